@@ -60,6 +60,10 @@ class LocalStorage:
     def __hash__(self) -> int:
         return hash((LocalStorage, self._base))
 
+    @property
+    def unwrapped(self) -> LocalStorage:
+        return self
+
     def local_path(self, path: str) -> str:
         """Return the operating system's path of a file of this storage."""
         path = clean_path(path)

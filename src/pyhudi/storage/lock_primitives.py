@@ -16,7 +16,6 @@ from typing import Protocol, Self, runtime_checkable
 
 from pyhudi.errors import LockError
 from pyhudi.storage import posix_files
-from pyhudi.storage.fault_injection import FaultyStorage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.object_storage import ObjectStorage
 from pyhudi.storage.storage_protocol import Storage
@@ -219,9 +218,8 @@ def is_remote(storage: Storage) -> bool:
 
     A local path counts as local even if it is mounted elsewhere, too.
     """
-    while isinstance(storage, FaultyStorage):
-        storage = storage.inner
-    return isinstance(storage, ObjectStorage) and not storage.is_in_process
+    unwrapped = storage.unwrapped
+    return isinstance(unwrapped, ObjectStorage) and not unwrapped.is_in_process
 
 
 def host_lock(storage: Storage, folder: str = META_FOLDER) -> Lock:
@@ -231,8 +229,7 @@ def host_lock(storage: Storage, folder: str = META_FOLDER) -> Lock:
     process. It protects short critical sections such as issuing an instant time; writers that need more use a lock
     provider.
     """
-    while isinstance(storage, FaultyStorage):
-        storage = storage.inner
-    if isinstance(storage, LocalStorage):
-        return FolderLock(storage, folder)
+    unwrapped = storage.unwrapped
+    if isinstance(unwrapped, LocalStorage):
+        return FolderLock(unwrapped, folder)
     return InProcessLock(f"host:{storage.root}/{folder}")

@@ -80,6 +80,10 @@ class ObjectStorage:
         self._connected = None
 
     @property
+    def unwrapped(self) -> ObjectStorage:
+        return self
+
+    @property
     def is_in_process(self) -> bool:
         """True if the objects are in the memory of this process."""
         return self._location.kind == "memory"

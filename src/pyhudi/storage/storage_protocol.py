@@ -49,6 +49,10 @@ class Storage(Protocol):
     def root(self) -> str:
         """Canonical URI of the root, without a trailing slash: ``file:///tmp/t``, ``s3://bucket/t``."""
 
+    @property
+    def unwrapped(self) -> Storage:
+        """The storage inside of all wrappers; the storage itself if it is none."""
+
     def uri(self, path: str = "") -> str:
         """Return the URI of the file for Spark: ``file:///…``, ``s3a://…``, ``gs://…``, ``abfss://…``. Like Hadoop
         paths, it is not percent-encoded."""

@@ -16,9 +16,9 @@ from pyhudi.services.repair.duplicate_keys import DedupeType
 from pyhudi.spark.services.spark_deduplication import deduplicate
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 
 OPTIONS = {
     "hoodie.table.name": "t",

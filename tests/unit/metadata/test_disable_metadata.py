@@ -6,8 +6,8 @@ import pytest
 
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.golden.expected import unpack
 
 GOLDEN = ("v6_mor_rollback", "v8_mor_bucket", "v9_cow_complex_keys", "v9_mor_meta_all")

@@ -28,11 +28,11 @@ from pyhudi.schema.evolution import schema_changes
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.storage import Storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.transaction import Transaction
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST
 from tests.unit.transaction.test_writer_death import opened

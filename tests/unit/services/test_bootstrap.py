@@ -28,7 +28,6 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter
 from pyhudi.storage import LocalStorage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
 from pyhudi.table.config.properties_file import update_properties
 from pyhudi.table.meta_client import TableMetaClient
@@ -36,6 +35,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.write.write_result import WriteResult
 from tests.cases import each_choice
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 
 SELECTOR = "hoodie.bootstrap.mode.selector"

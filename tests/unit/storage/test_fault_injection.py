@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.errors import NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import FolderLock, Storage, host_lock, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.unit.storage.suite import StorageTests
 
 

@@ -12,13 +12,13 @@ from pyhudi.config import Options, options
 from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import CorruptTableError, NotAHudiTableError, TableExistsError, UnsupportedTableError
 from pyhudi.storage import open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config import properties_file
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
 from pyhudi.table.config.properties_text import parse_properties, table_checksum
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_metadata import list_partitions, read_partition_metadata
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.golden.expected import TABLES
 
 

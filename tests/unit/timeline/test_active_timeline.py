@@ -13,8 +13,8 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage
 from pyhudi.timeline import LAYOUT_1, LAYOUT_2, ActiveTimeline, CommitMetadata, Layout, State
+from tests.fault_injection import Fault, FaultyStorage
 
 T1, T2, T3 = "20240101000000001", "20240101000000002", "20240101000000003"
 

@@ -9,8 +9,8 @@ import pytest
 
 from pyhudi.errors import ConflictError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.timeline.heartbeat import Heartbeat, heartbeat_path, is_dead
+from tests.fault_injection import Fault, FaultyStorage, Killed
 
 INSTANT = "20240102030405678"
 

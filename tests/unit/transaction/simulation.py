@@ -28,11 +28,11 @@ from pyhudi.errors import (
     StorageError,
     UnansweredError,
 )
-from pyhudi.storage.fault_injection import Killed
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LockProvider
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
+from tests.fault_injection import Killed
 
 
 class MemoryStorage:
@@ -44,6 +44,10 @@ class MemoryStorage:
         self._version = 0
 
     root = "memory://simulated"
+
+    @property
+    def unwrapped(self) -> MemoryStorage:
+        return self
 
     def uri(self, path: str = "") -> str:
         return f"{self.root}/{path}"
@@ -361,6 +365,7 @@ class ActorStorage:
         self.actor = actor
         self.inner = actor.world.storage
         self.root = self.inner.root
+        self.unwrapped = self
 
     def __getattr__(self, name: str) -> Any:
         operation = getattr(self.inner, name)

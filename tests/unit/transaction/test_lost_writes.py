@@ -12,13 +12,13 @@ import pytest
 
 from pyhudi.errors import CommitStateUnknownError, ConflictError, StorageError, TransactionError, UnansweredError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.timeline import State
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 from pyhudi.timeline.publication_intent import PublicationIntent
 from pyhudi.timeline.write_gate import GATES_FOLDER
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, check_clean, data_files, make_table
 
 COMPLETED = r"\d\.commit$"

@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.errors import AlreadyExistsError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 from tests.unit.storage.s3_server import S3Server, running_s3_server
 from tests.unit.transaction.tables import Write, active, add_metadata_table, check_clean, make_table

@@ -16,7 +16,6 @@ from pyhudi.errors import (
     TransactionError,
 )
 from pyhudi.storage import Storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
 from pyhudi.timeline.action_metadata import decode_record, encode_record
@@ -25,6 +24,7 @@ from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.transaction import Transaction
+from tests.fault_injection import Fault, FaultyStorage
 from tests.unit.transaction.tables import (
     MULTI_WRITER,
     OPTIONS,

@@ -12,9 +12,9 @@ import pytest
 
 from pyhudi.format.log import scan_blocks
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.markers import IOType
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 from tests.unit.transaction.tables import (
     METADATA_TABLE,

@@ -30,12 +30,12 @@ from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.clustering.clustering_runner import run_pending as run_clustering
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.storage import Storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, next_instant
 from pyhudi.timeline.operation_types import LOG_COMPACT
+from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.golden.expected import unpack
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.tables import active, data_files

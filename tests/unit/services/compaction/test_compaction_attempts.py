@@ -21,7 +21,6 @@ from pyhudi.services.compaction.compaction_planner import schedule
 from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
 from pyhudi.services.post_commit_services import after_deltacommit
 from pyhudi.storage import Storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -34,6 +33,7 @@ from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransacti
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats
+from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.unit.services.compaction.compaction_tables import slices
 from tests.unit.services.merge_on_read_table import FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths

@@ -12,10 +12,10 @@ from pyhudi.config import Options
 from pyhudi.errors import BusyError, QueryError
 from pyhudi.services.repair.orphan_files import delete_orphan_files, find_orphan_files
 from pyhudi.storage import open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 
 ARCHIVING = {

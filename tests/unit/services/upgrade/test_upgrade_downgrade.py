@@ -21,11 +21,11 @@ from pyhudi.services.compaction.compaction_runner import run_in_threads
 from pyhudi.services.upgrade.metadata_table_conversion import JOURNAL
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.storage import Storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import FACTOR
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import opened

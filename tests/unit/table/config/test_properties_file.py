@@ -11,7 +11,6 @@ import pytest
 from pyhudi.config.property_keys import TABLE_CHECKSUM as CHECKSUM
 from pyhudi.errors import CorruptTableError, NotAHudiTableError, TableExistsError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config import properties_file
 from pyhudi.table.config.properties_file import (
     BACKUP_PATH,
@@ -22,6 +21,7 @@ from pyhudi.table.config.properties_file import (
     update_properties,
 )
 from pyhudi.table.config.properties_text import format_properties, table_checksum
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 
 OLD = {"hoodie.table.name": "t", "a": "old"}
 OLD[CHECKSUM] = table_checksum(OLD)

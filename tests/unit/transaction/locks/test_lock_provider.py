@@ -19,12 +19,12 @@ from pyhudi.errors import (
     StorageError,
 )
 from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Storage, open_storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_holder import Holder
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy
 from pyhudi.transaction.locks.storage_based_lock import LOCK_PATH, StorageBasedLockProvider
+from tests.fault_injection import Fault, FaultyStorage
 from tests.unit.transaction.lock_suite import QUICK, LockProviderTests, Owners
 
 LOCK_FILE = ".hoodie/lock"

@@ -15,9 +15,9 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.storage_based_lock import LOCK_PATH, Lease, StorageBasedLockProvider
+from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.unit.transaction.lock_suite import QUICK
 from tests.unit.transaction.locks.lock_leases import lease
 

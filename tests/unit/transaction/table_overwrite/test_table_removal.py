@@ -9,12 +9,12 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import LockError, NotAHudiTableError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.table_overwrite.table_removal import remove_after_failure, remove_empty_table
 from pyhudi.transaction.transaction import Transaction
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 
 QUICK = {"hoodie.write.lock.wait_time_ms": "50", "hoodie.write.lock.client.num_retries": "0"}
 OPTIONS = {"hoodie.table.name": "t", "hoodie.time.generator.max_expected_clock_skew_ms": "0", **QUICK}

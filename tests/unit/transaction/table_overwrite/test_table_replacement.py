@@ -13,7 +13,6 @@ from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts, store_counts
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config.properties_text import table_checksum
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -24,6 +23,7 @@ from pyhudi.timeline.instant import State
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts, retained_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
 

@@ -18,7 +18,6 @@ from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -31,6 +30,7 @@ from pyhudi.write.settings.log_settings import LogSettings, log_slices
 from pyhudi.write.settings.write_context import FileColumns, TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.tables import HandMadeTable
 
 MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key

@@ -129,6 +129,10 @@ class FaultyStorage:
     def root(self) -> str:
         return self.inner.root
 
+    @property
+    def unwrapped(self) -> Storage:
+        return self.inner.unwrapped
+
     def uri(self, path: str = "") -> str:
         return self.inner.uri(path)
 
