@@ -80,7 +80,7 @@ bench-memory: $(READY) ## check that a worker's memory does not grow with the pa
 	$(PYTHON_IN) -m bench.memory
 
 docs: $(READY) ## regenerate the options reference
-	$(PYTHON_IN) -m pyhudi.config.reference > docs/reference/options.md
+	$(PYTHON_IN) -m pyhudi.config.options_reference > docs/reference/options.md
 
 format: $(READY) ## format the code
 	$(PYTHON_IN) -m ruff check --fix .

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.merge.logs.valid_log_blocks import BlockView
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.metadata_record import RecordType, encode

@@ -17,7 +17,7 @@ from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, State

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, IndexType, Operation, SortMode
-from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import HudiError, QueryError, UnsupportedTableError
 from pyhudi.keygen import KeySpec
-from pyhudi.keygen.partition_path_text import partition_paths
-from pyhudi.keygen.record_key_text import generated_keys, new_record_keys
+from pyhudi.keygen.partition_path_formatter import partition_paths
+from pyhudi.keygen.record_key_formatter import generated_keys, new_record_keys
 from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
@@ -213,7 +213,7 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     path = given.pop("path", None)
     if path is None:
         raise QueryError("format('hudi') requires the path of a table: .save(path)")
-    refuse_misspelt(given)
+    refuse_misspelled(given)
     opts = Options.parse(given)
     check_unsupported_options(opts)
     storage = open_storage(path, opts)

@@ -15,9 +15,9 @@ from pyspark.sql.datasource import (  # type: ignore[import-not-found,unused-ign
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.misspelled_options import refuse_misspelt_query
+from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.read.execution.local_reader import slice_readers
+from pyhudi.read.execution.arrow_scan import slice_readers
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.table_location import locate_table
@@ -135,7 +135,7 @@ def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[TableSn
     path = given.pop("path", None)
     if path is None:
         raise QueryError("format('hudi') requires the path of a table: .load(path)")
-    refuse_misspelt_query(given)
+    refuse_misspelled_query(given)
     settings = Options.parse(given)
     place = locate_table(path, settings)
     table = TableSnapshot.of(TableMetaClient.open(place.root, settings))

@@ -14,13 +14,13 @@ from pyhudi.api.services import TableServices
 from pyhudi.api.table_queries import TableQueries
 from pyhudi.api.table_writes import TableWrites
 from pyhudi.config import Options
-from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
 from pyhudi.metadata.reader.validate_metadata import differences
-from pyhudi.read.inspect import Inspect, history
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.read.table_inspection import Inspect, history
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -98,7 +98,7 @@ class HudiTable(TableQueries, TableWrites):
             TableExistsError: there is one already, or the path lies in another table.
             ConfigError: options are missing or contradict each other.
         """
-        refuse_misspelt(options)
+        refuse_misspelled(options)
         settings = Options.parse(options)
         refuse_nested_table(_path(path), settings)
         TableMetaClient.create(_path(path), TableConfig.for_new_table(settings), settings)
@@ -178,8 +178,8 @@ class HudiTable(TableQueries, TableWrites):
             archived: Also return the instants that have left the active timeline.
 
         Returns:
-            One row per instant (:data:`pyhudi.read.inspect.HISTORY_SCHEMA`): requested and completion time, action,
-            state, operation, and what was written.
+            One row per instant (:data:`pyhudi.read.table_inspection.HISTORY_SCHEMA`): requested and completion time,
+            action, state, operation, and what was written.
         """
         return ResultTable(history(self._pin(), archived=archived))
 

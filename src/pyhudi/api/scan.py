@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options
 from pyhudi.errors import SetupError
-from pyhudi.read.execution.local_reader import scan_batches, scan_table
+from pyhudi.read.execution.arrow_scan import scan_batches, scan_table
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.query_instants import QueryTime

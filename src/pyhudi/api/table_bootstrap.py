@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
-from pyhudi.config.misspelled_options import refuse_misspelt
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.config.misspelled_options import refuse_misspelled
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
@@ -53,7 +53,7 @@ def bootstrap_table(
         RecordKeyError: A row has no record key.
         UnsupportedTableError: Java code is required, or rows are to be copied without Spark.
     """
-    refuse_misspelt(options)
+    refuse_misspelled(options)
     settings = Options.parse(options)
     check_unsupported_options(settings)
     refuse_nested_table(os.fspath(path), settings)

@@ -9,6 +9,6 @@ from __future__ import annotations
 from pyhudi.config import options
 from pyhudi.config.option import Option
 from pyhudi.config.option_registry import OPTIONS, RegisteredOption
-from pyhudi.config.parsed_options import Options
+from pyhudi.config.options_map import Options
 
 __all__ = ["OPTIONS", "Option", "Options", "RegisteredOption", "options"]

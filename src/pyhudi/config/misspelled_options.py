@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pyhudi.config import Options, options
 from pyhudi.config.enums import QueryType
 from pyhudi.config.option_registry import canonical, is_declared, is_known, spellings, suggest
-from pyhudi.config.short_names import SHORT_NAMES, option_of_short_name, suggest_short_name
+from pyhudi.config.sql_property_aliases import SHORT_NAMES, option_of_short_name, suggest_short_name
 from pyhudi.errors import ConfigError, QueryError
 
 _DECIDING = frozenset(
@@ -55,7 +55,7 @@ _OF_OTHER_FORMATS = {
 """Options of Delta and Iceberg that decide which rows are read or replaced, in lower case, with what to use instead."""
 
 
-def refuse_misspelt(given: Mapping[str, object]) -> None:
+def refuse_misspelled(given: Mapping[str, object]) -> None:
     """Raise an error for unknown keys that resemble an option of `_DECIDING`, for short names of SQL, and as
     `refuse_other_formats`.
 
@@ -83,7 +83,7 @@ def refuse_misspelt(given: Mapping[str, object]) -> None:
             )
 
 
-def refuse_misspelt_query(given: Mapping[str, object], session: Mapping[str, object] | None = None) -> None:
+def refuse_misspelled_query(given: Mapping[str, object], session: Mapping[str, object] | None = None) -> None:
     """Raise an error for options of a query that would be ignored, so that it would return other rows than intended.
 
     Args:

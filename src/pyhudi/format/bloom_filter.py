@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.murmur import U32, KeyBlock, hash_block, key_blocks
+from pyhudi.format.murmur2 import U32, KeyBlock, hash_block, key_blocks
 
 SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 """Type codes as the footer has them."""

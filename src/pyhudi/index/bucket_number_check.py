@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.index.bucket_file_ids import bucket_numbers
 from pyhudi.index.sampled_keys import first_keys
-from pyhudi.merge.base_file_batches import read_footer
+from pyhudi.merge.base_file_readers import read_footer
 
 if TYPE_CHECKING:
     from pyhudi.index.bucket_index import BucketIndex

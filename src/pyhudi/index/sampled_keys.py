@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
-from pyhudi.merge.base_file_batches import open_base, read_footer
+from pyhudi.merge.base_file_readers import open_base, read_footer
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.view.file_system_view import FileSystemView
 

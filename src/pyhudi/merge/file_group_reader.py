@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError, NotFoundError, QueryError
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.log import Header, LogBlock
-from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.merge.base_file_merge import merge_base
-from pyhudi.merge.base_file_reader import BaseRead, read_base
+from pyhudi.merge.base_file_rows import BaseRead, read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, read_blocks

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.merge.logs.valid_log_blocks import BlockView

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.base_file_rows import Condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import CorruptTableError, FormatError, NotFoundError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.base_file_footer import Footer
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.file_names import parse_names
-from pyhudi.keygen.partition_path_values import decode_partition_paths, partition_fields
+from pyhudi.keygen.partition_value_extractor import decode_partition_paths, partition_fields
 from pyhudi.storage import Storage, open_sibling
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex, SourceFile
 from pyhudi.table.config.table_config import TableConfig

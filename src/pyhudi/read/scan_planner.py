@@ -18,7 +18,7 @@ from pyhudi.config.enums import InvalidText, PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
-from pyhudi.read.execution.merged_reader import slice_context
+from pyhudi.read.execution.file_slice_reader import slice_context
 from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.pruning.index_pruner import Predicate, PruningFilter

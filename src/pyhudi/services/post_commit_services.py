@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
-from pyhudi.services.archival.table_archival import archive_table
+from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.cleaner import clean
 from pyhudi.services.clustering.clustering_planner import pending_plans as pending_clusterings
 from pyhudi.services.clustering.clustering_planner import schedule as schedule_clustering
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_all
 from pyhudi.services.compaction.compaction_planner import pending_plans, schedule
 from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_pending
-from pyhudi.services.pending_plans import BusyPlans
+from pyhudi.services.service_plans import BusyPlans
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
     from pyhudi.config.option import Option
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.services.service_result import ServiceResult
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig

@@ -17,14 +17,14 @@ from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import ARCHIVE_BEYOND_SAVEPOINT
 from pyhudi.errors import InstantNotFoundError, TransactionError
-from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
+from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
@@ -41,7 +41,7 @@ from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
 
@@ -160,7 +160,7 @@ class Restorer:
             begun = time.monotonic()
             with self._phases("rollback"):
                 # Delta commits of a metadata table of version 6 have the instants of rollbacks, which will be removed.
-                without = detach_metadata_table(self._storage, config) if config.version < 8 else config
+                without = delete_metadata_table(self._storage, config) if config.version < 8 else config
                 entry = active.timeline.find(plan.instant or "", Action.RESTORE)
                 assert entry is not None
                 if entry.state is State.REQUESTED:

@@ -13,8 +13,8 @@ from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
-from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
+from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.planned_groups import is_clustering
@@ -38,7 +38,7 @@ from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "rollback"

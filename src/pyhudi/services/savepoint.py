@@ -12,12 +12,12 @@ from pyhudi.config import Options
 from pyhudi.errors import AlreadyExistsError, InstantNotFoundError, TransactionError
 from pyhudi.services.archival.archival_plan import without_uncleaned
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
-from pyhudi.services.retained_history import check_not_cleaned, slices_at
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
-from pyhudi.table.clean_policy import base_and_log_files
+from pyhudi.services.snapshot_availability import check_not_cleaned, slices_at
+from pyhudi.table.clean_retention import base_and_log_files
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State

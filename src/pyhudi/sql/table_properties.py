@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyhudi.config import options
 from pyhudi.config.enums import TableType
-from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.config.option_registry import canonical
-from pyhudi.config.short_names import option_of_short_name, suggest_short_name
+from pyhudi.config.sql_property_aliases import option_of_short_name, suggest_short_name
 from pyhudi.errors import ConfigError, InvalidOptionError
 
 _TYPES = {
@@ -63,7 +63,7 @@ def refuse_misspelt_properties(properties: Mapping[str, str]) -> None:
         meant = suggest_short_name(key)
         if meant is not None:
             raise ConfigError(f"unknown table property {key!r}; did you mean {meant!r}?")
-    refuse_misspelt({key: value for key, value in properties.items() if option_of_short_name(key) is None})
+    refuse_misspelled({key: value for key, value in properties.items() if option_of_short_name(key) is None})
 
 
 def with_columns(properties: Mapping[str, str], own: Callable[[str], str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.format.file_names import file_name_of
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline

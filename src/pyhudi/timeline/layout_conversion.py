@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.format.avro.container import is_container
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import (
     WRITE_ACTIONS,

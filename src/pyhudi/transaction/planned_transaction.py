@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError
-from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import without_disabled
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.attempt_claim import AttemptClaim

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Self
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import CommitStateUnknownError, TransactionError
-from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import apply_commit, without_disabled
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import persist_history
 from pyhudi.timeline import heartbeat
-from pyhudi.timeline.action_metadata import requested_replace
+from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
@@ -294,7 +294,7 @@ class Transaction:
                 self.config = apply_commit(metadata_context, self.config, self.instant, metadata, index)
             else:
                 # It will be followed by another table.
-                self.config = detach_metadata_table(self.storage, self.config)
+                self.config = delete_metadata_table(self.storage, self.config)
             completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
             if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
                 late_data_files.delete_older_than(active, self.instant)

@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot

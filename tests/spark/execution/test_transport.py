@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.execution.row_transport import decimals, pack
+from pyhudi.spark.execution.row_serialization import decimals, pack
 
 LARGEST = 10**15 - 1
 

@@ -7,8 +7,8 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.config.misspelled_options import (
     refuse_dynamic_overwrite,
-    refuse_misspelt,
-    refuse_misspelt_query,
+    refuse_misspelled,
+    refuse_misspelled_query,
     refuse_other_formats,
 )
 from pyhudi.errors import ConfigError, QueryError
@@ -46,7 +46,7 @@ QUERY_TYPE = "hoodie.datasource.query.type"
 )
 def test_refused(key: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"{key}.*did you mean '{meant}'"):
-        refuse_misspelt({key: "id"})
+        refuse_misspelled({key: "id"})
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_refused(key: str, meant: str) -> None:
     ],
 )
 def test_left_to_the_warning_or_to_others(key: str) -> None:
-    refuse_misspelt({key: "x"})
+    refuse_misspelled({key: "x"})
 
 
 def test_before_a_table_is_made(tmp_path) -> None:
@@ -87,7 +87,7 @@ def test_before_a_table_is_made(tmp_path) -> None:
     ],
 )
 def test_options_of_other_formats_that_choose_rows(key: str, value: object, cure: str) -> None:
-    for check in (refuse_misspelt, refuse_other_formats):
+    for check in (refuse_misspelled, refuse_other_formats):
         with pytest.raises(ConfigError, match=f"{key}={value} is no option of Hudi tables.*{cure}"):
             check({key: value})
     refuse_other_formats({"partitionOverwriteMode": "static", "mergeSchema": "true"})
@@ -111,19 +111,19 @@ def test_options_of_other_formats_in_queries(tmp_path) -> None:
 )
 def test_misspelt_options_that_choose_rows(key: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"{key}.*did you mean '{meant}'"):
-        refuse_misspelt_query({key: "incremental"})
+        refuse_misspelled_query({key: "incremental"})
 
 
 def test_a_range_without_an_incremental_query() -> None:
     for key in (BEGIN, "hoodie.datasource.read.end.instanttime", BEGIN.upper()):
         with pytest.raises(QueryError, match=f"{key}=0 .*{QUERY_TYPE} is not 'incremental'.*as.of.instant"):
-            refuse_misspelt_query({key: "0"})
-        refuse_misspelt_query({key: "0", QUERY_TYPE: "incremental"})
-        refuse_misspelt_query({key: "0"}, {QUERY_TYPE: "incremental"})
-        refuse_misspelt_query({}, {key: "0"})
+            refuse_misspelled_query({key: "0"})
+        refuse_misspelled_query({key: "0", QUERY_TYPE: "incremental"})
+        refuse_misspelled_query({key: "0"}, {QUERY_TYPE: "incremental"})
+        refuse_misspelled_query({}, {key: "0"})
     with pytest.raises(QueryError, match="is not 'incremental'"):
-        refuse_misspelt_query({BEGIN: "0", QUERY_TYPE: "snapshot"}, {QUERY_TYPE: "incremental"})
-    refuse_misspelt_query({"mergeSchema": "true", "as.of.instant": "2024-01-01", "hoodie.metadata.enable": "false"})
+        refuse_misspelled_query({BEGIN: "0", QUERY_TYPE: "snapshot"}, {QUERY_TYPE: "incremental"})
+    refuse_misspelled_query({"mergeSchema": "true", "as.of.instant": "2024-01-01", "hoodie.metadata.enable": "false"})
 
 
 def test_a_write_by_path_replaces_no_single_partitions():

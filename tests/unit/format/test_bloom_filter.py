@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file import parquet
 from pyhudi.format.bloom_filter import DYNAMIC, SIMPLE, BloomBuilder, BloomFilter
-from pyhudi.format.murmur import hash_block, key_blocks
+from pyhudi.format.murmur2 import hash_block, key_blocks
 from tests.unit.format import golden
 
 DATA = Path(__file__).parent / "data"

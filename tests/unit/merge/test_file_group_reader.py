@@ -16,13 +16,13 @@ from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.errors import CorruptTableError, FormatError, QueryError
 from pyhudi.format.log import Header, scan_blocks
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext, read_slice
 from pyhudi.merge.file_slice import StoredColumns
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.read.execution.local_reader import ReadTask, TaskReader
+from pyhudi.read.execution.arrow_scan import ReadTask, TaskReader
 from pyhudi.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.unit.format.log.samples import block

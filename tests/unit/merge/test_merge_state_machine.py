@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pyhudi.config.enums import PartialUpdateMode
-from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.key_filter import KeyFilter

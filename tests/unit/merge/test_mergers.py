@@ -16,9 +16,9 @@ from pyhudi import Records, choose
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import ConfigError, MergerError, UnsupportedTableError
 from pyhudi.merge.base_file_merge import merge_base
+from pyhudi.merge.modes.merge_by_mode import dense
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
-from pyhudi.merge.modes.version_fold import dense
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.table.config.merge_settings import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY, MergeSettings
 from pyhudi.testing import MergerTests, check_merger

@@ -11,9 +11,9 @@ import pytest
 from pyhudi.config.enums import MergeMode
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.modes.delete_marker import DeleteMarker
+from pyhudi.merge.modes.merge_by_mode import dense
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions, joined
-from pyhudi.merge.modes.version_fold import dense
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.table.config.merge_settings import MergeSettings, of_table
 from tests.unit.merge.recorded_merges import FAULTS, RECORDED, SCENARIOS, STEPS, batch_of, schema_of, several

@@ -11,9 +11,9 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.format.file_names import LOG
-from pyhudi.merge.base_file_batches import open_base
+from pyhudi.merge.base_file_readers import open_base
 from pyhudi.metadata.writer.file_statistics import log_bounds, read_file_bounds, rows_of_file
-from pyhudi.read.execution.local_reader import scan_table
+from pyhudi.read.execution.arrow_scan import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.table_snapshot import TableSnapshot

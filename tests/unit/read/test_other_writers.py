@@ -13,7 +13,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import FormatError
 from pyhudi.index.sampled_keys import first_keys
-from pyhudi.read.execution.local_reader import scan_table
+from pyhudi.read.execution.arrow_scan import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.table_types import as_nullable

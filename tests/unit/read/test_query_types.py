@@ -9,7 +9,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.read.execution.local_reader import scan_table
+from pyhudi.read.execution.arrow_scan import scan_table
 from pyhudi.read.query.query import InstantRange, Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -13,8 +13,8 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import NotAHudiTableError, QueryError, StorageError, TableExistsError
+from pyhudi.read.execution.arrow_scan import scan_batches, scan_table
 from pyhudi.read.execution.file_schemas import file_parts
-from pyhudi.read.execution.local_reader import scan_batches, scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.table_location import locate_table
 from pyhudi.read.scan_plan import ScanPlan

@@ -23,7 +23,7 @@ from pyhudi.errors import (
     TableExistsError,
     UnsupportedTableError,
 )
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter

@@ -14,14 +14,14 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import InstantNotFoundError, TransactionError
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
-from pyhudi.services import retained_history
+from pyhudi.metadata.writer.initial_statistics import LOCAL
+from pyhudi.services import snapshot_availability
 from pyhudi.services.restore import Restorer
 from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from tests.cases import seldom
@@ -354,7 +354,7 @@ def test_a_rollback_needs_only_the_file_groups_of_its_write(
         listed.append(partitions)
         return list_files(storage, partitions)
 
-    monkeypatch.setattr(retained_history, "list_files", recorded)
+    monkeypatch.setattr(snapshot_availability, "list_files", recorded)
     HudiTable.for_path(str(table.root), PLAIN).services.rollback(at(3))
     assert listed == [["a"]]
     with pytest.raises(TransactionError, match="cleaning has deleted 1 files"):

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.instant import Action, State
 
 TABLES = Path(__file__).parents[2] / "golden" / "tables"

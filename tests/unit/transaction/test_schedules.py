@@ -21,7 +21,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import CommitStateUnknownError
-from pyhudi.services.archival import table_archival
+from pyhudi.services.archival import archival_runner
 from pyhudi.table.view import file_group_state, file_listing
 from pyhudi.timeline import ActiveTimeline, CommitMetadata
 from pyhudi.timeline.heartbeat import Heartbeat
@@ -198,7 +198,7 @@ def archive(storage: MemoryStorage) -> None:
     Clustering(OPTIONS).finish(last)
     for _ in range(3):
         tidy_up(world)
-    table_archival.archive_table(opened(last), Options.parse(OPTIONS | EARLY_ARCHIVAL))
+    archival_runner.archive_table(opened(last), Options.parse(OPTIONS | EARLY_ARCHIVAL))
 
 
 def check_timeline(storage: MemoryStorage, now: ActiveTimeline, killed: frozenset[str]) -> set[str]:

@@ -18,7 +18,7 @@ from pyhudi.errors import (
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
-from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.commit_conditions import CommitConditions

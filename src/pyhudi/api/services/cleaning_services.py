@@ -7,7 +7,7 @@ from typing import Literal, overload
 from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.archival.archival_plan import ArchivalPlan
-from pyhudi.services.archival.table_archival import archive_table, plan_archival
+from pyhudi.services.archival.archival_runner import archive_table, plan_archival
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.service_result import ServiceResult
 from pyhudi.timeline.plans.clean_plan import CleanPlan

@@ -14,7 +14,7 @@ from pyhudi.services.clustering.clustering_runner import (
     run_all,
     run_pending,
 )
-from pyhudi.services.pending_plans import BusyPlans
+from pyhudi.services.service_plans import BusyPlans
 from pyhudi.spark.session import session_if_any
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 

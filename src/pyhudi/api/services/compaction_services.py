@@ -10,7 +10,7 @@ from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_planner import make_plan, pending_plans, schedule
 from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_in_threads, run_pending
-from pyhudi.services.pending_plans import BusyPlans
+from pyhudi.services.service_plans import BusyPlans
 from pyhudi.spark.session import session_if_any
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan

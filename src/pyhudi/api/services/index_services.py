@@ -10,9 +10,9 @@ from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_read
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.indexing.async_indexer import planned_result, plans_to_run, run_plans
 from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexResult, build_index, drop_index
+from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_preparation import Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
-from pyhudi.services.indexing.index_schedule import schedule_index
 from pyhudi.timeline.plans.index_plan import IndexPlan, pending_index_plans
 
 if TYPE_CHECKING:

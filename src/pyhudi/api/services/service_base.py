@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
-from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.spark.session import session_if_any
 from pyhudi.table.meta_client import TableMetaClient

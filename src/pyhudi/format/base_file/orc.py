@@ -24,8 +24,8 @@ from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
 from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
-from pyhudi.format.corruption import as_corruption
-from pyhudi.format.text_encoding import with_valid_text
+from pyhudi.format.corruption_errors import as_corruption
+from pyhudi.format.utf8_validation import with_valid_text
 
 AVRO_SCHEMA_KEY = "orc.avro.schema"
 CODECS = ("uncompressed", "snappy", "zlib", "lz4", "zstd")

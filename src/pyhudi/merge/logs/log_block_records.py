@@ -14,7 +14,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_matching, decode_records
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.merge.logs.log_record_filter import LogRecordFilter
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions

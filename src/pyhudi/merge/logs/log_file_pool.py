@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.log import LogBlock, scan_blocks
 from pyhudi.format.range_reader import BytesRanges, RangeReader, open_ranges
 from pyhudi.storage import Storage

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, MergeMemory, bounded_runs, rows_within
 from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
+from pyhudi.merge.modes.merge_by_mode import Given, Versions, dense, fold
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
-from pyhudi.merge.modes.version_fold import Given, Versions, dense, fold
 from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ordering_ranks
 
 _CUSTOM_ROWS = 262_144

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice, Stat
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER

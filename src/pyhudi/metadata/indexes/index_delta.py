@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class IndexDelta:
     """Changes to partitions of the metadata table that the writer has written itself: their names, and the write stats
-    of their files (`pyhudi.metadata.file_groups.delta_files.GroupFiles`).
+    of their files (`pyhudi.metadata.file_groups.delta_commit_writer.GroupFiles`).
 
     ``catch_up`` computes the changes, under the lock of the table, for the indexes passed to it, which were built or
     begun in the meantime. ``count_conflicting_keys``, also under the lock, counts the keys added by the write that

@@ -1,4 +1,4 @@
-"""Cleaning of the metadata table, by the rules of any table (`pyhudi.table.clean_policy`)."""
+"""Cleaning of the metadata table, by the rules of any table (`pyhudi.table.clean_retention`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
-from pyhudi.table.clean_policy import Retention, expired_files
+from pyhudi.table.clean_retention import CleanRetention, expired_files
 from pyhudi.table.view.file_group_state import completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
@@ -46,7 +46,7 @@ def clean_metadata_table(
         return False
     earliest, last = deltas[-RETAINED], deltas[-1]
     partitions = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
-    retention = Retention()
+    retention = CleanRetention()
     files = pa.concat_tables(
         [
             EXPIRED_SCHEMA.empty_table(),
@@ -76,7 +76,7 @@ def clean_metadata_table(
 
 
 def _expired(
-    storage: Storage, partition: str, active: ActiveTimeline, earliest: str, retention: Retention, version: int
+    storage: Storage, partition: str, active: ActiveTimeline, earliest: str, retention: CleanRetention, version: int
 ) -> pa.Table:
     """Return the files of a partition that nobody reads from ``earliest`` on, with partition paths relative to the
     metadata table."""

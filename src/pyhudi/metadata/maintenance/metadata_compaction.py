@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
-from pyhudi.metadata.disable_metadata import detach_metadata_table
-from pyhudi.metadata.file_groups.delta_files import MetadataCommit, Stat, begin, complete_delta_commit
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table
+from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, Stat, begin, complete_delta_commit
 from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
 from pyhudi.metadata.maintenance.metadata_archival import archive_old
 from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
@@ -297,7 +297,7 @@ def _delete(storage: Storage, stats: Collection[Stat]) -> None:
 
 def _disable_after_failure(storage: Storage, config: TableConfig, failure: BaseException) -> None:
     _log.warning("the metadata table of %s is corrupt and will be disabled: %s", storage.root, failure)
-    detach_metadata_table(storage, config)
+    delete_metadata_table(storage, config)
 
 
 def _plan(job: MetadataCompactionJob) -> CompactionPlan:

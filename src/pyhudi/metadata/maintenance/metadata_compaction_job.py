@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, compaction_tokens
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat, compaction_tokens
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, slice_sources
 from pyhudi.metadata.file_groups.sorted_merge import merge_sorted
 
@@ -85,8 +85,8 @@ class MetadataCompactionJob:
 
 @runtime_checkable
 class MetadataCompactor(Protocol):
-    """Engine that runs the tasks of a large job elsewhere. A `pyhudi.metadata.writer.file_stats_reader.FileStatsReader`
-    may implement it."""
+    """Engine that runs the tasks of a large job elsewhere. A
+    `pyhudi.metadata.writer.initial_statistics.FileStatsReader` may implement it."""
 
     def compact_metadata(self, job: MetadataCompactionJob) -> list[Stat]:
         """Run `MetadataCompactionJob.run` for each slice. Return the write stats."""

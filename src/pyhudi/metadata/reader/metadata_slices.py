@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.merge.logs.valid_log_blocks import BlockView
-from pyhudi.metadata.reader.completeness import check_complete
+from pyhudi.metadata.reader.file_completeness_check import check_complete
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import list_files

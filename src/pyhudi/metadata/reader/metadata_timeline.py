@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import property_keys
 from pyhudi.errors import FormatError, MetadataTableAheadError, MetadataTableError, NotFoundError
-from pyhudi.metadata.reader.completeness import written_by
+from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import FIRST_INSTANTS, V1_LENGTH, is_initial_instant
 from pyhudi.storage.table_paths import METADATA_FOLDER, METADATA_META_FOLDER
 from pyhudi.table.config.properties_text import parse_properties

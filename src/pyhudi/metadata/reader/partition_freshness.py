@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import HudiError
 from pyhudi.format.file_names import BASE
 from pyhudi.metadata.metadata_layout import FILES
-from pyhudi.metadata.reader.completeness import written_by
+from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_listing import list_files

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import file_names_of, parse_names
-from pyhudi.metadata.file_groups.delta_files import GroupFiles
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.indexes.index_declarations import (
     declare_inflight_partitions,
     declare_partitions,

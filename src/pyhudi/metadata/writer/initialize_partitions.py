@@ -20,7 +20,13 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, HudiError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, complete_delta_commit
+from pyhudi.metadata.file_groups.delta_commit_writer import (
+    GroupFiles,
+    MetadataCommit,
+    Stat,
+    begin,
+    complete_delta_commit,
+)
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.metadata_layout import (
     BLOOM_FILTERS,
@@ -32,7 +38,7 @@ from pyhudi.metadata.metadata_layout import (
 )
 from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records, partition_stats_records
 from pyhudi.metadata.writer.file_statistics import BOUNDS
-from pyhudi.metadata.writer.file_stats_reader import PARTITION, FileRecords, FileStatsReader, InitialFileGroups
+from pyhudi.metadata.writer.initial_statistics import PARTITION, FileRecords, FileStatsReader, InitialFileGroups
 from pyhudi.metadata.writer.metadata_rollback import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER, PARTITION_METADATA

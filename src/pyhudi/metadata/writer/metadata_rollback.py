@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import base_file_name, file_names_of, parse_names
 from pyhudi.format.log.block_framing import rollback_frame
-from pyhudi.metadata.file_groups.delta_files import (
+from pyhudi.metadata.file_groups.delta_commit_writer import (
     INIT_TOKEN,
     GroupFiles,
     MetadataCommit,

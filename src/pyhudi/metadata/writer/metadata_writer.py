@@ -17,8 +17,14 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import CorruptTableError, MetadataTableError
-from pyhudi.metadata.disable_metadata import detach_metadata_table
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, complete_delta_commit
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table
+from pyhudi.metadata.file_groups.delta_commit_writer import (
+    GroupFiles,
+    MetadataCommit,
+    Stat,
+    begin,
+    complete_delta_commit,
+)
 from pyhudi.metadata.file_groups.log_file_groups import write_logs
 from pyhudi.metadata.indexes.column_type_changes import retyped_indexes
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions, retire_partitions
@@ -72,7 +78,7 @@ def is_enabled(opts: Options) -> bool:
 
 def without_disabled(storage: Storage, config: TableConfig, opts: Options) -> TableConfig:
     """Delete the metadata table if the options disable it."""
-    return config if is_enabled(opts) else detach_metadata_table(storage, config)
+    return config if is_enabled(opts) else delete_metadata_table(storage, config)
 
 
 def apply_commit(
@@ -89,12 +95,12 @@ def apply_commit(
     """
     storage = metadata_context.storage
     if not is_enabled(metadata_context.opts):
-        return detach_metadata_table(storage, config)
+        return delete_metadata_table(storage, config)
     try:
         return _record(metadata_context, config, instant, metadata, index)
     except CorruptTableError as failure:
         _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
-        config = detach_metadata_table(storage, config)
+        config = delete_metadata_table(storage, config)
         return _record(metadata_context, config, instant, metadata, index)
 
 
@@ -176,7 +182,7 @@ def record_clean(
         complete_delta_commit(active, entry, commit, config.version, metadata_context.completed_at(config.version))
     except CorruptTableError as failure:
         _log.warning("deleting the metadata table of %s: %s", storage.root, failure)
-        return detach_metadata_table(storage, config)
+        return delete_metadata_table(storage, config)
     return config
 
 
@@ -196,7 +202,7 @@ def write_records(
 def build_all(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:
     """Build the metadata table of a table that has none, without pending instants of the table. Return the table's
     configuration."""
-    return _with_all_enabled(metadata_context, detach_metadata_table(metadata_context.storage, config), columns)
+    return _with_all_enabled(metadata_context, delete_metadata_table(metadata_context.storage, config), columns)
 
 
 def build_enabled_partitions(
@@ -303,12 +309,12 @@ def _known_by_partition(config: TableConfig) -> bool:
 
 def _without_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
     if FILES not in config.metadata_partitions:
-        return detach_metadata_table(storage, config)  # Including leftovers of an early failure.
+        return delete_metadata_table(storage, config)  # Including leftovers of an early failure.
     try:
         open_timeline(storage, config, data)
     except MetadataTableError as failure:
         _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
-        return detach_metadata_table(storage, config)
+        return delete_metadata_table(storage, config)
     return config
 
 

@@ -16,7 +16,7 @@ from pyhudi.errors import QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.read.cdc.cdc_inference import CHANGED_FILES, CdcInferenceCase, cdc_files
 from pyhudi.read.cdc.retained_images import earliest_retained_image
-from pyhudi.read.execution.merged_reader import column_names, slice_context
+from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, values_from_path
 from pyhudi.read.query.query import Query
 from pyhudi.read.schema.table_columns import path_columns, query_columns, resolve_table_schema

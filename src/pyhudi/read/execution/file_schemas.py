@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.merge.base_file_batches import read_schema
+from pyhudi.merge.base_file_readers import read_schema
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.column_names import FileNames, nested_columns
 from pyhudi.schema.evolution.internal_schema import ELEMENT, KEY, VALUE

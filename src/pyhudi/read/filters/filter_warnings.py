@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import PartitionValueWarning, warn
-from pyhudi.keygen.partition_path_values import partition_fields
+from pyhudi.keygen.partition_value_extractor import partition_fields
 from pyhudi.table.config.key_generator_type import PartitionKind
 
 if TYPE_CHECKING:

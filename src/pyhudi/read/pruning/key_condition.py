@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable
 import pyarrow as pa
 
 from pyhudi.errors import QueryError
-from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.base_file_rows import Condition
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.schema.column_paths import resolve_column, type_of

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
-from pyhudi.keygen.partition_path_values import decode_partition_paths, partition_fields
+from pyhudi.keygen.partition_value_extractor import decode_partition_paths, partition_fields
 
 if TYPE_CHECKING:
     from pyhudi.read.filters.row_filter import RowFilter
@@ -70,7 +70,7 @@ class PathColumns:
 
 def path_values(config: TableConfig, schema: pa.Schema, paths: list[str]) -> pa.Table:
     """Decode partition paths into ``partition`` and, for the i-th partition field, ``value_<i>`` and ``exact_<i>``, as
-    in :func:`pyhudi.keygen.partition_path_values.decode_partition_paths`."""
+    in :func:`pyhudi.keygen.partition_value_extractor.decode_partition_paths`."""
     decoded = decode_partition_paths(config, schema, paths)
     count = decoded.num_columns // 2
     names = [f"{what}_{i}" for what in ("value", "exact") for i in range(count)]

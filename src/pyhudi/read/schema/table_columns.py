@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
+from pyhudi.keygen.partition_value_extractor import as_formatted, partition_fields
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.schema.meta_fields import OPERATION

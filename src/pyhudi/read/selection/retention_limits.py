@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, QueryError
 from pyhudi.format.file_names import BASE, file_name_of, parse_names
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action, Instant, State
 

@@ -19,7 +19,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger, TableType
 from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
 from pyhudi.services.cleaning.clean_planner import LastClean, now_of
-from pyhudi.table.clean_policy import Retention, earliest_instant_to_retain
+from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_retain
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
@@ -57,7 +57,7 @@ def numbers_to_keep(table: TableSnapshot, opts: Options) -> tuple[int, int]:
     """Return the number of commits that archival leaves, and the number at which it starts: more than the cleaner
     retains."""
     least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
-    earliest = earliest_instant_to_retain(table.active.timeline, Retention.from_options(opts), now_of(table))
+    earliest = earliest_instant_to_retain(table.active.timeline, CleanRetention.from_options(opts), now_of(table))
     if earliest is None:
         return least, most
     retained = sum(i.requested > earliest.requested for i in table.active.timeline.completed().writes()) + 2

@@ -10,7 +10,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
 from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError, UnsupportedTableError
 from pyhudi.format.base_file import orc, parquet
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.keygen import KeySpec, partition_fields
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column

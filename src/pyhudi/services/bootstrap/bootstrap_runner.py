@@ -19,7 +19,7 @@ from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.write.write_result import WriteResult
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 
 _log = logging.getLogger(__name__)
 

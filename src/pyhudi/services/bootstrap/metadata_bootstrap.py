@@ -31,7 +31,7 @@ from pyhudi.write.write_result import WriteResult
 from pyhudi.write.write_status import decode_stats, encode_stats
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
     from pyhudi.table.meta_client import TableMetaClient
 

@@ -17,10 +17,10 @@ from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.services.compaction.compaction_planner import pending_plans
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
-from pyhudi.table.clean_policy import (
+from pyhudi.table.clean_retention import (
     NEEDED_SCHEMA,
+    CleanRetention,
     ProtectedFiles,
-    Retention,
     earliest_instant_to_retain,
     expired_files,
 )
@@ -127,7 +127,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
         CorruptInstantError: The timeline cannot be read.
         InvalidOptionError: The partition filter is not a regular expression.
     """
-    active, retention = table.active, Retention.from_options(opts)
+    active, retention = table.active, CleanRetention.from_options(opts)
     last = LastClean.load(active)
     due, reason = is_due(active.timeline, last, opts)
     if only_if_due and not due:
@@ -157,7 +157,7 @@ def after_last_clean(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> 
     """Return a plan of files that the policy did not select, such that the next clean continues where the last one
     ended."""
     last = LastClean.load(active)
-    plan = replace(plan, policy=Retention.from_options(opts).policy.value)
+    plan = replace(plan, policy=CleanRetention.from_options(opts).policy.value)
     if last is None:
         return replace(plan, incomplete=True)
     kept = active.timeline.find(last.earliest) if last.earliest else None
@@ -203,7 +203,7 @@ def _with_files(
     table: TableSnapshot,
     opts: Options,
     plan: CleanPlan,
-    retention: Retention,
+    retention: CleanRetention,
     last: LastClean | None,
     savepoints: dict[str, pa.Array],
 ) -> CleanPlan:

@@ -30,7 +30,7 @@ from pyhudi.services.cleaning.clean_planner import (
 )
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.table_paths import PARTITION_METADATA
-from pyhudi.table.clean_policy import base_and_log_files, slices_with_files
+from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
@@ -49,7 +49,7 @@ from pyhudi.transaction.post_commit.metadata_updates import (
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
 

@@ -24,7 +24,7 @@ from pyhudi.index.consistent_hashing import (
     store,
 )
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
-from pyhudi.read.execution.merged_reader import column_names, slice_context
+from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -49,8 +49,8 @@ from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
-from pyhudi.write.tasks.binary_copy import copy_base_files
-from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copies_to
+from pyhudi.write.tasks.binary_copy_clustering import copy_base_files
+from pyhudi.write.tasks.clustering_rewrite import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.index.consistent_hashing import VisibleGroups, known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
-from pyhudi.services.pending_plans import LockedTimeline, lock_timeline, read_plans
+from pyhudi.services.service_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups

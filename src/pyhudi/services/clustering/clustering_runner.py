@@ -14,12 +14,12 @@ from pyhudi.config import Options
 from pyhudi.errors import SetupError
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_planner import pending_plans, reschedule, schedule
-from pyhudi.services.pending_plans import BusyPlans, run_plans
-from pyhudi.services.thread_tasks import run_tasks
+from pyhudi.services.service_plans import BusyPlans, run_plans
+from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER

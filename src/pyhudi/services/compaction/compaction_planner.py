@@ -15,7 +15,7 @@ from pyhudi.services.compaction.compaction_job import check_runnable
 from pyhudi.services.compaction.compaction_strategies import Limits, apply_strategies, named_strategies
 from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
-from pyhudi.services.pending_plans import lock_timeline, read_plans
+from pyhudi.services.service_plans import lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operations_of

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_planner import check_compactable, pending_plans
-from pyhudi.services.pending_plans import BusyPlans, run_plans
-from pyhudi.services.thread_tasks import run_tasks
+from pyhudi.services.service_plans import BusyPlans, run_plans
+from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
-from pyhudi.read.execution.merged_reader import block_view
+from pyhudi.read.execution.file_slice_reader import block_view
 from pyhudi.table.view.compaction_operations import operation_paths
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
-from pyhudi.metadata.file_groups.delta_files import MetadataCommit, begin, complete_delta_commit
+from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.index_build_state import begin_index_build, files_exist, is_in_use, rollback_index_build
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, file_names_of, parse_names
-from pyhudi.metadata.file_groups.delta_files import acknowledged_partitions
+from pyhudi.metadata.file_groups.delta_commit_writer import acknowledged_partitions
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, FILES, RECORD_INDEX

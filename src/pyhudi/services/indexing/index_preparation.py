@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.metadata.file_groups.delta_files import GroupFiles
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.indexes.index_definitions import column_stats_definition
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS, file_group_ids
-from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
+from pyhudi.metadata.writer.initial_statistics import InitialFileGroups
 from pyhudi.metadata.writer.initialize_partitions import InitialBuild, initial_file_group_count, table_contents
 from pyhudi.metadata.writer.metadata_writer import columns_to_index
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.services.repair.table_use import check_not_in_use
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.services.repair.active_writer_check import check_not_in_use
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.locks.lock_factory import make_lock_provider

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
 from pyhudi.index.consistent_hashing import known_partitions
 from pyhudi.read.schema.table_columns import stored_columns
-from pyhudi.services.repair.table_use import check_not_in_use
+from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.transaction.conflicts.conflict_resolution import common_group
 

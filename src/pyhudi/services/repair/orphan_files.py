@@ -16,16 +16,16 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import BusyError, QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_name_of, file_names_of
-from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
-from pyhudi.services.repair.table_use import check_not_in_use
+from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.storage.storage_protocol import join_path
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.config import Options, property_keys
 from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import ConfigError, CorruptTableError, NotAHudiTableError
-from pyhudi.services.repair.table_use import check_not_in_use
+from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import load_properties, overwrite_properties

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TABLE_CHECKSUM
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
-from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
-from pyhudi.metadata.file_groups.delta_files import MetadataCommit, begin, complete_delta_commit
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table, has_metadata_table
+from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import drop_inflight_partitions, drop_partitions
 from pyhudi.metadata.maintenance.metadata_compaction import compact_now
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
@@ -48,7 +48,7 @@ def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, d
     """
     storage = context.storage
     if FILES not in config.metadata_partitions:
-        return detach_metadata_table(storage, config) if is_attached(config) else config
+        return delete_metadata_table(storage, config) if has_metadata_table(config) else config
     if config.metadata_partitions_inflight:
         config = drop_inflight_partitions(storage, config, config.metadata_partitions_inflight)
     if dropped:
@@ -61,7 +61,7 @@ def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, d
         problem = str(failure)
     if problem:
         _log.warning("rebuilding the metadata table of %s: %s", storage.root, problem)
-        return detach_metadata_table(storage, config)
+        return delete_metadata_table(storage, config)
     return config
 
 
@@ -98,7 +98,7 @@ def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveT
         return config
     except ValueError:
         journal = {}  # Incomplete, so nothing was disabled.
-    if not is_attached(config) and journal.get("timeline") == _fingerprint(active):
+    if not has_metadata_table(config) and journal.get("timeline") == _fingerprint(active):
         storage.write(PROPERTIES, journal["properties"].encode("latin-1"))
         config = config.updated(storage, set={METADATA_PARTITIONS: journal["partitions"]})
     storage.delete(JOURNAL)

@@ -33,7 +33,7 @@ from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.errors import BusyError
 from pyhudi.format.file_names import LOG
-from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
 from pyhudi.services.cleaning.cleaner import Cleaner
@@ -76,7 +76,7 @@ from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.table.meta_client import TableMetaClient
 
 _ATTEMPTS = 3
@@ -297,7 +297,7 @@ class UpgradeDowngrade:
 
     def _settled_metadata(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
         if anew:
-            return detach_metadata_table(self._storage, config)
+            return delete_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as reserved:
             context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
             return metadata_table_conversion.prepare_metadata_table(context, config, self._dropped)

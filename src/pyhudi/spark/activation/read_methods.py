@@ -6,13 +6,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyhudi.config.misspelled_options import refuse_misspelt_query
+from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.errors import QueryError
 from pyhudi.spark.activation import sql_methods
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.read.load_table import load_table
-from pyhudi.spark.read.pruning.frame_pruning import filter_pruned, same_rows
+from pyhudi.spark.read.pruning.dataframe_pruning import filter_pruned, same_rows
 from pyhudi.spark.sql.session_config import session_options
 
 
@@ -27,7 +27,7 @@ def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         return original(target, *args, **kwargs)
     spark, (path, options) = session_of(target), request
     session = session_options(spark)
-    refuse_misspelt_query(options, session)
+    refuse_misspelled_query(options, session)
     return load_table(spark, path, session | options)
 
 

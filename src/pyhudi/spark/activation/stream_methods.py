@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from pyhudi.config.short_names import option_of_short_name
+from pyhudi.config.sql_property_aliases import option_of_short_name
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method

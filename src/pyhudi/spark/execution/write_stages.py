@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.execution.row_transport import pack
+from pyhudi.spark.execution.row_serialization import pack
 from pyhudi.write.location_columns import STATUS
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.in_task_tagging import InTaskTagging, in_task_tagging_task

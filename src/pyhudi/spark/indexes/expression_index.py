@@ -15,7 +15,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.base_file.column_bounds import leaf_type
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
 from pyhudi.metadata.file_groups.log_file_groups import write_logs
 from pyhudi.metadata.indexes.expression_index_definition import (
     ExpressionIndex,

@@ -11,7 +11,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from pyhudi.arrow.group_runs import by_group
-from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
+from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import ConfigError
 from pyhudi.format import bloom_filter

@@ -20,13 +20,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.arrow.group_runs import group_runs
-from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
-from pyhudi.metadata.file_groups.delta_files import Stat
+from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
+from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.records.metadata_keys import group_of
 from pyhudi.metadata.records.record_factory import joined_bounds
 from pyhudi.metadata.writer.file_statistics import BOUNDS
-from pyhudi.metadata.writer.file_stats_reader import (
+from pyhudi.metadata.writer.initial_statistics import (
     FILE_FIELDS,
     FILTERS_TOGETHER,
     LOCAL,
@@ -58,7 +58,7 @@ Batches = Iterator[pa.RecordBatch]
 @dataclass(frozen=True, slots=True)
 class SparkFileStatsReader:
     """Reader that reads files in Spark tasks, unless there are few
-    (`pyhudi.metadata.writer.file_stats_reader.FileStatsReader`)."""
+    (`pyhudi.metadata.writer.initial_statistics.FileStatsReader`)."""
 
     spark: SparkSession
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from pyhudi.config import options
-from pyhudi.metadata.file_groups.delta_files import GroupFiles
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
 from pyhudi.metadata.metadata_layout import file_group_ids
-from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
+from pyhudi.metadata.writer.initial_statistics import InitialFileGroups
 from pyhudi.metadata.writer.initialize_partitions import initial_file_group_count, table_contents
 from pyhudi.services.indexing.index_builder import Builder, LockedTable
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from pyhudi.metadata.file_groups.delta_files import Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.spark_errors import task_errors

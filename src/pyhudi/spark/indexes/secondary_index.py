@@ -11,17 +11,17 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.index.record_index_values import estimate_file_group_count
-from pyhudi.merge.base_file_batches import row_counts
+from pyhudi.merge.base_file_readers import row_counts
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
-from pyhudi.metadata.file_groups.delta_files import GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
-from pyhudi.metadata.indexes.group_changes import GroupChange, slice_changes
+from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
-from pyhudi.read.execution.merged_reader import column_names, slice_context
+from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
-from pyhudi.metadata.indexes.group_changes import GroupChange
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
+from pyhudi.metadata.indexes.file_slice_changes import GroupChange
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value
 from pyhudi.metadata.records.metadata_keys import secondary_group_of
 from pyhudi.metadata.records.record_changes import RecordChanges

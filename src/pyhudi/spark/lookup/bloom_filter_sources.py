@@ -16,7 +16,7 @@ from pyhudi.errors import FormatError, HudiError
 from pyhudi.format.base_file.base_file_footer import in_one_order
 from pyhudi.format.bloom_filter import BloomFilter
 from pyhudi.format.file_names import file_names_of
-from pyhudi.merge.base_file_batches import read_footer
+from pyhudi.merge.base_file_readers import read_footer
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys

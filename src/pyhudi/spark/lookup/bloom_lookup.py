@@ -19,7 +19,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file.base_file_footer import in_one_order
-from pyhudi.merge.base_file_batches import read_footer
+from pyhudi.merge.base_file_readers import read_footer
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame

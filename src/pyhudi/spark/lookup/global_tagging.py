@@ -27,7 +27,7 @@ _LOCATIONS, _OUT = "_pyhudi_locations", "_pyhudi_out"
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionMovePolicy:
+class PartitionUpdatePolicy:
     """Treatment of records whose incoming version is in another partition.
 
     Attributes:
@@ -43,7 +43,7 @@ class PartitionMovePolicy:
     sequences: bool = False
 
 
-def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionMovePolicy) -> DataFrame:
+def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionUpdatePolicy) -> DataFrame:
     """Return one row per key with the list of its locations.
 
     Args:
@@ -82,7 +82,7 @@ def is_elsewhere() -> Column:
     return F.col(_LOCATIONS).isNotNull() & ~F.coalesce(F.col(DELETE), F.lit(False)) & ~here
 
 
-def apply_partition_moves(joined: DataFrame, schema: StructType, changes: PartitionMovePolicy) -> DataFrame:
+def apply_partition_moves(joined: DataFrame, schema: StructType, changes: PartitionUpdatePolicy) -> DataFrame:
     """Return the rows to be written. Lazy.
 
     Args:
@@ -149,7 +149,7 @@ class _IncomingRow:
 
         return F.transform(self.locations, at), F.size(self.locations) == 0
 
-    def moved(self, schema: StructType, changes: PartitionMovePolicy) -> tuple[Column, Column]:
+    def moved(self, schema: StructType, changes: PartitionUpdatePolicy) -> tuple[Column, Column]:
         """Return the rows for stored records, of which those in other partitions are deleted, and True if none of them
         is in the partition of the row or stays."""
         locations, partition = self.locations, self.partition

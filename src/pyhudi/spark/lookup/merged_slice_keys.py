@@ -18,7 +18,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, read_slice
-from pyhudi.read.execution.merged_reader import column_names, slice_context
+from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame

@@ -33,7 +33,7 @@ from pyhudi.spark.lookup.batch_summary import Batch, summarize
 from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
 from pyhudi.spark.lookup.global_tagging import (
-    PartitionMovePolicy,
+    PartitionUpdatePolicy,
     apply_partition_moves,
     file_numbers,
     global_locations,
@@ -41,8 +41,8 @@ from pyhudi.spark.lookup.global_tagging import (
     locations_column,
 )
 from pyhudi.spark.lookup.key_columns import KeyColumns, KeySearch, extra_name, native_candidates, scan_locations
-from pyhudi.spark.lookup.partition_change_checks import check_merge_of_moved_records
-from pyhudi.spark.lookup.partition_change_merge import PartitionChangeMerge
+from pyhudi.spark.lookup.partition_update_checks import check_merge_of_moved_records
+from pyhudi.spark.lookup.partition_update_merge import PartitionUpdateMerge
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, look_up_locations
 from pyhudi.spark.lookup.record_index_tagging import counted, tag_located, unknown_groups
 from pyhudi.spark.spark_errors import task_errors
@@ -284,7 +284,7 @@ class _FileTagging:
         rows, lookup = self.search.rows, self.search.lookup
         moves = moves_records(lookup)
         merges = not hard_deletes and merges_moved_records(lookup)
-        changes = PartitionMovePolicy(
+        changes = PartitionUpdatePolicy(
             moves,
             ordering=() if hard_deletes or not moves else lookup.ordering_fields,
             stored_columns=() if hard_deletes or moves else lookup.stored_partition_fields,
@@ -327,7 +327,7 @@ class _FileTagging:
             F.col(OLD_PARTITION).alias(PARTITION_PATH),
             F.lit(False).alias(DELETE),
         )
-        merge = PartitionChangeMerge(MergeRules.of_table(lookup.merging), lookup.spec)
+        merge = PartitionUpdateMerge(MergeRules.of_table(lookup.merging), lookup.spec)
         return merge.apply(moving, rows.columns, locations_column(), stored)
 
     def _with_file_groups(self, rows: DataFrame) -> DataFrame:

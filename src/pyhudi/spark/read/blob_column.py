@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType
 
 from pyhudi.read.functions.blob_ranges import BlobRanges
 from pyhudi.schema.logical_types.blobs import DATA, INLINE, LENGTH, OFFSET, PATH, REFERENCE, TYPE
-from pyhudi.spark.execution.arrow_functions import arrow_pieces_function
+from pyhudi.spark.execution.arrow_udfs import arrow_pieces_function
 
 FUNCTION = "_pyhudi_read_blob"
 """Name of the function that reads references, in SQL."""

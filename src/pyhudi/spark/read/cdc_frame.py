@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
+from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
 from pyhudi.config.enums import CdcMode
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CdcPlan

@@ -3,7 +3,7 @@
 Spark's own readers read base files, with column pruning, filter push-down and vectorized decoding. Files with narrower
 types than the table are read with their own types and cast. If Spark cannot read files, because its Hadoop has no file
 system for them or because it cannot provide a column, pyhudi's Arrow reader reads them on the executors. Slices with
-log files are merged on the executors, too (`pyhudi.spark.read.merge_on_read.merged_slices`)."""
+log files are merged on the executors, too (`pyhudi.spark.read.merge_on_read.merge_strategy`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.errors import QueryError
 from pyhudi.read.cdc.cdc_plan import plan_cdc
-from pyhudi.read.execution.local_reader import TaskReader, tasks_of
+from pyhudi.read.execution.arrow_scan import TaskReader, tasks_of
 from pyhudi.read.filters.number_comparison import LISTS
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.filters.terms import Term
@@ -43,10 +43,10 @@ from pyhudi.spark.read.base_files.base_file_scan import (
     read_natively,
 )
 from pyhudi.spark.read.cdc_frame import cdc_frame
-from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_rows
+from pyhudi.spark.read.merge_on_read.merge_strategy import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
+from pyhudi.spark.read.pruning.dataframe_pruning import FrameOrigin, remember_origin, remember_read
 from pyhudi.spark.read.pruning.filter_session import filter_session
-from pyhudi.spark.read.pruning.frame_pruning import FrameOrigin, remember_origin, remember_read
 from pyhudi.spark.read.table_lineage import with_snapshot_id
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.spark_types import spark_schema

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
+from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_fields import PARTITION_PATH

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import PROGRESS, Runner, compact_one

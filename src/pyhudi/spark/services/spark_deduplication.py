@@ -19,7 +19,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation, PartitionValues
 from pyhudi.errors import QueryError
 from pyhudi.index.bucket_file_ids import new_file_id_suffix
-from pyhudi.read.execution.merged_reader import column_names
+from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
@@ -54,7 +54,7 @@ from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
-from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copies_to
+from pyhudi.write.tasks.clustering_rewrite import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_status import encode_stats
 

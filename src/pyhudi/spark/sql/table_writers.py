@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
-from pyhudi.config.misspelled_options import refuse_misspelt_query
+from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
 from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
@@ -65,7 +65,7 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
     if name is None:
         return None
     if given and (table := find_table(spark, name)) is not None:
-        refuse_misspelt_query(given, {**table.options, **session_options(spark)})
+        refuse_misspelled_query(given, {**table.options, **session_options(spark)})
         return table_frame(spark, table, given).alias(name[-1])
     prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
     if not prepared.reads_hudi_tables:
@@ -73,7 +73,7 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
     chosen = [key for key in given or {} if canonical(key) in _ROWS_OF_TABLES]
     if chosen:
         raise QueryError(f"{quoted(name)} is a view, to which {min(chosen)} does not apply; read its tables with it")
-    refuse_misspelt_query(given or {})
+    refuse_misspelled_query(given or {})
     return spark_sql(spark, prepared.text)
 
 

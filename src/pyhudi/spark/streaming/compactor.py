@@ -11,7 +11,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import TransactionError
 from pyhudi.services.compaction.compaction_runner import run_pending
-from pyhudi.services.pending_plans import BusyPlans
+from pyhudi.services.service_plans import BusyPlans
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
-from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.session_settings import STREAMING_QUERY_ID
@@ -160,7 +160,7 @@ def check_sink_options(given: Mapping[str, str]) -> Options:
     Raises:
         ConfigError, InvalidOptionError: An option is not supported.
     """
-    refuse_misspelt(given)
+    refuse_misspelled(given)
     opts = Options.parse(given)
     check_unsupported_options(opts)
     check_operation(opts.get_typed(options.OPERATION))

@@ -23,7 +23,7 @@ from pyhudi.config.enums import IncrementalFormat
 from pyhudi.errors import ConfigError, HudiError, OptionWithoutEffectWarning, QueryError, warn
 from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, plan_cdc
 from pyhudi.read.cdc.cdc_reader import CdcReader
-from pyhudi.read.execution.local_reader import scan_batches
+from pyhudi.read.execution.arrow_scan import scan_batches
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, IncrementalSettings, Query
 from pyhudi.read.query.query_instants import range_instant
 from pyhudi.read.scan_plan import ScanPlan

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
-from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.post_commit_services import (
@@ -158,7 +158,7 @@ class _WriteRequest:
     def of(cls, df: DataFrame, target: TableMetaClient | str, given: Mapping[str, object], mode: str) -> _WriteRequest:
         """Check the arguments."""
         check_workers(df.sparkSession)
-        refuse_misspelt(given)
+        refuse_misspelled(given)
         location = target.storage.uri() if isinstance(target, TableMetaClient) else target
         opts = Options.parse({**session_settings(df.sparkSession, location), **given})
         check_unsupported_options(opts)

@@ -9,8 +9,8 @@ from pyhudi.config.enums import IndexType, Operation
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen import KeySpec
-from pyhudi.read.execution.merged_reader import column_names
-from pyhudi.read.log_only_keys import log_only_keys
+from pyhudi.read.execution.file_slice_reader import column_names
+from pyhudi.read.log_only_slice_keys import log_only_keys
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
 

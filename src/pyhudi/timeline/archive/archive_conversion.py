@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError, FormatError
 from pyhudi.format.avro.container import load_schema, single_record, write_container
-from pyhudi.timeline.action_metadata import schema_name
+from pyhudi.timeline.action_avro import schema_name
 from pyhudi.timeline.archive import archive_log_writer, lsm_timeline_writer
 from pyhudi.timeline.archive.archive_log_reader import (
     archive_files,

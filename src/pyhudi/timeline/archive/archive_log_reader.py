@@ -19,7 +19,7 @@ from pyhudi.format.avro.container import decode_datum as decode_avro
 from pyhudi.format.avro.container import load_schema, write_container
 from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks
-from pyhudi.timeline.action_metadata import schema_name
+from pyhudi.timeline.action_avro import schema_name
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.commit_metadata import commit_of_record
 from pyhudi.timeline.instant import State

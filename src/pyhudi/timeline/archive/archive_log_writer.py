@@ -17,7 +17,7 @@ from pyhudi.format.avro.container import encode_record, load_schema, schema_json
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.block_framing import Buffer, frame
 from pyhudi.format.log.encoding.data_block_encoder import avro_content
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.archive.archive_log_reader import (
     ARCHIVE_PREFIX,
     archive_datums,

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.timeline_layout import Layout
 

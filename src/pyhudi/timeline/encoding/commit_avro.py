@@ -19,7 +19,7 @@ from pyhudi.format.avro.container import container_of, encode_record, load_schem
 from pyhudi.format.avro.decoder import RecordProjection, decode_columns
 from pyhudi.format.avro.encoder import RecordEncoder
 from pyhudi.format.avro.type_tree import Record, record_type
-from pyhudi.timeline.encoding.partition_stats import flat, group_by_partition
+from pyhudi.timeline.encoding.write_stats_by_partition import flat, group_by_partition
 
 FEW = 100
 """Number of write stats from which they are encoded by columns, at which both ways take about the same time."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.timeline.encoding.jackson_json import JsonText, pretty, quote
-from pyhudi.timeline.encoding.partition_stats import flat, group_by_partition
+from pyhudi.timeline.encoding.write_stats_by_partition import flat, group_by_partition
 
 _DEPTH = 2
 """Nesting depth of a stat in the text of a commit: below the commit and its partitions."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_name_of, file_paths
 from pyhudi.storage import join_path
-from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.instant import Action, Instant, State
 
 PLAN_VERSION = 2

@@ -13,7 +13,7 @@ from pyhudi.config.options import CLUSTERING_SORT_COLUMNS
 from pyhudi.errors import FormatError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import join_path
-from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.operation_types import CLUSTER
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import FormatError
-from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.instant import Action, Instant, State
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pyhudi.transaction.begin_checks import current_config, latest_instant_time
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
-    from pyhudi.metadata.file_groups.delta_files import Stat
+    from pyhudi.metadata.file_groups.delta_commit_writer import Stat
     from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
-    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.storage import Storage
     from pyhudi.timeline.commit_metadata import CommitMetadata
     from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index.consistent_hashing import forget, known_partitions
-from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
@@ -98,7 +98,7 @@ def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[
     opened = files["path"].filter(pc.is_in(files["instant"], value_set=pa.array(sorted(instants)))).to_pylist()
     if opened:
         _log.warning("deleting %d files of resizes that were rolled back, such as %s", len(opened), opened[0])
-        detach_metadata_table(active.storage, TableConfig.load(active.storage))
+        delete_metadata_table(active.storage, TableConfig.load(active.storage))
         active.storage.delete_many(opened)
     for instant in instants:
         forget(active.storage, instant)

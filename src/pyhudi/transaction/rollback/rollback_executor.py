@@ -27,7 +27,7 @@ from pyhudi.errors import (
 )
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
-from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table, has_metadata_table
 from pyhudi.metadata.writer.metadata_rollback import TableRollback, apply_rollback, is_merged
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import delete_history
@@ -225,9 +225,9 @@ class RollbackExecutor:
     def _detach_if_merged(self, target: Instant) -> None:
         """Delete the metadata table if the changes of a completed write to it cannot be rolled back."""
         config = TableConfig.load(self.storage)
-        if is_attached(config) and is_merged(self.storage, config, target):
+        if has_metadata_table(config) and is_merged(self.storage, config, target):
             _log.warning("deleting the metadata table of %s, to be rebuilt", self.storage.root)
-            detach_metadata_table(self.storage, config)
+            delete_metadata_table(self.storage, config)
 
     def _roll_back_metadata_table(
         self,
@@ -238,7 +238,7 @@ class RollbackExecutor:
     ) -> None:
         """Roll back the changes to the metadata table while the write is pending and thus invisible."""
         config = TableConfig.load(self.storage)
-        if not is_attached(config):
+        if not has_metadata_table(config):
             return
         files = {
             partition: {file_name_of(path): size for path, size in paths.items()}
@@ -250,7 +250,7 @@ class RollbackExecutor:
                 apply_rollback(self.storage, config, done, lambda: reserved.take(latest_instant_time(active)))
         except (CorruptTableError, FormatError) as failure:
             _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
-            detach_metadata_table(self.storage, config)
+            delete_metadata_table(self.storage, config)
 
     def _outcome(
         self, plan: RollbackPlan, deleted: Mapping[str, list[str]], commands: Mapping[str, Mapping[str, int]]

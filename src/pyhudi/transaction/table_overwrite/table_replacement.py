@@ -35,7 +35,7 @@ from pyhudi.storage.table_paths import (
     SCHEMA_FOLDER,
 )
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.timeline.action_metadata import requested_replace
+from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant

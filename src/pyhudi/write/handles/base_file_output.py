@@ -18,7 +18,7 @@ from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGroups
 from pyhudi.format.file_names import base_file_name
-from pyhudi.merge.base_file_batches import BaseReader
+from pyhudi.merge.base_file_readers import BaseFileReader
 from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -26,7 +26,7 @@ from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.file_copy import has_file_columns
+from pyhudi.write.handles.base_file_copy import has_file_columns
 from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
@@ -138,7 +138,7 @@ class BaseFileOutput:
         """Add rows in the form of `RowLayout` or a base file; ``old_keys``: the replaced file has all their keys."""
         self.writer.write(rows, old_keys=old_keys)
 
-    def copyable(self, base: BaseReader) -> CopiedRowGroups | None:
+    def copyable(self, base: BaseFileReader) -> CopiedRowGroups | None:
         """Return the row groups of the replaced file; None if they have to be rewritten, because it stores other
         columns, or in another form, or because text may have to be replaced."""
         context = self._context
@@ -146,7 +146,7 @@ class BaseFileOutput:
             return None
         return self.writer.copyable(base.source) if has_file_columns(context, base.schema()) else None
 
-    def copy_row_group(self, groups: CopiedRowGroups, base: BaseReader, number: int) -> None:
+    def copy_row_group(self, groups: CopiedRowGroups, base: BaseFileReader, number: int) -> None:
         """Add a row group of the replaced file as it is."""
         assert isinstance(self.writer, ParquetFileWriter)
         keys: Iterator[pa.RecordBatch] = iter(())

@@ -18,15 +18,15 @@ from pyhudi.format.base_file.base_file_writer import BaseFileSchema, FileSummary
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.base_file.row_group_copy.row_group_copier import CopiedFile, ReplacedColumns
 from pyhudi.format.file_names import base_file_name
-from pyhudi.merge.base_file_batches import BaseReader
+from pyhudi.merge.base_file_readers import BaseFileReader
 from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME
 from pyhudi.storage import join_path
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.base_file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
-from pyhudi.write.handles.file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
@@ -72,7 +72,7 @@ class ColumnUpdateHandle:
             return None
         started = time.monotonic()
         with context.storage.open_input(key.base_path) as source:
-            base = BaseReader(source, key.base_path, context.invalid_text)
+            base = BaseFileReader(source, key.base_path, context.invalid_text)
             if not has_file_columns(context, base.schema()):
                 _log_rewrite(key, "the columns of the table have changed since")
                 return None

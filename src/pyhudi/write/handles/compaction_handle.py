@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.log import BlockType
-from pyhudi.merge.base_file_batches import BaseReader, open_base
 from pyhudi.merge.base_file_merge import merge_base
+from pyhudi.merge.base_file_readers import BaseFileReader, open_base
 from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, split_versions
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.modes.record_versions import RecordVersions
@@ -74,7 +74,7 @@ def with_log_statistics(stat: Stat, file_slice: FileSlice, found: OpenSlice, mil
 
 
 @contextmanager
-def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseReader | None]:
+def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseFileReader | None]:
     if file_slice.base_path is None:
         yield None
         return
@@ -97,7 +97,7 @@ class _CompactionHandle:
         task: TaskId,
         file_slice: FileSlice,
         found: OpenSlice,
-        base: BaseReader | None,
+        base: BaseFileReader | None,
     ) -> None:
         self.inserts = self.updates = self.deletes = 0
         self._reader, self._base = found.reader, base

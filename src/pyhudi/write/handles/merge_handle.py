@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGroups
-from pyhudi.merge.base_file_batches import BaseReader, open_base
+from pyhudi.merge.base_file_readers import BaseFileReader, open_base
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout, RowSource
@@ -86,7 +86,7 @@ class MergeHandle:
         return with_cdc_files(stat, cdc_files)
 
     def _parts(
-        self, key: GroupKey, rows: GroupRows, base: BaseReader, output: BaseFileOutput, merge: BaseRowMerge
+        self, key: GroupKey, rows: GroupRows, base: BaseFileReader, output: BaseFileOutput, merge: BaseRowMerge
     ) -> Iterator[list[int] | None]:
         """Yield the row groups of the base file that have to be merged, in order (None: all). The others are copied to
         the output: those without changes, unless they are small, so that rewriting a file again and again does not make

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.errors import RecordKeyError
 from pyhudi.keygen import KeySpec
-from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.metadata.writer.file_statistics import skeleton_bounds
 from pyhudi.schema.converters.arrow_avro import to_avro

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import NotFoundError, SchemaError, SchemaMismatchError, StorageError
 from pyhudi.format.base_file import orc, parquet
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.keygen import decode_partition_paths
 from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_columns import is_meta_column

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.schema.name_resolution import top_column
 
 if TYPE_CHECKING:
-    from pyhudi.merge.base_file_batches import BaseReader
+    from pyhudi.merge.base_file_readers import BaseFileReader
     from pyhudi.merge.modes.merge_rules import MergeRules
 
 _SAMPLE_ROWS, _MIN_ROWS = 8_192, 1_024
@@ -23,7 +23,7 @@ _TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 
 def kept_as_dictionaries(
-    base: BaseReader, columns: pa.Schema, rules: MergeRules, keys: Collection[str] = ()
+    base: BaseFileReader, columns: pa.Schema, rules: MergeRules, keys: Collection[str] = ()
 ) -> frozenset[str]:
     """Return the columns of a base file whose values a merge only moves, and which have few distinct ones.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
-from pyhudi.merge.base_file_batches import open_base
+from pyhudi.merge.base_file_readers import open_base
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage

@@ -11,13 +11,13 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import FileSizeError, FormatError
 from pyhudi.metadata.file_groups import hfile_sources
-from pyhudi.metadata.file_groups.delta_files import Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
 from pyhudi.metadata.maintenance.compaction_attempts import ATTEMPTS_FILE, CompactionAttempts
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.metadata_layout import HEARTBEATS, metadata_timeline
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.meta_client import TableMetaClient

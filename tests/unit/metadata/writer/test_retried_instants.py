@@ -15,7 +15,12 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.index.record_index_values import encode_locations
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, MetadataCommit, complete_delta_commit
+from pyhudi.metadata.file_groups.delta_commit_writer import (
+    GroupFiles,
+    GroupSlice,
+    MetadataCommit,
+    complete_delta_commit,
+)
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes import index_delta
 from pyhudi.metadata.indexes.index_declarations import declare_partitions

@@ -11,13 +11,13 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import QueryError, TransactionError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import Cleaner, clean
 from pyhudi.services.post_commit_services import after_commit, run_async_services
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from tests.cases import seldom

@@ -12,11 +12,11 @@ import pytest
 from pyhudi.format.file_names import parse_names
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import Storage, join_path
-from pyhudi.table.clean_policy import Retention, expired_files
+from pyhudi.table.clean_retention import CleanRetention, expired_files
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata
@@ -75,7 +75,9 @@ def test_the_same_files_go(client: TableMetaClient) -> None:
 
         view = FileSystemView.load(client, then, lister=lister)
         slices = view.all_slices()
-        ours = expired_files(slices, view.replaced_slices(plan.earliest_instant), Retention(), plan.earliest_instant)
+        ours = expired_files(
+            slices, view.replaced_slices(plan.earliest_instant), CleanRetention(), plan.earliest_instant
+        )
         partitions = set(plan.names_by_partition())
         mine = {(p, n) for p, n in zip(*ours.select([0, 1]).to_pydict().values(), strict=True) if p in partitions}
         theirs = set(zip(*plan.files.select([0, 1]).to_pydict().values(), strict=True))

@@ -30,7 +30,7 @@ from pyhudi.index.consistent_hashing import (
     store,
     store_first,
 )
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.clustering.bucket_resizing import PLAN_STRATEGY, BucketRouting, ResizingRules, new_buckets
 from pyhudi.services.clustering.clustering_job import ClusteringJob
 from pyhudi.services.rollback import roll_back

@@ -12,7 +12,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, ConflictError, HudiError, InstantNotFoundError, TransactionError
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.converters.arrow_avro import to_avro

@@ -16,7 +16,7 @@ from pyhudi.errors import (
     ServiceAfterCommitError,
     TransactionError,
 )
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.services.post_commit_services import after_deltacommit

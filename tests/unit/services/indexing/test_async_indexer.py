@@ -11,14 +11,14 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, ConfigError, ConflictError, InstantNotFoundError, UnsupportedTableError
-from pyhudi.metadata.file_groups.delta_files import MetadataCommit, acknowledged_partitions
+from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, acknowledged_partitions
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.services.indexing import async_indexer
 from pyhudi.services.indexing.async_indexer import plans_to_run, run_plans
 from pyhudi.services.indexing.index_builder import drop_index
+from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_requests import IndexRequest
-from pyhudi.services.indexing.index_schedule import schedule_index
 from pyhudi.storage import Storage
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State

@@ -16,7 +16,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import BusyError, ConfigError, TransactionError, UnsupportedTableError
-from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.compaction.compaction_runner import run_in_threads
 from pyhudi.services.upgrade.metadata_table_conversion import JOURNAL
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade

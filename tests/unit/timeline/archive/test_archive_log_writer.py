@@ -13,7 +13,7 @@ from pyhudi.format.avro.container import decode_datum as decode_avro
 from pyhudi.format.avro.container import load_schema, schema_json
 from pyhudi.format.log import avro_datums, scan_blocks
 from pyhudi.storage import Storage
-from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_reader import archive_files
 from pyhudi.timeline.archive.archive_log_writer import BATCH

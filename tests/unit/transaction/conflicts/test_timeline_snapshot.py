@@ -12,7 +12,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
-from pyhudi.timeline.action_metadata import encode_record, requested_replace
+from pyhudi.timeline.action_avro import encode_record, requested_replace
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.timeline.timeline import Timeline

@@ -7,7 +7,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.format.log import scan_blocks
-from pyhudi.services.archival.table_archival import archive_table
+from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.storage import Storage
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.rollback.late_data_files import delete_older_than

@@ -18,7 +18,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.instant import State
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts, retained_parts

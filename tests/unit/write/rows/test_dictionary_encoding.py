@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.enums import PartialUpdateMode
-from pyhudi.merge.base_file_batches import BaseReader
+from pyhudi.merge.base_file_readers import BaseFileReader
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.write.rows.dictionary_encoding import (
     as_dictionaries,
@@ -64,8 +64,8 @@ def test_columns_that_a_merge_compares_are_no_dictionaries(
 ) -> None:
     columns = pa.schema([("a", pa.string()), ("a.b", pa.string()), ("c", pa.string()), ("n", pa.int64())])
     rules = MergeRules(ordering)
-    assert kept_as_dictionaries(cast(BaseReader, Base(columns)), columns, rules, keys) == kept
+    assert kept_as_dictionaries(cast(BaseFileReader, Base(columns)), columns, rules, keys) == kept
     encoded = with_dictionaries(columns, kept)
     assert {f.name for f in encoded if pa.types.is_dictionary(f.type)} == kept
     partial = replace(rules, partial=PartialUpdateMode.IGNORE_DEFAULTS)
-    assert not kept_as_dictionaries(cast(BaseReader, Base(columns)), columns, partial, keys)
+    assert not kept_as_dictionaries(cast(BaseFileReader, Base(columns)), columns, partial, keys)

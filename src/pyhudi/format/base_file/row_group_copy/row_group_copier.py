@@ -35,7 +35,7 @@ from pyhudi.format.base_file.thrift_footer.footer_fields import (
     with_ordinal,
 )
 from pyhudi.format.base_file.thrift_footer.thrift_compact import Struct, ThriftList, ThriftType, Value, from_int, to_int
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 
 _OLD_CALENDAR = b"org.apache.spark.legacy"
 """Begin of footer entries of Spark by which it reads all dates and times of a file in the Julian calendar."""

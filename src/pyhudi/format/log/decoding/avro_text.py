@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.avro.binary_layout import record_layout
-from pyhudi.format.text_encoding import as_text, invalid_text
+from pyhudi.format.utf8_validation import as_text, invalid_text
 
 Decode = Callable[[str], pa.Table]
 """Decodes records with a schema."""

@@ -13,7 +13,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.base_file import parquet
-from pyhudi.format.corruption import as_corruption
+from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, KEY_FIELD, HFileReader
 from pyhudi.format.log.decoding.avro_block import (
     HEAD_SIZE,

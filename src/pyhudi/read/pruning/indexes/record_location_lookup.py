@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, QueryError, RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids

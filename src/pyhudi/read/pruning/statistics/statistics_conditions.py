@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import QueryError
-from pyhudi.keygen.partition_path_values import has_known_kinds, partition_fields
+from pyhudi.keygen.partition_value_extractor import has_known_kinds, partition_fields
 from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.partition_pruning import path_values, values_from_path

@@ -15,11 +15,11 @@ from pyhudi.index.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
-from pyhudi.metadata.indexes.group_changes import slice_changes
+from pyhudi.metadata.indexes.file_slice_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.read.execution.merged_reader import column_names, slice_context
+from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys, task_count

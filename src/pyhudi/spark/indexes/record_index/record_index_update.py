@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import MetadataTableError
 from pyhudi.index.record_index_file_groups import RecordIndexFileGroups, new_group_ids
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index

@@ -14,7 +14,7 @@ from pyhudi.index.record_index_values import locations_of
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
-from pyhudi.read.execution.merged_reader import column_names, slice_context
+from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker

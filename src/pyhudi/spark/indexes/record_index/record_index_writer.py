@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.index.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.index.record_index_values import encode_locations, locations_of
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
-from pyhudi.keygen.partition_path_values import partition_fields
+from pyhudi.keygen.partition_value_extractor import partition_fields
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders, can_be_mounted, level, mounted
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 
 from pyhudi.schema.logical_types.vectors import as_lists, is_vector, vectors_of_bytes
-from pyhudi.spark.execution.arrow_functions import arrow_function
+from pyhudi.spark.execution.arrow_udfs import arrow_function
 from pyhudi.spark.spark_types import spark_schema
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.file_names import file_name_of
-from pyhudi.merge.base_row_overlay import write_overlay
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.log_changed_rows import write_overlay
 from pyhudi.schema.logical_types.vectors import with_vector_bytes
 from pyhudi.schema.required_fields import batch_with_required_fields_filled
 from pyhudi.spark.read.merge_on_read.deletion_vectors import bitmap

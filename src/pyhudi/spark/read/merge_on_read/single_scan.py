@@ -45,7 +45,7 @@ from pyhudi.spark.read.merge_on_read.merged_log_files import (
     WORDS,
     WriteMergedLogs,
 )
-from pyhudi.spark.read.merge_on_read.scan_frames import frame_key, scan_frames
+from pyhudi.spark.read.merge_on_read.single_scan_cache import frame_key, scan_frames
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:

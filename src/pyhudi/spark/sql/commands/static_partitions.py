@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
-from pyhudi.keygen.partition_path_values import partition_texts
+from pyhudi.keygen.partition_value_extractor import partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.keys.key_text import quoted

@@ -8,13 +8,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyhudi.config import options
-from pyhudi.services.archival.table_archival import archive_table
+from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State

@@ -13,7 +13,7 @@ from pyhudi.config import options
 from pyhudi.errors import QueryError
 from pyhudi.services.clustering.clustering_planner import pending_plans, schedule
 from pyhudi.services.clustering.clustering_runner import run_pending
-from pyhudi.services.pending_plans import BusyPlans, read_plans
+from pyhudi.services.service_plans import BusyPlans, read_plans
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows

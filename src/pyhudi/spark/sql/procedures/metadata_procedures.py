@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, QueryError
 from pyhudi.format.file_names import file_name_of, file_names_of
-from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table as delete_table
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -52,7 +52,7 @@ def delete_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
     """Disable the metadata table and delete it."""
     client, opts = arguments.opened(spark)
     with lock_table(client, opts) as table:
-        detach_metadata_table(table.storage, table.config)
+        delete_table(table.storage, table.config)
     return [(f"Deleted Metadata Table at '{client.storage.uri(METADATA_FOLDER)}'",)]
 
 

@@ -13,7 +13,7 @@ from pyhudi.services.compaction.compaction_runner import run_pending
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.write.partition_expiry import delete_expired_partitions
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan

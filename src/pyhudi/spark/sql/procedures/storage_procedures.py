@@ -20,7 +20,7 @@ from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, State
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import ByteType, DateType, IntegerType, LongType, ShortTy
 
 from pyhudi.config import Options, options
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.read.pruning.frame_pruning import planned_read
+from pyhudi.spark.read.pruning.dataframe_pruning import planned_read
 from pyhudi.sql.join_keys import JoinKey
 from pyhudi.sql.token_cursor import Cursor
 

@@ -15,7 +15,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import HashingMetadata, hashes_of, known_partitions
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.row_transport import pack
+from pyhudi.spark.execution.row_serialization import pack
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID

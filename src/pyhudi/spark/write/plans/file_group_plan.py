@@ -46,7 +46,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import DELETE, FILE_ID, ROW
-from pyhudi.write.planning.log_contents import LogContents
+from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.planning.workload_profile import Workload, profile_stats
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import appended_groups

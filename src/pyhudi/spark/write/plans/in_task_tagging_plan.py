@@ -36,7 +36,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
-from pyhudi.write.planning.log_contents import LogContents
+from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare
 from pyhudi.write.write_operations import type_name
 

@@ -19,7 +19,7 @@ from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
-from pyhudi.write.planning.log_contents import LogContents
+from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.planning.small_files import (
     SMALL_FILES_SCHEMA,
     InsertPlacement,

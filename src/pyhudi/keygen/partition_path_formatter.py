@@ -1,0 +1,60 @@
+"""Partition paths of Arrow rows, as stored in ``_hoodie_partition_path``, for writes without Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import RecordKeyError, UnsupportedTableError
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
+from pyhudi.keygen.record_key_formatter import value_text
+from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
+
+_NO_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
+"""Levels that are not valid folder names: empty ones, "." and "..". ".hoodie" is reserved."""
+
+
+def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
+    """Return the partition paths of rows that have the partition fields.
+
+    Raises:
+        RecordKeyError: A field is missing or has an unsupported type, or a value is not a valid folder name.
+        UnsupportedTableError: A field holds formatted times (timestamp-based key generators).
+    """
+    if not spec.partition_fields:
+        return pa.repeat(pa.scalar("", pa.string()), rows.num_rows)
+    levels = [_level(rows, field, spec) for field in spec.partition_fields]
+    encoded = pc.binary_join_element_wise(*levels, "/").dictionary_encode()
+    paths = encoded.dictionary
+    bad = paths.filter(pc.match_substring_regex(paths, _NO_FOLDER))
+    if len(bad):
+        raise RecordKeyError(
+            f"the partition path {bad[0].as_py()!r} is not a valid folder of the table; change the value or "
+            "URL-encode partition paths (hoodie.datasource.write.partitionpath.urlencode)"
+        )
+    return paths.take(encoded.indices)
+
+
+def _level(rows: pa.RecordBatch, field: PartitionField, spec: KeySpec) -> pa.StringArray:
+    """Return the part of the path for one field. Distinct values are processed once."""
+    if field.kind is PartitionKind.TIMESTAMP:
+        raise UnsupportedTableError(
+            f"the partition field {field.name!r} holds formatted times, which are supported only on Spark"
+        )
+    encoded = value_text(rows, field.name, spec).dictionary_encode()
+    text = encoded.dictionary
+    text = pc.if_else(pc.equal(text, ""), DEFAULT_PARTITION, text)
+    if spec.url_encode:
+        text = _url_encoded(text)
+    if spec.slash_dates:
+        text = pc.replace_substring(text, "-", "/")
+    text = pc.fill_null(text.take(encoded.indices), DEFAULT_PARTITION)
+    return pc.binary_join_element_wise(f"{field.name}=", text, "") if spec.hive_style else text
+
+
+def _url_encoded(text: pa.StringArray) -> pa.StringArray:
+    """Return the text with ENCODED_CHARS as ``%XX``."""
+    text = pc.replace_substring(text, "%", "%25")
+    for char in ENCODED_CHARS.replace("%", ""):
+        text = pc.replace_substring(text, char, f"%{ord(char):02X}")
+    return text

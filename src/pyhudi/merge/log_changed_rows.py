@@ -1,0 +1,217 @@
+"""Splits a file slice into unchanged base rows, which an engine reads natively, and rows affected by log records, which
+are merged in Python.
+
+The engine reads the base file, excludes the rows at `replaced_positions`, and adds those of `merged_rows`: together
+they are the rows of `pyhudi.merge.file_group_reader.read_slice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.format.base_file.parquet import row_count
+from pyhudi.format.log import count_records
+from pyhudi.merge.base_file_merge import merge_base
+from pyhudi.merge.base_file_rows import BaseRead, Condition, read_base
+from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
+from pyhudi.merge.file_group_reader import (
+    MAX_BATCH_ROWS,
+    FileSlice,
+    OpenSlice,
+    SliceContext,
+    check_positions,
+    combines,
+    has_positions,
+    log_files,
+    open_slice,
+    slice_errors,
+    split_versions,
+)
+from pyhudi.merge.logs.log_file_pool import LogFiles
+from pyhudi.merge.logs.merged_log_records import MergedLogRecords
+from pyhudi.merge.logs.valid_log_blocks import valid_blocks
+from pyhudi.merge.ordering_values import Index, Mask, distinct
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
+
+
+def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
+    """Return the positions (from 0, ascending) of base rows that are updated or deleted by log records.
+
+    Raises:
+        QueryError: A file is missing.
+        FormatError: A file is corrupt.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    if file_slice.base_path is None:
+        return nothing
+    with slice_errors(file_slice), log_files(context) as logs:
+        named = _named_in_headers(context, file_slice, logs)
+    if named is not None:
+        return named
+    context = _with_all_keys(replace(context, columns=()))  # Rows are only counted.
+    with open_slice(context, file_slice) as found:
+        if found.state is None or not len(found.state):
+            return nothing
+        overlay = _Overlay(context, file_slice, found, found.state)
+        if found.state.positions is not None and not overlay.compares:
+            return _existing(context, file_slice, found.state.positions)
+        parts = [start + positions[wins] for start, _, positions, _, wins in overlay.touched()]
+    return np.concatenate(parts) if parts else nothing
+
+
+def merged_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+    """Yield the merged rows at the replaced positions, and the rows that only the logs have.
+
+    Raises:
+        QueryError: A file is missing.
+        FormatError: A file is corrupt.
+        MergerError: A custom merger failed.
+    """
+    with open_slice(context, file_slice) as found:
+        for rows, _ in _changes(context, file_slice, found, rows_alone=True):
+            if rows.num_rows:
+                yield rows
+
+
+def write_overlay(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
+    """Write both halves of the affected rows, reading the log files only once.
+
+    Args:
+        context: Context of the read.
+        file_slice: The slice.
+        write: Called with each batch of `merged_rows`.
+
+    Returns:
+        The `replaced_positions`.
+
+    Raises:
+        QueryError: A file is missing.
+        FormatError: A file is corrupt.
+        MergerError: A custom merger failed.
+    """
+    parts = [np.zeros(0, dtype=np.int64)]
+    with open_slice(_with_all_keys(context), file_slice) as found:
+        for rows, replaced in _changes(context, file_slice, found):
+            if rows.num_rows:
+                write(rows)
+            parts.append(replaced)
+    return np.concatenate(parts)
+
+
+def _changes(
+    context: SliceContext, file_slice: FileSlice, found: OpenSlice, *, rows_alone: bool = False
+) -> Iterator[tuple[pa.RecordBatch, Index]]:
+    """Yield the merged rows of an open slice, each batch with the positions of the base rows that it, or deletes,
+    replace. With ``rows_alone`` not all positions are returned."""
+    reader, state = found.reader, found.state
+    if state is None or not len(state):
+        return
+    nothing = np.zeros(0, dtype=np.int64)
+    overlay = _Overlay(context, file_slice, found, state)
+    seen = np.zeros(len(state), dtype=np.bool_)
+    by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
+    # If versions in the logs are whole rows and win, it makes no difference whether the base file has their records.
+    base_counts = not (rows_alone and overlay.whole and not overlay.compares)
+    for start, base, positions, records, wins in overlay.touched(by_key) if base_counts else ():
+        seen[records] = True
+        if overlay.whole:
+            picks = records[wins & ~state.is_delete[records]]
+            rows = state.changes(picks).rows
+        else:
+            touched = base.take(pa.array(positions))
+            every = np.arange(len(positions), dtype=np.int64)
+            rows = merge_base(touched, every, state.changes(records), reader.rules).rows
+        yield reader.finished(rows), start + positions[wins]
+    for records in state.batches(~seen & ~state.is_delete):
+        yield reader.finished(state.changes(records).rows), nothing
+    if overlay.named_by_positions and state.positions is not None and file_slice.base_path is not None:
+        none = pa.RecordBatch.from_pylist([], schema=context.output_schema)
+        yield none, _existing(context, file_slice, state.positions)
+
+
+def _with_all_keys(context: SliceContext) -> SliceContext:
+    return replace(context, selection=replace(context.selection, key_rows=None))
+
+
+class _Overlay:
+    """Base rows of a slice that have versions in the logs.
+
+    ``whole``: versions in the logs are whole rows, to which base rows contribute no values. ``compares``: a base
+    row may win by its ordering value. ``named_by_positions``: the logs themselves have the positions of the base rows
+    that they replace.
+    """
+
+    def __init__(self, context: SliceContext, file_slice: FileSlice, found: OpenSlice, state: MergedLogRecords) -> None:
+        self._context, self._slice, self._reader, self._state = context, file_slice, found.reader, state
+        rules = found.reader.rules
+        self.whole = not combines(rules, found.blocks)
+        self.compares = self.whole and bool(rules.ordering_fields)
+        self.named_by_positions = state.positions is not None and self.whole and not self.compares
+
+    def touched(self, condition: Condition | None = None) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
+        """Yield for each part of the base file its start, its rows, the rows with versions in the logs, the numbers of
+        their records, and a mask of the winning versions. With a ``condition`` only rows that meet it are read and
+        counted."""
+        path, context, state = self._slice.base_path, self._context, self._state
+        if path is None or self.named_by_positions:
+            return
+        names = context.stored.names(self._slice.base_instant)
+        start = 0
+        size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
+        width = 0.0 if self.whole else self._reader.width(state)
+        limits = BatchLimits(size, context.memory.batch_bytes, width)
+        read = BaseRead(self._schema(), names, limits, condition, invalid_text=context.invalid_text)
+        for base in read_base(context.storage, path, read):
+            positions, records = self._reader.hits(base, start, state)
+            for part, places, picks in split_versions(base, positions, records, state):
+                if len(places):
+                    yield start, part, places, picks, self._wins(part, places, picks)
+                start += part.num_rows
+        self._reader.check_positions(state, start)
+
+    def _wins(self, base: pa.RecordBatch, positions: Index, records: Index) -> Mask:
+        if not self.compares:
+            return np.ones(len(positions), dtype=np.bool_)
+        return self._state.winners(records, self._reader.rules.stored(base, positions))
+
+    def _schema(self) -> pa.Schema:
+        """Return the columns of the base file that are needed."""
+        schema = self._reader.schema
+        if not self.whole:
+            return schema
+        needed = {top_column(path, schema.names) for path in self._reader.rules.ordering_fields}
+        if self._context.key_rows is not None:
+            needed |= set(self._context.key_rows.columns)
+        if self._state.positions is None:
+            keys = self._context.stored.keys
+            needed |= {RECORD_KEY} if keys is None else {top_column(path, schema.names) for path in keys.record_fields}
+        return pa.schema([field for field in schema if field.name in needed])
+
+
+def _named_in_headers(context: SliceContext, file_slice: FileSlice, logs: LogFiles) -> Index | None:
+    """Return the positions recorded in block headers, if they suffice to determine the replaced rows: all valid blocks
+    have positions, and no base row wins against a later version. Otherwise None."""
+    blocks = valid_blocks(logs.blocks(file_slice.log_paths, file_slice.log_sizes), context.view)
+    if not blocks:
+        return np.zeros(0, dtype=np.int64)
+    compares = bool(context.rules.ordering_fields) and not combines(context.rules, blocks)
+    if not has_positions(context, file_slice, blocks) or compares:
+        return None
+    parts = [positions for block in blocks if (positions := block.positions()) is not None]
+    if [len(positions) for positions in parts] != list(map(count_records, blocks)):
+        return None
+    return _existing(context, file_slice, distinct(np.concatenate(parts)))
+
+
+def _existing(context: SliceContext, file_slice: FileSlice, rows: Index) -> Index:
+    """Return the positions after a check against the row count in the footer of the base file."""
+    path = file_slice.base_path
+    if len(rows) and path is not None and path.endswith(".parquet"):
+        with context.storage.open_input(path) as source:
+            check_positions(file_slice, rows, row_count(source))
+    return rows

@@ -1,0 +1,134 @@
+"""Check that all files of completed instants of a metadata table exist and are complete.
+
+Without a missing file its records would be lost without notice: some files would be missing in a list of files.
+Therefore the instants still in the active timeline are read; older ones have been compacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import HudiError, MetadataTableError
+from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_names
+from pyhudi.metadata.file_groups.delta_commit_writer import INIT_TOKEN
+from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+
+_READ_THREADS = 8
+_FIRST_INSTANTS = "0" * 14
+"""Prefix of instants that build a partition."""
+WRITTEN_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
+
+
+def check_complete(
+    storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, files: pa.Table
+) -> None:
+    """Check the ``files`` (`FILE_SCHEMA`) of a partition against the files written by the ``counted`` instants.
+
+    Raises:
+        MetadataTableError: A file is missing, or shorter than written.
+    """
+    base = files.filter(pc.equal(files["kind"], BASE))
+    # Files of a running compaction are not used yet.
+    compacting = [i.requested for i in counted.pending().of_actions(Action.COMPACTION)]
+    base = base.filter(pc.invert(pc.is_in(base["instant"], value_set=pa.array(compacting, pa.string()))))
+    newest: dict[str, str] = {}
+    for file_id, instant in zip(base["file_id"].to_pylist(), base["instant"].to_pylist(), strict=True):
+        newest[file_id] = max(instant, newest.get(file_id, ""))
+    groups = set(files["file_id"].to_pylist())
+    since = min(newest.values()) if newest and len(newest) == len(groups) else ""
+    born = _built_at(files, counted)
+    instants = [
+        i
+        for i in counted.completed()
+        if i.action in WRITE_ACTIONS and i.requested >= since and (i.completion is None or i.completion >= born)
+    ]
+    bearing = set(pc.unique(files["instant"]).to_pylist())
+    sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
+    for instant, written in zip(instants, _written_by_all(storage, active, instants), strict=True):
+        for path, size, file_id, bears in _of_partition(written, partition):
+            if newest.get(file_id, "") > instant.requested:
+                continue
+            if _is_of_earlier_build(instant, path, bearing) or (instant.completion is None and bears < born):
+                continue
+            full = f"{METADATA_FOLDER}/{path}"
+            if full not in sizes:
+                raise MetadataTableError(f"{storage.uri(full)}, written by {instant.requested}, is missing")
+            if sizes[full] < (size or 0):
+                raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
+
+
+def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
+    """Return the files written by each instant; those not cached are read on threads."""
+    unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
+    if len(unknown) > 1:
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            written = dict(zip(unknown, pool.map(lambda i: written_by(storage, active, i), unknown), strict=True))
+    else:
+        written = {}
+    return [written[i] if i in written else written_by(storage, active, i) for i in instants]
+
+
+def _built_at(files: pa.Table, counted: Timeline) -> str:
+    """Return the time at which the partition was built; earlier writes belong to a former partition with its name."""
+    starts = pc.or_(
+        pc.starts_with(files["instant"], _FIRST_INSTANTS), pc.match_substring(files["path"], f".log.1_{INIT_TOKEN}")
+    )
+    instants = pc.unique(files.filter(pc.fill_null(starts, False))["instant"]).drop_null().to_pylist()
+    # A partition that was built concurrently with writes includes those that completed after its instant.
+    times = [counted.completion_of(i) if i.startswith(_FIRST_INSTANTS) else i for i in instants]
+    return min((time for time in times if time is not None), default="")
+
+
+def _is_of_earlier_build(instant: Instant, path: str, bearing: set[str]) -> bool:
+    """Return True if a file is the base file of a partition that was rebuilt since.
+
+    If the timeline has no completion times, an indexing instant may be later than that of the next build; only builds
+    write base files in delta commits.
+    """
+    is_base = file_name_of(path)[:1] != "."
+    unordered = instant.completion is None and instant.action == Action.DELTA_COMMIT
+    return unordered and is_base and instant.requested not in bearing
+
+
+def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:
+    """Return the files that an instant of the metadata table has written (`WRITTEN_SCHEMA`), with paths relative to
+    it."""
+
+    def make() -> tuple[pa.Table, int]:
+        if not active.read(instant):
+            # Apache Hudi's readers accept an empty completed file.
+            return WRITTEN_SCHEMA.empty_table(), 1
+        stats = active.commit_metadata(instant).stats
+        table = pa.table([stats["path"], stats["fileSizeInBytes"]], schema=WRITTEN_SCHEMA)
+        return table, table.nbytes
+
+    try:
+        if instant.completion is None and is_initial_instant(instant):
+            return make()[0]  # Their names do not differ from those of a metadata table built before.
+        table: pa.Table = CACHE.get((storage.root, active.path(instant)), make)
+    except HudiError as e:
+        raise MetadataTableError(f"cannot determine the files written by {instant.requested}: {e}") from e
+    return table
+
+
+def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
+    """Return the files of a partition: path, size, file id, and the instant in the name."""
+    mine = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
+    if not mine.num_rows:
+        return []
+    names = parse_names(file_names_of(mine["path"]))
+    columns = (mine["path"], mine["size"], names["file_id"], names["instant"])
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))

@@ -1,0 +1,222 @@
+"""Contents of a table as Arrow tables: instants, commits, files, slices, partitions."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.arrow.arrays import contiguous, list_sums
+from pyhudi.keygen.partition_value_extractor import as_formatted, decode_partition_paths
+from pyhudi.read.result_table import ResultTable
+from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
+from pyhudi.timeline.instant import WRITE_ACTIONS, State, millis_of_instant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyhudi.table.table_snapshot import TableSnapshot
+
+_READ_THREADS = 16
+
+_TOTALS = {
+    "rows_written": "numWrites",
+    "rows_inserted": "numInserts",
+    "rows_updated": "numUpdateWrites",
+    "rows_deleted": "numDeletes",
+    "bytes_written": "totalWriteBytes",
+}
+
+_TASK_MILLIS = {"scan_millis": ("totalScanTime",), "write_millis": ("totalUpsertTime", "totalCreateTime")}
+
+HISTORY_SCHEMA = pa.schema(
+    [
+        ("requested", pa.string()),
+        ("completed", pa.string()),
+        ("action", pa.string()),
+        ("state", pa.string()),
+        ("operation", pa.string()),
+        ("partitions", pa.int64()),
+        ("files_written", pa.int64()),
+        ("file_groups_replaced", pa.int64()),
+        *((name, pa.int64()) for name in _TOTALS),
+        ("millis", pa.int64()),
+        *((name, pa.int64()) for name in _TASK_MILLIS),
+        ("archived", pa.bool_()),
+    ]
+)
+"""One row per instant, newest first. ``completed`` is null while pending and in tables before version 8; ``operation``
+and the counts are null unless it is a completed write. ``rows_written`` counts all rows of the written files, including
+copied ones. ``millis`` are the milliseconds from the request to the completion; ``scan_millis`` and ``write_millis``
+the total time of the tasks of a write for reading log files and writing data files, as far as recorded."""
+
+COMMITS_SCHEMA = pa.schema(
+    [
+        ("requested", pa.string()),
+        ("completed", pa.string()),
+        ("operation", pa.string()),
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("path", pa.string()),
+        ("previous_instant", pa.string()),
+        *((name, pa.int64()) for name in _TOTALS),
+        ("file_size", pa.int64()),
+    ]
+)
+"""One row per file written by a completed write of the active timeline, oldest write first."""
+
+
+def history(table: TableSnapshot, *, archived: bool = False) -> pa.Table:
+    """Return the instants of the table (`HISTORY_SCHEMA`); with ``archived``, archived ones, too."""
+    active = table.active
+    instants = list(active.timeline)
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        known = pool.map(lambda i: active.commit_metadata(i) if i.is_completed and i.is_write else None, instants)
+        rows = [
+            _history_row(i.requested, i.completion, i.action, i.state, m, archived=False)
+            for i, m in zip(instants, known, strict=True)
+        ]
+    if archived:
+        for row in read_archived_timeline(table.storage, active.layout).to_pylist():
+            metadata = decode_commit(row["metadata"]) if row["action"] in WRITE_ACTIONS and row["metadata"] else None
+            archived_row = _history_row(
+                row["requested"], row["completion"], row["action"], State.COMPLETED, metadata, archived=True
+            )
+            rows.append(archived_row)
+    rows.sort(key=lambda row: (row["requested"], row["action"]), reverse=True)
+    return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+
+
+def _history_row(
+    requested: str, completed: str | None, action: str, state: State, metadata: CommitMetadata | None, *, archived: bool
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "requested": requested,
+        "completed": completed,
+        "action": action,
+        "state": str(state),
+        "archived": archived,
+        "millis": _between(requested, completed),
+    }
+    if metadata is not None:
+        stats = metadata.stats
+        row |= {
+            "operation": metadata.operation,
+            "partitions": len(pc.unique(stats["partitionPath"])),
+            "files_written": stats.num_rows,
+            "file_groups_replaced": 0
+            if metadata.replaced is None
+            else metadata.replaced["file_id"].drop_null().length(),
+            **{name: total(stats, column) for name, column in _TOTALS.items()},
+            **{name: _task_millis(stats, times) for name, times in _TASK_MILLIS.items()},
+        }
+    return row
+
+
+def _between(requested: str, completed: str | None) -> int | None:
+    """Return the milliseconds between two instants; None if one of them is unknown, or not a time."""
+    if completed is None:
+        return None
+    try:
+        return millis_of_instant(completed) - millis_of_instant(requested)
+    except ValueError:
+        return None
+
+
+def _task_millis(stats: pa.Table, times: tuple[str, ...]) -> int | None:
+    """Return the sum of these times over all tasks; None if none is recorded."""
+    known = stats["runtimeStats"].drop_null().combine_chunks()
+    return sum(pc.sum(known.field(name)).as_py() or 0 for name in times) if len(known) else None
+
+
+class Inspect:
+    """Contents of a table at the time of the call, as Arrow tables with a readable display (`ResultTable`)."""
+
+    def __init__(self, now: Callable[[], TableSnapshot]) -> None:
+        self._now = now
+
+    def __repr__(self) -> str:
+        return "Inspect(not read yet: files(), file_slices(), partitions(), commits() read it)"
+
+    def files(self, *, all_versions: bool = False) -> ResultTable:
+        """Return the data files of the latest snapshot.
+
+        Args:
+            all_versions: Return all data files in the storage, uncommitted ones, too.
+
+        Returns:
+            One row per file, with the columns partition, path (relative to the table), kind (base or log), file_id,
+            instant (as in the name) and size (bytes).
+        """
+        view = FileSystemView.load(self._now())
+        columns = ["partition", "path", "kind", "file_id", "instant", "size"]
+        files = view.files.select(columns).sort_by([("partition", "ascending"), ("path", "ascending")])
+        if all_versions:
+            return ResultTable(files)
+        slices = view.latest_slices()
+        visible = pa.concat_arrays([contiguous(slices["base_path"]), contiguous(pc.list_flatten(slices["log_paths"]))])
+        return ResultTable(files.filter(pc.is_in(files["path"], value_set=visible)))
+
+    def file_slices(self, *, all_versions: bool = False) -> ResultTable:
+        """Return the newest file slice of every file group.
+
+        Args:
+            all_versions: Return all file slices.
+
+        Returns:
+            One row per file slice (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+        """
+        view = FileSystemView.load(self._now())
+        return ResultTable(view.all_slices() if all_versions else view.latest_slices())
+
+    def partitions(self) -> ResultTable:
+        """Return the partitions of the latest snapshot: path, values of the partition fields (null if the path does not
+        determine them), and the numbers of file groups, log files and bytes, with the newest base instant."""
+        now = self._now()
+        slices = FileSystemView.load(now).latest_slices()
+        logs = pc.list_value_length(slices["log_paths"])
+        log_bytes = list_sums(slices["log_sizes"])
+        table = pa.table(
+            {
+                "partition": slices["partition"],
+                "log_files": logs.cast(pa.int64()),
+                "size": pc.add(pc.fill_null(slices["base_size"], 0), log_bytes),
+                "instant": slices["base_instant"],
+            }
+        )
+        summary = table.group_by("partition").aggregate(
+            [("instant", "count"), ("log_files", "sum"), ("size", "sum"), ("instant", "max")]
+        )
+        summary = summary.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
+        summary = summary.sort_by("partition")
+        columns = resolve_table_schema(now)
+        schema = as_formatted(now.config, columns.schema if columns is not None else pa.schema([]))
+        decoded = decode_partition_paths(now.config, schema, summary["partition"].to_pylist())
+        for name in reversed(decoded.column_names):
+            if not name.startswith("exact_"):
+                summary = summary.add_column(1, name, decoded[name])
+        return ResultTable(summary)
+
+    def commits(self) -> ResultTable:
+        """Return the files written by each completed write of the active timeline (`COMMITS_SCHEMA`)."""
+        active = self._now().active
+        done = [i for i in active.timeline.writes() if i.is_completed]
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            parts = []
+            for instant, metadata in zip(done, pool.map(active.commit_metadata, done), strict=True):
+                stats = metadata.stats
+                same = {
+                    "requested": instant.requested,
+                    "completed": instant.completion,
+                    "operation": metadata.operation,
+                }
+                columns = [pa.array([value] * stats.num_rows, pa.string()) for value in same.values()]
+                columns += [stats[n] for n in ("partitionPath", "fileId", "path", "prevCommit")]
+                columns += [stats[n] for n in (*_TOTALS.values(), "fileSizeInBytes")]
+                parts.append(pa.Table.from_arrays(columns, schema=COMMITS_SCHEMA))
+        return ResultTable(pa.concat_tables([COMMITS_SCHEMA.empty_table(), *parts]))

@@ -1,0 +1,70 @@
+"""Scheduling of an index build that runs concurrently with writers, by the indexing action."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError
+from pyhudi.metadata.indexes.index_declarations import define_indexes
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.services.indexing.index_builder import LockedTable, existing_index, lock_table
+from pyhudi.services.indexing.index_requests import IndexRequest, build_options
+from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.index_plan import IndexPlan, last_contiguous_write
+
+if TYPE_CHECKING:
+    from pyhudi.table.meta_client import TableMetaClient
+
+
+def schedule_index(
+    client: TableMetaClient,
+    opts: Options,
+    request: IndexRequest,
+    *,
+    dry_run: bool,
+    stats_reader: FileStatsReader = LOCAL,
+) -> IndexPlan:
+    """Add the plan of an index to the timeline. Nothing is built, and nobody maintains the index, before the plan is
+    executed. A missing or corrupt metadata table is built immediately; ``stats_reader`` reads files for it.
+
+    Raises:
+        ConfigError: The index exists or is planned, or the request is invalid.
+        UnsupportedTableError: The table does not support it.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
+    with lock_table(client, opts, stats_reader) as table:
+        taken = existing_index(table, request.partition)
+        if taken is not None:
+            if request.if_not_exists:
+                return IndexPlan(reason=taken)
+            raise ConfigError(f"{taken}; drop it first, or pass if_not_exists=True")
+        request.check(table.storage, table.config, table.schema)
+        upto = last_contiguous_write(table.data)
+        if upto is None:
+            return IndexPlan(reason="the table has no completed write, so there is nothing to index")
+        if dry_run:
+            return IndexPlan(_partitions(table, request), upto)
+        table_with_options = replace(table, opts=opts.merged(build_options(request, opts)))
+        config = build_enabled_partitions(table_with_options.metadata_context(), table.config, only_if_none=True)
+        if request.partition in config.metadata_partitions:
+            return IndexPlan(reason="the table had no metadata table; it was built now, including this index")
+        definition = request.definition(config.version)
+        if definition is not None:  # First, because the plan itself does not contain the indexed columns.
+            config = define_indexes(table.storage, config, {request.partition: definition})
+        now = replace(table, config=config)
+        plan = IndexPlan(_partitions(now, request), upto)
+        instant = table.completion()
+        table.data.create_requested(Action.INDEXING, instant, plan.encode(config.version))
+        return plan.scheduled(instant)
+
+
+def _partitions(table: LockedTable, request: IndexRequest) -> tuple[str, ...]:
+    """Return the partitions to build: partition statistics are built together with column statistics."""
+    if request.kind == PARTITION_STATS and COLUMN_STATS not in table.config.metadata_partitions:
+        return (COLUMN_STATS, PARTITION_STATS)
+    return (request.partition,)

@@ -1,0 +1,164 @@
+"""Records that move to another partition, in tables that merge versions: by partial updates or a custom merger.
+
+The incoming row alone is not the new version of the record. It is merged with the stored record, whole rows of both,
+and the partition columns of the result decide where the record belongs. If that is another partition, the record is
+deleted at its old location and the merged row is inserted at the new one. Otherwise the incoming row goes to the old
+location as it is, and is merged there as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.keygen import KeySpec
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields, fold_record_versions, joined
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.keys.key_generator import partition_path_of
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.lookup.base_file_keys import FILE_NO
+from pyhudi.spark.spark_errors import failure
+from pyhudi.spark.spark_types import nullable_type
+from pyhudi.write.location_columns import DELETE, ROW
+
+_NEW, _OLD, _PLACES = "_pyhudi_incoming", "_pyhudi_stored", "_pyhudi_places"
+_GONE, _STAYS, _PATH, _OUT = "_pyhudi_gone", "_pyhudi_stays", "_pyhudi_path", "_pyhudi_out"
+_KEY = "_pyhudi_stored_key"
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionUpdateMerge:
+    """Merge of incoming rows with the stored records that they may move.
+
+    Attributes:
+        rules: Rules between versions of a record from different writes.
+        spec: Specification of keys and partition paths.
+    """
+
+    rules: MergeRules
+    spec: KeySpec
+
+    def apply(self, moving: DataFrame, names: list[str], locations: Column, stored: DataFrame) -> DataFrame:
+        """Return the rows to be written. Lazy.
+
+        Evaluation fails at a record that would move, but that the custom merger keeps in its old partition, because it
+        lets the stored version win against a delete.
+
+        Args:
+            moving: Rows that are no deletes and whose records are in other partitions only.
+            names: Their own columns.
+            locations: Column with the locations of the records: structs with partition, file_no and row.
+            stored: The stored records: columns ``names``, one row per key.
+
+        Returns:
+            The columns ``names``, and file number and row position, which are null for new records.
+        """
+        merged = self._merged(moving, names, locations, stored)
+        merged = merged.withColumn(_PATH, partition_path_of(merged, self.spec))
+        own = {name: F.col(quoted([name])) for name in names}
+        incoming = {name: F.col(quoted([_NEW, name])) for name in names}
+        places, path = F.col(_PLACES), F.col(_PATH)
+        moves = ~F.col(_GONE) & ~F.exists(places, lambda p: p["partition"] == path)
+        left = F.transform(places, lambda p: _at(own, p["partition"], F.lit(True), p["file_no"], p["row"]))
+        none = F.lit(None)
+        entered = F.array(_at(own, path, F.lit(False), none.cast("int"), none.cast("bigint")))
+        here = F.transform(places, lambda p: _at(incoming, p["partition"], F.lit(False), p["file_no"], p["row"]))
+        placed = F.when(moves, F.concat(left, entered)).otherwise(here)
+        if self.rules.merger is not None:
+            placed = F.when(F.coalesce(self._fails(moves), F.lit(False)), here).otherwise(placed)
+        exploded = merged.select(F.explode(placed).alias(_OUT))
+        return exploded.select(*(F.col(quoted([_OUT, name])).alias(name) for name in (*names, FILE_NO, ROW)))
+
+    def _merged(self, moving: DataFrame, names: list[str], locations: Column, stored: DataFrame) -> DataFrame:
+        """Return the merged rows, with whether they are deletes (`_GONE`), whether the stored record stays when it is
+        deleted (`_STAYS`), the incoming rows (`_NEW`) and the locations (`_PLACES`)."""
+        columns = [F.col(quoted([name])).alias(name) for name in names]
+        places = F.transform(locations, lambda p: F.struct(*(p[n].alias(n) for n in ("partition", "file_no", "row"))))
+        given = moving.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_NEW), places.alias(_PLACES))
+        kept = stored.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_OLD))
+        pairs = given.join(kept, _KEY, "left").select(_NEW, _OLD, _PLACES)
+        flags = [StructField(_GONE, BooleanType()), StructField(_STAYS, BooleanType())]
+        passed = [StructField(name, pairs.schema[name].dataType) for name in (_NEW, _PLACES)]
+        incoming = pairs.schema[_NEW].dataType
+        assert isinstance(incoming, StructType)
+        out = nullable_type(StructType([*incoming.fields, *flags, *passed]))
+        assert isinstance(out, StructType)
+        return pairs.mapInArrow(_merge_pairs(self.rules), out)
+
+    @staticmethod
+    def _fails(moves: Column) -> Column:
+        """Return a column whose evaluation fails if a record moves that the merger keeps."""
+        message = F.concat(
+            *(F.lit("the record '"), F.col(RECORD_KEY), F.lit("' would move to the partition '"), F.col(_PATH)),
+            F.lit(
+                "', but the merger of the table lets the stored version win against its delete in the old one; let "
+                "RecordMerger.merge() return a delete if the newer version is one with the same ordering value"
+            ),
+        )
+        return F.when(moves & F.col(_STAYS), failure(UnsupportedTableError, message).isNull())
+
+
+def _at(row: dict[str, Column], partition: Column, is_delete: Column, file_no: Column, position: Column) -> Column:
+    """Return a row at a location."""
+    placed = {**row, PARTITION_PATH: partition, DELETE: is_delete, FILE_NO: file_no, ROW: position}
+    return F.struct(*(column.alias(name) for name, column in placed.items()))
+
+
+def _merge_pairs(rules: MergeRules) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+    def merge(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        for batch in batches:
+            if batch.num_rows:
+                yield merge_pairs_of_rows(batch, rules)
+
+    return merge
+
+
+def merge_pairs_of_rows(pairs: pa.RecordBatch, rules: MergeRules) -> pa.RecordBatch:
+    """Merge incoming rows with stored records.
+
+    Args:
+        pairs: Incoming rows (struct), stored records with the same fields (struct; null: there is none), and a column
+            that is passed on.
+        rules: Rules between the versions.
+
+    Returns:
+        The fields of the merged rows, whether they are deletes, whether the stored record survives its delete, the
+        incoming rows, and the column that is passed on.
+    """
+    given, before, passed = (pairs.column(i) for i in range(3))
+    schema = as_nullable_fields(pa.schema(list(given.type)))
+    rules = rules.present(schema)
+    known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
+    n = len(known)
+    alive, numbers = np.zeros(n, dtype=np.bool_), np.arange(n, dtype=np.int64)
+    older = RecordVersions.of(_rows(before.take(pa.array(known)), schema), alive, rules, schema)
+    newer = RecordVersions.of(_rows(given.take(pa.array(known)), schema), alive, rules, schema)
+    both = np.concatenate([numbers, numbers])
+    merged = fold_record_versions(joined(older, newer), both, rules)
+    stays = alive
+    if rules.merger is not None:
+        deletes = RecordVersions.of(merged.rows, ~alive, rules, schema)
+        stays = ~fold_record_versions(joined(older, deletes), both, rules).is_delete
+    # a row without a stored record is a new one
+    picks = np.arange(len(given), dtype=np.int64)
+    picks[known] = len(given) + numbers
+    rows = pa.Table.from_batches([_rows(given, schema), merged.rows]).combine_chunks().take(pa.array(picks))
+    flags = [np.zeros(len(given), dtype=np.bool_) for _ in range(2)]
+    flags[0][known], flags[1][known] = merged.is_delete, stays
+    columns = [*(column.combine_chunks() for column in rows.columns), *map(pa.array, flags), given, passed]
+    return pa.RecordBatch.from_arrays(columns, names=[*schema.names, _GONE, _STAYS, _NEW, _PLACES])
+
+
+def _rows(structs: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(structs.flatten(), schema=schema)

@@ -1,0 +1,91 @@
+"""Reads of slices with log files whose base files are scanned by Spark.
+
+Spark scans all base files with column pruning and filter push-down, without the rows that the logs replace or delete. A
+small job determines these rows first, and an anti join excludes them. Their new versions are merged on the executors
+and added. Therefore only rows that logs change are processed in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options
+from pyhudi.config.enums import ReadEngine
+from pyhudi.format.file_names import file_name_of
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.log_changed_rows import replaced_positions
+from pyhudi.read.execution.file_slice_reader import MergedReader
+from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.merge_on_read.deletion_vectors import DeletionVectors, deletion_vectors_for
+from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
+
+if TYPE_CHECKING:
+    from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.table_snapshot import TableSnapshot
+
+_MOST_LOG_BYTES = 1024 * 1024 * 1024
+"""Size of logs in bytes above which the excluded rows may be too many to broadcast."""
+
+
+def overlaid_rows(
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, context: SliceContext, settings: Options
+) -> tuple[DataFrame, DataFrame] | None:
+    """Return the rows of slices with log files in two parts.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        context: Settings for merging slices.
+        settings: Read options.
+
+    Returns:
+        The remaining base rows, with all columns of the table and unfiltered; and the rows of the logs, with the
+        columns and conditions of the plan, except SQL. None if slices should be merged as a whole.
+    """
+    engine = read_engine(settings)
+    with_base = replace(plan, tasks=plan.tasks.filter(pc.is_valid(plan.tasks["base_path"])))
+    form = deletion_vectors_for(with_base.tasks) if engine is not ReadEngine.ARROW and _can_overlay(with_base) else None
+    if form is None:
+        return None
+    required = engine is ReadEngine.SPARK
+    rows = read_natively(spark, table, with_base, settings, required=required, extras=ScanExtras(form.files))
+    if rows is None:
+        return None
+    cores = parallelism(spark)
+    pieces = SlicePieces.of(with_base, cores, whole=False)
+    stay = form.exclude(rows, run_on_slices(spark, pieces, _FindDeletedRows(context, form), form.schema))
+    reader = MergedReader.of(plan, context)
+    changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, whole=False)
+    return stay, changed
+
+
+def _can_overlay(plan: ScanPlan) -> bool:
+    """Return True if Spark can number the rows of the base files, and the logs are not too large.
+
+    Incremental queries are excluded: their conditions on commit times skip most base rows in any case, and partial
+    updates may require versions outside of the range.
+    """
+    tasks = plan.tasks
+    if not tasks.num_rows or plan.commit_times is not None:
+        return False
+    logs = pc.sum(pc.list_flatten(tasks["log_sizes"])).as_py() or 0
+    return logs <= _MOST_LOG_BYTES and can_number_rows(tasks["base_path"], plan.schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _FindDeletedRows:
+    """Task that determines the excluded rows of a slice."""
+
+    context: SliceContext
+    form: DeletionVectors
+
+    def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        rows = replaced_positions(self.context, file_slice)
+        yield from self.form.of_file(file_name_of(file_slice.base_path or ""), rows)

@@ -1,0 +1,66 @@
+"""Reads of slices with log files: key lookups, overlays of logs on base files, or merging as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.read.execution.file_slice_reader import MergedReader
+from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.read.merge_on_read.base_scan_with_deletes import overlaid_rows
+from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.table_snapshot import TableSnapshot
+
+
+MOST_KEYS = 1000
+"""Record keys up to which slices are looked through for them."""
+
+
+def is_key_lookup(plan: ScanPlan) -> bool:
+    """Return True if a plan looks up few records by key in slices some of which have log files.
+
+    Such lookups run in tasks, which use the bloom filters of base files and look up keys in logs in one job. Otherwise
+    another job would first have to determine the rows that logs replace.
+    """
+    rows = plan.key_rows
+    return rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
+
+
+def merged_rows(
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options
+) -> tuple[DataFrame | None, DataFrame]:
+    """Return the rows of slices with log files (with a key lookup: of all slices) in two parts.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        settings: Read options.
+
+    Returns:
+        The base rows that Spark reads, with all columns of the table and unfiltered; None: there is no such part. And
+        the rows that tasks merge, filtered by all conditions except SQL, with the columns of the plan, or all columns
+        if there is SQL.
+    """
+    assert plan.merging is not None
+    context = plan.merging.context
+    in_sql = plan.query.incremental.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
+    if in_sql:  # It may refer to any column. Conditions implied by it filter rows before they are sent to Spark.
+        implied = None if plan.filter is None else plan.filter.for_rows(plan.schema)
+        plan = replace(plan, filter=implied, columns=tuple(plan.schema.names))
+    if is_key_lookup(plan):
+        reader = MergedReader.of(plan, context)
+        # Most slices have none of the keys, which few bytes of their base files show.
+        pieces = SlicePieces.of(plan, parallelism(spark), whole=False)
+        return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
+    found = overlaid_rows(spark, table, plan, context, settings)
+    if found is not None:
+        return found
+    reader = MergedReader.of(plan, context)
+    return None, run_by_partition(spark, plan, reader.read, plan.output_schema, whole=True)

@@ -1,0 +1,75 @@
+"""Keys and partition paths of Arrow rows that are to be written."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.errors import RecordKeyError, UnsupportedTableError
+from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS
+from pyhudi.keygen.partition_path_formatter import partition_paths
+from pyhudi.keygen.record_key_formatter import generated_keys, new_record_keys
+from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
+
+ROWS = pa.RecordBatch.from_pydict(
+    {
+        "id": ["a", "", None, "b"],
+        "n": pa.array([1, None, 3, -4], pa.int32()),
+        "p": ["x/y", "", None, ENCODED_CHARS],
+        "d": [dt.date(2024, 2, 29), None, dt.date(1, 1, 1), dt.date(2024, 2, 29)],
+        "s": [{"in": True}, {"in": None}, None, {"in": False}],
+    }
+)
+
+
+def spec(*partitions: str, keys: tuple[str, ...] = ("id",), **others: bool) -> KeySpec:
+    fields = tuple(PartitionField(name) for name in partitions)
+    return KeySpec(KeyGenType.COMPLEX, keys, len(keys) > 1, fields, **others)
+
+
+def test_levels():
+    nothing = DEFAULT_PARTITION
+    assert partition_paths(ROWS, spec()).to_pylist() == [""] * 4
+    assert partition_paths(ROWS, spec("d")).to_pylist() == ["2024-02-29", nothing, "0001-01-01", "2024-02-29"]
+    assert partition_paths(ROWS, spec("d", slash_dates=True))[0].as_py() == "2024/02/29"
+    assert partition_paths(ROWS, spec("d", "s.in", hive_style=True)).to_pylist() == [
+        "d=2024-02-29/s.in=true",
+        f"d={nothing}/s.in={nothing}",
+        f"d=0001-01-01/s.in={nothing}",
+        "d=2024-02-29/s.in=false",
+    ]
+    encoded = partition_paths(ROWS, spec("p", url_encode=True)).to_pylist()
+    assert encoded[:3] == ["x%2Fy", nothing, nothing]
+    assert unquote(encoded[3]) == ENCODED_CHARS
+    assert len(encoded[3]) == 3 * len(ENCODED_CHARS)
+
+
+@pytest.mark.parametrize("value", ["..", ".", "a/../b", "a//b", "/a", "a/", ".hoodie", ".hoodie/x"])
+def test_values_that_are_no_folders(value: str):
+    rows = pa.RecordBatch.from_pydict({"p": ["fine", value]})
+    with pytest.raises(RecordKeyError, match="is not a valid folder"):
+        partition_paths(rows, spec("p"))
+
+
+def test_what_is_refused():
+    with pytest.raises(RecordKeyError, match=r"field 'q' .*does not exist"):
+        partition_paths(ROWS, spec("q"))
+    formatted = replace(spec("d"), partition_fields=(PartitionField("d", PartitionKind.TIMESTAMP),))
+    with pytest.raises(UnsupportedTableError, match="'d' holds formatted times"):
+        partition_paths(ROWS, formatted)
+
+
+def test_new_keys():
+    with pytest.raises(RecordKeyError, match="'n', 'id' are all null or empty"):
+        new_record_keys(ROWS, spec(keys=("n", "id")))
+    assert new_record_keys(ROWS.slice(2), spec(keys=("n", "id"))).to_pylist() == ["n:3,id:__null__", "n:-4,id:b"]
+    for rows in (ROWS.slice(1, 1), ROWS.slice(2, 1)):
+        with pytest.raises(RecordKeyError, match="'id' is null or empty"):
+            new_record_keys(rows, spec())
+    assert new_record_keys(ROWS.slice(3), spec()).to_pylist() == ["b"]
+    assert generated_keys("20240101", 7, 2, 2).to_pylist() == ["20240101_7_2", "20240101_7_3"]
