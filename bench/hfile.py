@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.format.hfile.block_cache import BlockCache
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
 from pyhudi.format.hfile.hfile_writer import write_hfile
-from pyhudi.metadata.records import metadata_keys
+from pyhudi.metadata.records import file_group_hash
 from pyhudi.metadata.records.metadata_record import RecordType, encode, record_schema
 
 ENTRIES = 1_000_000
@@ -63,7 +63,7 @@ def main() -> int:
     reader.lookup(wanted)
     warm, found = best(lambda: reader.lookup(wanted))
     one, _ = best(lambda: [reader.lookup(wanted[i : i + 1]) for i in range(100)])
-    hashing, _ = best(lambda: metadata_keys.group_of(key, 10))
+    hashing, _ = best(lambda: file_group_hash.file_group_index_of(key, 10))
     print(f"record-index values encoded   {ENTRIES / encoding:14,.0f} /s (with making them up)")
     print(f"HFile written                 {ENTRIES / writing:14,.0f} entries/s, {len(data):,} bytes")
     print(f"HFile scanned                 {ENTRIES / scanning:14,.0f} entries/s")

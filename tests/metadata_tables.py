@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.hfile.hfile_writer import write_hfile
-from pyhudi.metadata.records import metadata_keys
+from pyhudi.metadata.records import file_group_hash, metadata_keys
 from pyhudi.metadata.records.metadata_record import RecordType, encode, payload_type, record_schema
 from pyhudi.metadata.records.stats_values import value_type, wrap_values
 from pyhudi.storage import Storage
@@ -57,7 +57,7 @@ def attach(storage: Storage, partitions: Mapping[str, Sequence[tuple[pa.Array, p
 
 def grouped(key: pa.Array, value: pa.Array, groups: int) -> list[tuple[pa.Array, pa.Array]]:
     """Return the records grouped by the file groups that their keys belong to."""
-    number = metadata_keys.group_of(key, groups)
+    number = file_group_hash.file_group_index_of(key, groups)
     return [(key.filter(pa.array(number == n)), value.filter(pa.array(number == n))) for n in range(groups)]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART
-from pyhudi.metadata.records.metadata_keys import java_hashes
+from pyhudi.metadata.records.file_group_hash import java_hashes
 
 _MASK = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pyhudi.metadata.records.metadata_keys import data_partition_id, group_of, java_hashes
+from pyhudi.metadata.records.file_group_hash import file_group_index_of, java_hashes
+from pyhudi.metadata.records.metadata_keys import data_partition_id
 
 PREFIX = "record-index-"
 NO_FILE_GROUP = -1
@@ -65,10 +66,10 @@ class RecordIndexFileGroups:
     def numbers(self, keys: pa.Array, partitions: pa.Array | str) -> Index:
         """Return the file group number of each key in its partition; `NO_FILE_GROUP` if a partition has none."""
         if self.spans is None:
-            return group_of(keys, len(self.ids))
+            return file_group_index_of(keys, len(self.ids))
         if isinstance(partitions, str):
             first, count = self.spans.get(data_partition_id(partitions), (NO_FILE_GROUP, 1))
-            return group_of(keys, count) + np.int32(first)
+            return file_group_index_of(keys, count) + np.int32(first)
         encoded = partitions.dictionary_encode()
         found = [self.spans.get(data_partition_id(path), (NO_FILE_GROUP, 1)) for path in encoded.dictionary.to_pylist()]
         spans = np.array(found, np.int64).reshape(-1, 2)[encoded.indices.to_numpy(zero_copy_only=False)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.index.bucket_hash import bucket_of, hash_values, hashes_of, list_hash
-from pyhudi.metadata.records.metadata_keys import java_hashes
+from pyhudi.metadata.records.file_group_hash import java_hashes
 
 
 @pytest.mark.parametrize(

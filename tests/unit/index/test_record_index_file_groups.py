@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups, new_group_ids
-from pyhudi.metadata.records.metadata_keys import group_of
+from pyhudi.metadata.records.file_group_hash import file_group_index_of
 
 # no folder is called ".", which stands for the empty path in the names of groups
 _PATHS = st.text(max_size=6).filter(lambda path: path != ".")
@@ -30,7 +30,7 @@ def test_keys_stay_in_the_groups_of_their_partition(
         if path not in counts:
             assert number == NO_FILE_GROUP
             continue
-        (own,) = group_of(pa.array([key]), counts[path]).tolist()
+        (own,) = file_group_index_of(pa.array([key]), counts[path]).tolist()
         assert groups.ids[number] == new_group_ids({path: counts[path]})[own]
         assert groups.ids[number].startswith(groups.prefix(number))
     assert groups.missing([*counts, "none of them"]) == ["none of them"] * ("none of them" not in counts)
@@ -41,6 +41,6 @@ def test_groups_of_a_global_index() -> None:
     groups = RecordIndexFileGroups.of(reversed(ids), partitioned=False)
     keys = pa.array(["k0001", "polygenelubricants", ""])
     assert groups.ids == tuple(ids)
-    assert np.array_equal(groups.numbers(keys, pa.array(["a", "b", "c"])), group_of(keys, 3))
+    assert np.array_equal(groups.numbers(keys, pa.array(["a", "b", "c"])), file_group_index_of(keys, 3))
     assert groups.missing(["a"]) == []
     assert groups.prefix(2) == "record-index-"

@@ -23,6 +23,7 @@ from pyhudi.metadata.reader.file_lists import FileLists, listed_files
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
+from pyhudi.metadata.records import file_group_hash
 from pyhudi.metadata.records import metadata_keys as key_texts
 from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
 from pyhudi.metadata.records.metadata_record import FILES as LISTS
@@ -200,7 +201,7 @@ class MetadataTable:
         groups = self.groups(partition).to_pylist()
         if self.config.version < 9 or len(groups) == 1:
             return self.prefixes(partition, prefixes, payloads)
-        numbers = key_texts.group_of(prefixes, len(groups))
+        numbers = file_group_hash.file_group_index_of(prefixes, len(groups))
         tables = [self._nothing(payloads)]
         for number in np.unique(numbers).tolist():
             group_prefixes = prefixes.filter(pa.array(numbers == number)).to_pylist()
@@ -226,8 +227,8 @@ class MetadataTable:
 
     def _numbers(self, partition: str, keys: pa.Array, groups: int) -> np.ndarray[Any, Any]:
         if partition.startswith("secondary_index_"):
-            return key_texts.secondary_group_of(keys, groups, self.config.version)
-        return key_texts.group_of(keys, groups)
+            return file_group_hash.secondary_file_group_index_of(keys, groups, self.config.version)
+        return file_group_hash.file_group_index_of(keys, groups)
 
     def _lookup(
         self, groups: list[dict[str, Any]], keys: pa.Array, numbers: np.ndarray[Any, Any], payloads: Payloads

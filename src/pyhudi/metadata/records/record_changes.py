@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.metadata.records.metadata_keys import group_of
+from pyhudi.metadata.records.file_group_hash import file_group_index_of
 
 _NO_KEYS = pa.array([], pa.string())
 
@@ -39,7 +39,7 @@ class RecordChanges:
         """Return the records by number of their file group."""
         if groups <= 1:
             return {0: self} if len(self) else {}
-        of_keys, of_deletes = group_of(self.keys, groups), group_of(self.deletes, groups)
+        of_keys, of_deletes = file_group_index_of(self.keys, groups), file_group_index_of(self.deletes, groups)
         numbers = np.union1d(of_keys, of_deletes)
         return {int(n): self._where(of_keys == n, of_deletes == n) for n in numbers}
 

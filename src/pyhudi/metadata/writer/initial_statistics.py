@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
-from pyhudi.metadata.records.metadata_keys import bloom_filter_keys, group_of
+from pyhudi.metadata.records.file_group_hash import file_group_index_of
+from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import bloom_records, column_stats_records
 from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
@@ -127,7 +128,7 @@ class LocalFileStatsReader:
     def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
         keys = bloom_filter_keys(contiguous(files[PARTITION]), contiguous(files["name"]))
         order = pc.sort_indices(keys.cast(pa.binary())).to_numpy()
-        of_group = group_of(keys, len(groups.ids))[order]
+        of_group = file_group_index_of(keys, len(groups.ids))[order]
         parts = (files.take(pa.array(order[of_group == n])) for n in range(len(groups.ids)))
         stats = (groups.write_sorted(n, _filters(records, part)) for n, part in enumerate(parts))
         return [stat for stat in stats if stat is not None]

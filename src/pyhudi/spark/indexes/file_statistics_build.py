@@ -23,7 +23,7 @@ from pyhudi.arrow.group_runs import group_runs
 from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
 from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
-from pyhudi.metadata.records.metadata_keys import group_of
+from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.record_factory import joined_bounds
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.initial_statistics import (
@@ -149,7 +149,7 @@ def _statistics(records: FileRecords, locations: _FileLocations, files: pa.Table
         bounds = records.bounds(some)
         if locations.bounds:
             made = records.column_stats(some, bounds)
-            yield locations.rows(group_of(made.keys, locations.bounds), made.keys, made.values)
+            yield locations.rows(file_group_index_of(made.keys, locations.bounds), made.keys, made.values)
         joined = table_to_bytes(joined_bounds(pa.table([some[PARTITION], bounds], names=[PARTITION, BOUNDS])))
         number = np.array([locations.bounds], np.int32)
         yield locations.rows(number, pa.array([""]), pa.array([joined], pa.binary()))
@@ -158,7 +158,7 @@ def _statistics(records: FileRecords, locations: _FileLocations, files: pa.Table
 def _blooms(records: FileRecords, locations: _FileLocations, files: pa.Table) -> Batches:
     for start in range(0, files.num_rows, FILTERS_TOGETHER):
         made = records.blooms(files.slice(start, FILTERS_TOGETHER))
-        yield locations.rows(group_of(made.keys, locations.bounds), made.keys, made.values)
+        yield locations.rows(file_group_index_of(made.keys, locations.bounds), made.keys, made.values)
 
 
 def _encode_bounds(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:

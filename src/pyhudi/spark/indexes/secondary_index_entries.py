@@ -23,7 +23,7 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.indexes.file_slice_changes import GroupChange
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value
-from pyhudi.metadata.records.metadata_keys import secondary_group_of
+from pyhudi.metadata.records.file_group_hash import secondary_file_group_index_of
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
@@ -113,7 +113,7 @@ def _entries(
 
 
 def _placed(keys: pa.Array, at: int, is_removed: bool, target: IndexTarget, placement: np.ndarray[Any, Any]) -> Any:
-    groups = secondary_group_of(keys, len(target.groups[at]), target.version) + target.starts[at]
+    groups = secondary_file_group_index_of(keys, len(target.groups[at]), target.version) + target.starts[at]
     columns = [
         keys,
         pa.repeat(pa.scalar(is_removed), len(keys)),

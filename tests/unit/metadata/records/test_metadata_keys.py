@@ -1,30 +1,22 @@
-"""Keys, ids and file groups: the vectors of docs/format/metadata.md, and all keys of the golden tables."""
+"""Keys and ids: the vectors of docs/format/metadata.md, and all keys of the golden tables."""
 
 from __future__ import annotations
 
 import datetime as dt
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.metadata.indexes import secondary_index_definition as secondary
-from pyhudi.metadata.records import metadata_keys
+from pyhudi.metadata.records import file_group_hash, metadata_keys
 from pyhudi.metadata.records.metadata_record import decode
 from tests.properties import examples
 from tests.unit.metadata.samples import golden_files
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-
-
-def java_hash(text: str) -> int:
-    data, h = text.encode("utf-16-be"), 0
-    for at in range(0, len(data), 2):
-        h = (31 * h + int.from_bytes(data[at : at + 2])) & 0xFFFFFFFF
-    return h - (1 << 32) if h >= 1 << 31 else h
 
 
 @pytest.mark.parametrize(
@@ -56,38 +48,6 @@ def test_file_ids():
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "groups"),
-    [
-        ("", 0, (0, 0, 0)),
-        ("k0001", 100294380, (0, 0, 380)),
-        ("__all_partitions__", 460616231, (1, 1, 231)),
-        ("polygenelubricants", -2147483648, (0, 8, 648)),
-        ("20250101", -1921409981, (1, 1, 981)),
-        ("kéy中", None, (0, 4, 314)),
-        ("id:1,name:a", None, (0, 0, 620)),
-    ],
-)
-def test_groups(key: str, code: int | None, groups: tuple[int, int, int]):
-    if code is not None:
-        assert metadata_keys.java_hashes(pa.array([key])).tolist() == [code]
-    assert tuple(int(metadata_keys.group_of(pa.array([key]), n)[0]) for n in (2, 10, 1000)) == groups
-    assert metadata_keys.group_of(pa.array([key]), 1).tolist() == [0]
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(st.lists(TEXTS, max_size=30), st.integers(0, 3), st.integers(1, 40))
-@example(["", "𝄞a", "", "é", "\0"], 0, 1)
-def test_hashes_are_those_of_java(texts: list[str], start: int, chunk: int):
-    array = pa.array(texts, pa.string())[start:]
-    whole = metadata_keys._CHUNK_BYTES
-    try:
-        metadata_keys._CHUNK_BYTES = chunk
-        assert metadata_keys.java_hashes(array).tolist() == [java_hash(text) for text in texts[start:]]
-    finally:
-        metadata_keys._CHUNK_BYTES = whole
-
-
-@pytest.mark.parametrize(
     ("secondary", "record", "key", "groups"),
     [
         ("name-1", "k1", "name-1$k1", (9, 5)),
@@ -101,7 +61,10 @@ def test_secondary_keys(secondary: str | None, record: str, key: str, groups: tu
     made = metadata_keys.secondary_key(pa.array([secondary], pa.string()), pa.array([record]))
     assert made.to_pylist() == [key]
     if groups is not None:
-        assert tuple(int(metadata_keys.secondary_group_of(made, 10, version)[0]) for version in (9, 8)) == groups
+        assert (
+            tuple(int(file_group_hash.secondary_file_group_index_of(made, 10, version)[0]) for version in (9, 8))
+            == groups
+        )
     assert [part.to_pylist() for part in metadata_keys.split_secondary_key(made)] == [[secondary], [record]]
 
 
@@ -144,12 +107,6 @@ def test_keys_of_golden_tables():
             continue
         count += table.num_rows
     assert count > 300
-
-
-def test_a_million_keys_take_no_time_a_key():
-    """Vectorised: not a word about seconds, but no Python object a key."""
-    numbers = pc.cast(pa.array(np.arange(200_000)), pa.string())
-    assert metadata_keys.group_of(numbers, 10).max() == 9
 
 
 def test_values_of_secondary_indexes_as_apache_hudi_writes_them():
