@@ -20,7 +20,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metadata.writer.metadata_writer import without_disabled
+from pyhudi.metadata.writer.metadata_writer import delete_if_disabled
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.attempt_claim import AttemptClaim
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -145,7 +145,7 @@ class PlannedTransaction(Transaction):
             if policy is not FailedWritesPolicy.EAGER:
                 check_no_heartbeat(storage, entry, opts)
             check_not_running_elsewhere(active, entry, opts, take_over=take_over)
-        self.config = without_disabled(storage, self.config, opts)
+        self.config = delete_if_disabled(storage, self.config, opts)
         self._coordination.rollbacks.complete_and_roll_back(active, failed)
         entry = _pending(active, attempt.action, instant)
         if entry is not None and entry.state is State.INFLIGHT:

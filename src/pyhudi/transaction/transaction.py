@@ -25,7 +25,7 @@ from pyhudi.errors import CommitStateUnknownError, TransactionError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metadata.writer.metadata_writer import apply_commit, without_disabled
+from pyhudi.metadata.writer.metadata_writer import delete_if_disabled, update_from_commit
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import persist_history
@@ -142,7 +142,7 @@ class Transaction:
         self._coordination.rollbacks.check(active, failed)
         # Before the first change of the timeline, because a metadata table must not survive the table that it
         # describes.
-        self.config = without_disabled(storage, config, opts)
+        self.config = delete_if_disabled(storage, config, opts)
         self._coordination.rollbacks.complete_and_roll_back(active, failed)
         self._fixed_instant = instant is not None
         if self._fixed_instant:  # It may have been used before; those attempts are rolled back by now.
@@ -291,7 +291,7 @@ class Transaction:
             metadata_context = metadata_write_context(self.storage, self.opts, active, reserved, self.stats_reader)
             if request.before_release is None:
                 index = request.index or IndexDelta()
-                self.config = apply_commit(metadata_context, self.config, self.instant, metadata, index)
+                self.config = update_from_commit(metadata_context, self.config, self.instant, metadata, index)
             else:
                 # It will be followed by another table.
                 self.config = delete_metadata_table(self.storage, self.config)

@@ -199,15 +199,15 @@ def test_what_a_dead_write_has_put_into_the_index_goes(
     services = HudiTable.for_path(path).services
     services.build_index("record_index", options=GROUPS, spark=spark)
     services.build_index("by_v", "v", options=GROUPS, spark=spark)
-    apply_commit = transaction.apply_commit
+    update_from_commit = transaction.update_from_commit
 
     def die(*args: Any, **more: Any) -> None:
         if told and not isinstance(args[0], transaction.Transaction):
-            apply_commit(*args, **more)
+            update_from_commit(*args, **more)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(transaction, "apply_commit", die)
+        patch.setattr(transaction, "update_from_commit", die)
         patch.setattr(transaction.Transaction, "abort", die)
         with pytest.raises(KeyboardInterrupt):
             write(frame(spark, batch(10, 30, 2, 1)), path, indexed("upsert", "MERGE_ON_READ"))

@@ -76,12 +76,12 @@ def is_enabled(opts: Options) -> bool:
     return opts.get_typed(options.METADATA_ENABLE)
 
 
-def without_disabled(storage: Storage, config: TableConfig, opts: Options) -> TableConfig:
+def delete_if_disabled(storage: Storage, config: TableConfig, opts: Options) -> TableConfig:
     """Delete the metadata table if the options disable it."""
     return config if is_enabled(opts) else delete_metadata_table(storage, config)
 
 
-def apply_commit(
+def update_from_commit(
     metadata_context: MetadataWriteContext,
     config: TableConfig,
     instant: str,
@@ -112,7 +112,7 @@ def _record(
     index: IndexDelta,
 ) -> TableConfig:
     storage, opts, data = metadata_context.storage, metadata_context.opts, metadata_context.data
-    config = recover_index_builds(storage, _without_stale(storage, config, data), data)
+    config = recover_index_builds(storage, _delete_if_stale(storage, config, data), data)
     retyped = retyped_indexes(storage, config, data, metadata)
     if retyped:
         config = retire_partitions(storage, config, retyped)
@@ -124,10 +124,10 @@ def _record(
         left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, kept=True))}
         index = replace(index, partitions=index.partitions | left)
     index, listed = of_indexes_in_use(storage, config, index)
-    config = _without_unmaintained(storage, config, opts, index)
+    config = _drop_unmaintained_partitions(storage, config, opts, index)
     if PARTITION_STATS in config.metadata_partitions and follows_overwrite(data, instant):
         config = drop_partitions(storage, config, [PARTITION_STATS])
-    config = _with_all_enabled(metadata_context, config, columns)
+    config = _build_missing_partitions(metadata_context, config, columns)
     active = metadata_context.own_timeline(config)
     _drop_unfinished(metadata_context, active, config)
     recorded = frozenset(stat["path"] for stat in index.stats)
@@ -151,7 +151,7 @@ def _drop_unfinished(metadata_context: MetadataWriteContext, active: ActiveTimel
     drop_unfinished(metadata_context.storage, active, pending, config, heartbeats)
 
 
-def record_clean(
+def update_from_clean(
     metadata_context: MetadataWriteContext, config: TableConfig, instant: str, deleted: pa.Table, dropped: Sequence[str]
 ) -> TableConfig:
     """Record files deleted by a clean in the metadata table. Return the table's configuration.
@@ -167,7 +167,7 @@ def record_clean(
     if FILES not in config.metadata_partitions:
         return config
     try:
-        config = recover_index_builds(storage, _without_stale(storage, config, data), data)
+        config = recover_index_builds(storage, _delete_if_stale(storage, config, data), data)
         if FILES not in config.metadata_partitions:
             return config
         active = metadata_context.own_timeline(config)
@@ -202,7 +202,7 @@ def write_records(
 def build_all(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:
     """Build the metadata table of a table that has none, without pending instants of the table. Return the table's
     configuration."""
-    return _with_all_enabled(metadata_context, delete_metadata_table(metadata_context.storage, config), columns)
+    return _build_missing_partitions(metadata_context, delete_metadata_table(metadata_context.storage, config), columns)
 
 
 def build_enabled_partitions(
@@ -215,10 +215,10 @@ def build_enabled_partitions(
     regardless of its partitions.
     """
     storage, data = metadata_context.storage, metadata_context.data
-    config = recover_index_builds(storage, _without_stale(storage, config, data), data)
+    config = recover_index_builds(storage, _delete_if_stale(storage, config, data), data)
     if only_if_none and FILES in config.metadata_partitions:
         return config
-    return _with_all_enabled(metadata_context, config, columns_to_index(metadata_context, config))
+    return _build_missing_partitions(metadata_context, config, columns_to_index(metadata_context, config))
 
 
 def columns_to_index(metadata_context: MetadataWriteContext, config: TableConfig) -> pa.Schema:
@@ -256,7 +256,7 @@ def _indexed_columns(
     """
     columns, stored = columns_of(config, opts, metadata), _stored_columns(config, metadata)
     if stored is not None and (version := metadata.extra.get(LATEST_SCHEMA)):
-        stored = _with_one_name(stored, version, config, data)
+        stored = _never_renamed_columns(stored, version, config, data)
         columns = pa.schema([field for field in columns if field.name.split(".")[0] in stored.names])
     used = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     if config.version < 8 or COLUMN_STATS not in used or stored is None:
@@ -271,9 +271,9 @@ def _indexed_columns(
     return with_requested_columns(columns, indexed, stored, config)
 
 
-def _with_one_name(columns: pa.Schema, version: str, config: TableConfig, data: ActiveTimeline) -> pa.Schema:
-    """Return the columns that have the same name in all files, because partition statistics of renamed ones would omit
-    older files. ``version`` is the schema recorded by a write."""
+def _never_renamed_columns(columns: pa.Schema, version: str, config: TableConfig, data: ActiveTimeline) -> pa.Schema:
+    """Return the columns that were never renamed, because partition statistics of renamed ones would omit older files.
+    ``version`` is the schema recorded by a write."""
     newest = InternalSchema.from_json(json.loads(version))
     history = SchemaHistory.load(data)
     if history is None:  # The write starts it: the files before it have the columns that were recorded until then.
@@ -294,20 +294,25 @@ def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:
     if stats:
         enabled.append(COLUMN_STATS)
         partitions = opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE)
-        if partitions is not False and config.version >= 8 and config.is_partitioned and _known_by_partition(config):
+        if (
+            partitions is not False
+            and config.version >= 8
+            and config.is_partitioned
+            and _supports_partition_stats(config)
+        ):
             enabled.append(PARTITION_STATS)
     if opts.get_typed(options.METADATA_BLOOM_ENABLE):
         enabled.append(BLOOM_FILTERS)
     return enabled
 
 
-def _known_by_partition(config: TableConfig) -> bool:
+def _supports_partition_stats(config: TableConfig) -> bool:
     """Return True if the rows of a partition have only values that are in its files, which is not the case if a merger
     computes new ones."""
     return config.table_type is not TableType.MERGE_ON_READ or config.merge_mode is not MergeMode.CUSTOM
 
 
-def _without_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
+def _delete_if_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
     if FILES not in config.metadata_partitions:
         return delete_metadata_table(storage, config)  # Including leftovers of an early failure.
     try:
@@ -318,14 +323,16 @@ def _without_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) 
     return config
 
 
-def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, index: IndexDelta) -> TableConfig:
+def _drop_unmaintained_partitions(
+    storage: Storage, config: TableConfig, opts: Options, index: IndexDelta
+) -> TableConfig:
     """Remove partitions that are not maintained, and those that the options disable."""
     kept = {*FILE_PARTITIONS, *index.partitions}
     if opts.is_set(options.METADATA_COLUMN_STATS_ENABLE) and not opts.get_typed(options.METADATA_COLUMN_STATS_ENABLE):
         kept -= {COLUMN_STATS, PARTITION_STATS}
     if opts.is_set(options.METADATA_BLOOM_ENABLE) and not opts.get_typed(options.METADATA_BLOOM_ENABLE):
         kept.discard(BLOOM_FILTERS)
-    if opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE) is False or not _known_by_partition(config):
+    if opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE) is False or not _supports_partition_stats(config):
         kept.discard(PARTITION_STATS)
     if RECORD_INDEX not in kept.intersection(config.metadata_partitions):
         # Secondary indexes return keys, which must be looked up in the record index.
@@ -334,7 +341,9 @@ def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, 
     return retire_partitions(storage, config, retired) if retired else config
 
 
-def _with_all_enabled(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:
+def _build_missing_partitions(
+    metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema
+) -> TableConfig:
     """Build and declare the missing partitions, and statistics if other columns are requested now."""
     storage = metadata_context.storage
     declared = set(config.metadata_partitions)

@@ -19,7 +19,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.format.file_names import file_name_of
-from pyhudi.metadata.writer.metadata_writer import record_clean
+from pyhudi.metadata.writer.metadata_writer import update_from_clean
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.cleaning.clean_planner import (
     after_last_clean,
@@ -250,7 +250,7 @@ class Cleaner:
                 return False
             dropped = [] if _is_written(active) else [p for p in plan.partitions if _drop(self._storage, p)]
             metadata_context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
-            config = record_clean(metadata_context, config, entry.requested, plan.files, dropped)
+            config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
             content = clean_metadata(plan, entry.requested, millis, config.version, dropped, {})
             active.complete(entry, content, metadata_context.completed_at(config.version))

@@ -23,7 +23,11 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys, task_count
-from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered_locations, with_new_groups
+from pyhudi.spark.indexes.record_index.record_index_update import (
+    create_missing_file_groups,
+    file_groups_of,
+    numbered_locations,
+)
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -62,7 +66,9 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     partitioned = has_partitioned_record_index(storage, config)
     file_ids = [group.file_id for group in group_slices(storage, metadata, PARTITION, version)]
     groups = RecordIndexFileGroups.of(file_ids, partitioned=partitioned)
-    groups = with_new_groups(storage, config, opts, instant, groups, sorted({one.partition for one in after}))
+    groups = create_missing_file_groups(
+        storage, config, opts, instant, groups, sorted({one.partition for one in after})
+    )
     partitions = sorted({one.partition for one in before})
     routing = KeyRouting(groups, task_count(len(groups), spark))
     table = TableSnapshot.of(commit.client)

@@ -172,7 +172,7 @@ class _RecordIndexUpdate:
     def _target(self, partitions: list[str]) -> RecordIndexWrite:
         """Return the file groups to write, including new ones of new partitions."""
         storage, config, instant = self.tx.storage, self.tx.config, self.tx.instant
-        groups = with_new_groups(storage, config, self.opts, instant, self.groups, partitions)
+        groups = create_missing_file_groups(storage, config, self.opts, instant, self.groups, partitions)
         return RecordIndexWrite(
             storage,
             instant,
@@ -246,7 +246,7 @@ def numbered_locations(
     return pa.table([partitions, file_ids, paths, times, numbers], names=names).combine_chunks()
 
 
-def with_new_groups(
+def create_missing_file_groups(
     storage: Storage,
     config: TableConfig,
     opts: Options,
