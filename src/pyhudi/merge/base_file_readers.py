@@ -14,7 +14,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.base_file_footer import Footer
 from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
-from pyhudi.schema.evolution.column_names import FileNames, file_columns, with_table_names
+from pyhudi.schema.evolution.schema_projection import FileNames, file_columns, with_table_names
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton

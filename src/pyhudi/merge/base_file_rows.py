@@ -13,8 +13,7 @@ from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.merge.batch_sizes import BatchLimits, pieces
 from pyhudi.merge.skeleton_file import open_skeleton
-from pyhudi.schema.evolution.column_names import FileNames, file_columns, nested_columns, with_table_names
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import FileNames, conform, file_columns, nested_columns, with_table_names
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton

@@ -29,7 +29,7 @@ from pyhudi.merge.logs.merged_log_records import LogRecordVersions, MergedLogRec
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import Index
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 

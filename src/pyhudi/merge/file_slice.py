@@ -16,7 +16,7 @@ from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.schema.evolution.column_names import FileNames
+from pyhudi.schema.evolution.schema_projection import FileNames
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_group_keys import FileGroupId
 

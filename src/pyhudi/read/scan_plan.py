@@ -15,7 +15,7 @@ from pyhudi.read.pruning.partition_pruning import PathColumns
 from pyhudi.read.query.query import Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.selected_slices import InstantBounds
-from pyhudi.schema.evolution.column_names import FileNames
+from pyhudi.schema.evolution.schema_projection import FileNames
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.view.file_slicing import has_log_files
 
@@ -48,7 +48,7 @@ class FileReading:
     Attributes:
         bounds: Bounds on the instants of rows, log blocks and schema.
         renamed: Base instants whose files have other names for some columns (see
-            :mod:`pyhudi.schema.evolution.column_names`).
+            :mod:`pyhudi.schema.evolution.schema_projection`).
         invalid_text: What becomes of text that is not UTF-8.
     """
 

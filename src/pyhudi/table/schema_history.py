@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import file_name_of
-from pyhudi.schema.evolution.column_names import FileNames, names_between
 from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.schema_projection import FileNames, file_names_of_columns
 from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import LAYOUT_2
@@ -86,7 +86,7 @@ class SchemaHistory:
 
         ``columns`` may include columns that no version has yet, as added by a write.
         """
-        return names_between(self.as_of(instant), self.as_of(as_of), columns)
+        return file_names_of_columns(self.as_of(instant), self.as_of(as_of), columns)
 
     def column_names(self, columns: pa.Schema, as_of: str | None = None) -> ColumnNamesByInstant:
         """Return the names of columns by instant, without the text, which tasks do not need."""

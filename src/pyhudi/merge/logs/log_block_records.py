@@ -22,8 +22,7 @@ from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
 from pyhudi.merge.ordering_values import Index, as_mask, type_of
-from pyhudi.schema.evolution.column_names import FileNames, file_columns, with_table_names
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import FileNames, conform, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.timestamp_units import with_actual_types

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.log import BlockType, LogBlock
 from pyhudi.merge.key_filter import KeyFilter
-from pyhudi.schema.evolution.column_names import FileNames, file_columns, with_table_names
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import FileNames, conform, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.timestamp_units import with_actual_types
 

@@ -14,7 +14,7 @@ from pyhudi.merge.mergers.record_merger import Records
 from pyhudi.merge.modes.merge_by_mode import Given, Versions, fold
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import Index, Mask, field_of, ordering_ranks, without_ordering
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.name_resolution import top_column
 
 

@@ -19,8 +19,7 @@ from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan
 from pyhudi.read.cdc.json_text import json_objects
-from pyhudi.schema.evolution.column_names import file_columns, with_table_names
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
 
 Task = Mapping[str, Any]

@@ -23,8 +23,7 @@ from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.selection.commit_time_filter import CommitTimes
-from pyhudi.schema.evolution.column_names import nested_columns, with_table_names
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform, nested_columns, with_table_names
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton

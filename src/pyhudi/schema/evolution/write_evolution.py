@@ -1,4 +1,4 @@
-"""Schema evolution: the next schema of a table for an incoming batch, and conversion of rows to a schema.
+"""Schema evolution by writes: the next schema of a table for an incoming batch.
 
 The rules are those of Apache Hudi 1.2 on Spark:
 
@@ -22,13 +22,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.schema.converters.arrow_avro import default_value
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL, BLOB_TEXT, has_blob_fields
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_SQL, VARIANT_TEXT, has_variant_fields
 from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, to_table_types
-from pyhudi.schema.type_conversion import convert
 
 
 class _Opaque(NamedTuple):
@@ -227,30 +225,3 @@ def reconcile(table: pa.Schema, incoming: pa.Schema, options: EvolutionOptions |
         head = "the incoming rows do not match the table schema"
         raise SchemaMismatchError(f"{head}: " + "; ".join(merge.problems))
     return pa.schema(result)
-
-
-def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with exactly the columns of ``schema``: reordered, promoted, others dropped. Missing ones are
-    null, or have their default if they may not be null.
-
-    Works for incoming rows and for those of base files with an older schema. No cost for columns whose types match.
-
-    Raises:
-        SchemaMismatchError: A type cannot be converted, a value does not fit, or a non-nullable column is missing or
-            has nulls.
-    """
-    columns = []
-    for target in schema:
-        index = batch.schema.get_field_index(target.name)
-        if index < 0:
-            default = None if target.nullable else default_value(target)
-            column = pa.nulls(batch.num_rows, target.type) if default is None else pa.repeat(default, batch.num_rows)
-        else:
-            column = convert(batch.column(index), target.type, target.name)
-        if not target.nullable and column.null_count:
-            raise SchemaMismatchError(
-                f"column {target.name!r} of this table is not nullable, but {column.null_count} of {len(column)} "
-                "rows have null; provide values"
-            )
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -100,7 +100,7 @@ def write_schema(
 
 def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> DataFrame:
     """Return the rows with the table's types of some fields, converted as
-    `pyhudi.schema.evolution.write_evolution.conform` will convert them for the files. Lazy; without a difference in
+    `pyhudi.schema.evolution.schema_projection.conform` will convert them for the files. Lazy; without a difference in
     types, the rows are returned as they are.
 
     Evaluation fails on a value that does not fit (`pyhudi.spark.keys.key_generator.key_errors`).

@@ -20,7 +20,7 @@ from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGr
 from pyhudi.format.file_names import base_file_name
 from pyhudi.merge.base_file_readers import BaseFileReader
 from pyhudi.metadata.writer.file_statistics import read_file_bounds
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata

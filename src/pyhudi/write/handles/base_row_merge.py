@@ -12,7 +12,7 @@ from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
 from pyhudi.merge.ordering_values import Index
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.cdc_log_writer import CdcLogWriter

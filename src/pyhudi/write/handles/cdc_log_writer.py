@@ -15,7 +15,7 @@ from pyhudi.format.log import LogBlockHeader, LogSlice, LogWriter
 from pyhudi.format.log.cdc_schema import DELETE, INSERT, UPDATE
 from pyhudi.merge.base_file_merge import Merged
 from pyhudi.merge.ordering_values import Index
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import join_path

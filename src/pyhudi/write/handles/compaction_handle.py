@@ -19,7 +19,7 @@ from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, o
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.modes.record_versions import RecordVersions
 from pyhudi.merge.ordering_values import Index, Mask
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowSource

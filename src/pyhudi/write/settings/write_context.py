@@ -12,7 +12,7 @@ from pyhudi.format.base_file.orc import STRIPE_SIZE
 from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.format.file_names import instant_of, write_token
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.schema.evolution.column_names import FileNames
+from pyhudi.schema.evolution.schema_projection import FileNames
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.table.schema_history import ColumnNamesByInstant

@@ -16,7 +16,7 @@ from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
 from pyhudi.schema.converters.arrow_avro import from_avro
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 
 DATA = Path(__file__).parents[1] / "data"
 MOMENTS = [datetime.datetime(2024, 1, 2, 3, 4, 5, 678901), None, datetime.datetime(1960, 7, 2, 3, 4, 5, 678901)]

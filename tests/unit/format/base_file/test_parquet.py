@@ -19,7 +19,7 @@ from pyhudi.format.base_file.base_file_footer import BloomOptions, KeyRecorder
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import CODECS, ParquetFileWriter, ParquetOptions
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import META_COLUMNS, RECORD_KEY
 from pyhudi.schema.table_types import as_nullable, to_table_types

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.schema.evolution import schema_changes as sc
-from pyhudi.schema.evolution.column_names import file_columns, names_between, with_table_names
 from pyhudi.schema.evolution.internal_schema import Array, InternalSchema, Map, Record, Type, with_version
-from pyhudi.schema.evolution.write_evolution import conform
+from pyhudi.schema.evolution.schema_projection import conform, file_columns, file_names_of_columns, with_table_names
 from pyhudi.table.schema_history import SchemaHistory
 from tests.properties import examples
 
@@ -125,7 +124,7 @@ def test_files_of_every_version_are_read_as_the_newest(steps: list[tuple[str, An
     ]
     for number, written, rows in files:
         names = history.names(newest, None, str(number))
-        assert names == names_between(written, schema)
+        assert names == file_names_of_columns(written, schema)
         inside = file_columns(newest, names)
         stored = batch(written, rows)
         there = [name for name in stored.schema.names if name in inside]
@@ -212,7 +211,7 @@ def test_the_only_field_of_a_struct_is_another_one() -> None:
     before = InternalSchema.of(pa.schema([("s", pa.struct([("a", pa.int32())]))]))
     beside = sc.drop_column(sc.add_column(before, "s.b", pa.int32()), "s.a")
     after = sc.drop_column(sc.add_column(beside, "s.a", pa.string()), "s.b")
-    names = names_between(before, after)
+    names = file_names_of_columns(before, after)
     stored = pa.RecordBatch.from_pylist([{"s": {"a": 1}}, {"s": None}], schema=before.to_arrow())
     read = with_table_names(stored, file_columns(after.to_arrow(), names), names)
     assert conform(read, after.to_arrow()).to_pylist() == [{"s": {"a": None}}, {"s": None}]

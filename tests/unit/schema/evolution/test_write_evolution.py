@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
-from pyhudi.schema.evolution.write_evolution import EvolutionOptions, conform, promote, reconcile
+from pyhudi.schema.evolution.schema_projection import conform
+from pyhudi.schema.evolution.write_evolution import EvolutionOptions, promote, reconcile
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.table_types import DEFAULT
 from pyhudi.schema.type_conversion import convert, java_text

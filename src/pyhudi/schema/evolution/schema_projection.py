@@ -1,4 +1,8 @@
-"""Column names in files that were written before columns were renamed, or dropped and added again."""
+"""Schema on read: rows of files with an older schema in the columns of the current one.
+
+A file may have been written before columns were renamed, or dropped and added again, so the same column may have
+another name in it (`file_names_of_columns`), and before columns were added or their types widened (`conform`).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.converters.arrow_avro import default_value
 from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE, InternalSchema
 from pyhudi.schema.table_types import is_list
+from pyhudi.schema.type_conversion import convert
 
 FileNames: TypeAlias = Mapping[str, str | None]
 """Names in a file, by the dotted path of the column, or of a field inside a column, in the table.
@@ -18,7 +25,9 @@ same name in the file are omitted.
 """
 
 
-def names_between(written: InternalSchema, current: InternalSchema, columns: pa.Schema | None = None) -> FileNames:
+def file_names_of_columns(
+    written: InternalSchema, current: InternalSchema, columns: pa.Schema | None = None
+) -> FileNames:
     """Return the names that a file of version ``written`` has for the columns of version ``current``.
 
     ``columns`` may include columns that no version has yet and therefore no file contains.
@@ -73,6 +82,33 @@ def with_table_names(batch: pa.RecordBatch, inside: Mapping[str, str], names: Fi
         ]
         return pa.RecordBatch.from_arrays(arrays, names=columns)
     return batch if columns == batch.schema.names else batch.rename_columns(columns)
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows with exactly the columns of ``schema``: reordered, promoted, others dropped. Missing ones are
+    null, or have their default if they may not be null.
+
+    Works for incoming rows and for those of base files with an older schema. No cost for columns whose types match.
+
+    Raises:
+        SchemaMismatchError: A type cannot be converted, a value does not fit, or a non-nullable column is missing or
+            has nulls.
+    """
+    columns = []
+    for target in schema:
+        index = batch.schema.get_field_index(target.name)
+        if index < 0:
+            default = None if target.nullable else default_value(target)
+            column = pa.nulls(batch.num_rows, target.type) if default is None else pa.repeat(default, batch.num_rows)
+        else:
+            column = convert(batch.column(index), target.type, target.name)
+        if not target.nullable and column.null_count:
+            raise SchemaMismatchError(
+                f"column {target.name!r} of this table is not nullable, but {column.null_count} of {len(column)} "
+                "rows have null; provide values"
+            )
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def nested_columns(names: FileNames) -> frozenset[str]:
