@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.index.record_index_values import LOCATION_SCHEMA, encode_locations, estimate_file_group_count, locations_of
-from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 
 FILE_ID = "e9850fd0-142c-4d86-8445-86fbbd496c52-0"
 
@@ -23,7 +23,7 @@ def _table(rows: list[tuple[str, str, int]]) -> pa.Table:
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_place_is_written_as_apache_hudi_writes_it(version: int) -> None:
     values = encode_locations(_table([("p0", FILE_ID, 1795253387775)]), version)
-    found = decode(values, record_schema(version))[RECORD_INDEX][0].as_py()
+    found = decode(values, record_schema(version))[RECORD_INDEX_PAYLOAD][0].as_py()
     assert found["fileIdHighBits"] == -1619871104603763322
     assert found["fileIdLowBits"] == -8915571471539409838
     assert (found["fileIndex"], found["fileId"], found["fileIdEncoding"]) == (0, "", 0)
@@ -40,7 +40,7 @@ _IDS = st.one_of(
 @given(st.lists(st.tuples(st.sampled_from(["", "p", "a=é/b"]), _IDS, st.integers(0, 2**45)), max_size=20))
 def test_places_come_back(rows: list[tuple[str, str, int]]) -> None:
     table = _table(rows)
-    assert locations_of(decode(encode_locations(table, 9), record_schema(9))[RECORD_INDEX]).equals(table)
+    assert locations_of(decode(encode_locations(table, 9), record_schema(9))[RECORD_INDEX_PAYLOAD]).equals(table)
 
 
 def test_file_groups_are_as_many_as_apache_hudi_makes() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.metadata.records.metadata_record import FILES as LISTS
+from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def listed_files(records: pa.Table) -> pa.Table:
     """Return the entries of file lists that are not deleted: ``row`` of the record, ``name``, ``size``."""
     rows, names, sizes = [], [], []
     start = 0
-    for chunk in records[LISTS].chunks:
+    for chunk in records[FILES_PAYLOAD].chunks:
         offsets = chunk.offsets.to_numpy().astype(np.int64)
         first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
         infos = chunk.items.slice(first, count)

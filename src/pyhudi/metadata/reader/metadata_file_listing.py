@@ -13,7 +13,7 @@ from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.file_lists import FileLists, listed_files
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
-from pyhudi.metadata.records.metadata_record import FILES as LISTS
+from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_listing import DATA_KINDS, FILE_SCHEMA
 
@@ -29,10 +29,10 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
     """
     names = metadata_keys.partition_names(partitions)
     if len(partitions) * _MANY > len(table.partition_paths):
-        records = table.scan(FILES, [LISTS])
+        records = table.scan(FILES, [FILES_PAYLOAD])
         records = records.filter(pc.is_in(records[KEY], value_set=names))
     else:
-        records = table.lookup(FILES, names, [LISTS])
+        records = table.lookup(FILES, names, [FILES_PAYLOAD])
     if records.num_rows != len(partitions):
         found = set(records[KEY].to_pylist())
         missing = [name for name in names.to_pylist() if name not in found]

@@ -26,8 +26,7 @@ from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_time
 from pyhudi.metadata.records import file_group_hash
 from pyhudi.metadata.records import metadata_keys as key_texts
 from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
-from pyhudi.metadata.records.metadata_record import FILES as LISTS
-from pyhudi.metadata.records.metadata_record import PAYLOADS, decode, decoded_schema, frozen, with_schema
+from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD, PAYLOADS, decode, decoded_schema, frozen, with_schema
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
@@ -130,7 +129,7 @@ class MetadataTable:
         Raises:
             MetadataTableError: The metadata table cannot be read, or has no list of partitions.
         """
-        record = self.lookup(FILES, pa.array([key_texts.ALL_PARTITIONS]), [LISTS])
+        record = self.lookup(FILES, pa.array([key_texts.ALL_PARTITIONS]), [FILES_PAYLOAD])
         names = key_texts.paths_of_keys(listed_files(record)["name"]).to_pylist() if record.num_rows else []
         return sorted(names)
 

@@ -20,10 +20,10 @@ from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.records.combine_file_lists import fold_lists
 from pyhudi.metadata.records.combine_statistics import fold_statistics
 from pyhudi.metadata.records.metadata_record import (
-    BLOOM_FILTER,
-    COLUMN_STATS,
-    FILES,
-    SECONDARY_INDEX,
+    BLOOM_FILTER_PAYLOAD,
+    COLUMN_STATS_PAYLOAD,
+    FILES_PAYLOAD,
+    SECONDARY_INDEX_PAYLOAD,
     TYPE_FIELD,
     RecordType,
     decode,
@@ -39,7 +39,7 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 _LISTS = (RecordType.PARTITIONS, RecordType.FILES)
 _STATISTICS = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
 _FOLDED = pa.array([*_LISTS, *_STATISTICS], pa.int64())
-_MARKED = (BLOOM_FILTER, COLUMN_STATS, SECONDARY_INDEX)
+_MARKED = (BLOOM_FILTER_PAYLOAD, COLUMN_STATS_PAYLOAD, SECONDARY_INDEX_PAYLOAD)
 """Payloads with a deletion flag."""
 _UNMARKED = (MetadataPartition.FILES, MetadataPartition.RECORD_INDEX)
 """Partitions without such payloads."""
@@ -152,7 +152,7 @@ def _is_folded(version: Version) -> Column:
 
 def _fold(versions: Sequence[Version], table_version: int) -> Version:
     """Fold versions, given the oldest first, into one record per key."""
-    payloads = (FILES, COLUMN_STATS)
+    payloads = (FILES_PAYLOAD, COLUMN_STATS_PAYLOAD)
     schema = decoded_schema(table_version, payloads)
     decoded = [with_schema(decode(version.values, version.schema, payloads), schema) for version in versions]
     table = pa.concat_tables(decoded).combine_chunks()
@@ -170,7 +170,7 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
         if not len(rows_of_kind):
             continue
         groups = np.cumsum(np.append(0, np.diff(code[rows_of_kind]) != 0))
-        payload = contiguous(table[FILES if kind in _LISTS else COLUMN_STATS]).take(pa.array(rows_of_kind))
+        payload = contiguous(table[FILES_PAYLOAD if kind in _LISTS else COLUMN_STATS_PAYLOAD]).take(pa.array(rows_of_kind))
         one = fold_lists(payload, groups) if kind in _LISTS else fold_statistics(payload, groups)
         found_keys.append(codes.dictionary.take(pa.array(np.flatnonzero(types == kind))))
         found_values.append(encode(kind, one, table_version))

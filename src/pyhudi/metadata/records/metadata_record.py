@@ -26,13 +26,13 @@ Frozen: TypeAlias = tuple[tuple[str, Any], ...]
 """Names of payloads or fields, each with the selected nested fields (None: all)."""
 
 TYPE_FIELD = "type"
-FILES = "filesystemMetadata"
-BLOOM_FILTER = "BloomFilterMetadata"
-COLUMN_STATS = "ColumnStatsMetadata"
-RECORD_INDEX = "recordIndexMetadata"
-SECONDARY_INDEX = "SecondaryIndexMetadata"
+FILES_PAYLOAD = "filesystemMetadata"
+BLOOM_FILTER_PAYLOAD = "BloomFilterMetadata"
+COLUMN_STATS_PAYLOAD = "ColumnStatsMetadata"
+RECORD_INDEX_PAYLOAD = "recordIndexMetadata"
+SECONDARY_INDEX_PAYLOAD = "SecondaryIndexMetadata"
 
-PAYLOADS = (FILES, BLOOM_FILTER, COLUMN_STATS, RECORD_INDEX, SECONDARY_INDEX)
+PAYLOADS = (FILES_PAYLOAD, BLOOM_FILTER_PAYLOAD, COLUMN_STATS_PAYLOAD, RECORD_INDEX_PAYLOAD, SECONDARY_INDEX_PAYLOAD)
 """Names of the payloads; columns of `decode`."""
 
 _AVSC = {
@@ -67,13 +67,13 @@ class RecordType(IntEnum):
 
 
 _PAYLOAD_OF = {
-    RecordType.PARTITIONS: FILES,
-    RecordType.FILES: FILES,
-    RecordType.COLUMN_STATS: COLUMN_STATS,
-    RecordType.BLOOM_FILTER: BLOOM_FILTER,
-    RecordType.RECORD_INDEX: RECORD_INDEX,
-    RecordType.PARTITION_STATS: COLUMN_STATS,
-    RecordType.SECONDARY_INDEX: SECONDARY_INDEX,
+    RecordType.PARTITIONS: FILES_PAYLOAD,
+    RecordType.FILES: FILES_PAYLOAD,
+    RecordType.COLUMN_STATS: COLUMN_STATS_PAYLOAD,
+    RecordType.BLOOM_FILTER: BLOOM_FILTER_PAYLOAD,
+    RecordType.RECORD_INDEX: RECORD_INDEX_PAYLOAD,
+    RecordType.PARTITION_STATS: COLUMN_STATS_PAYLOAD,
+    RecordType.SECONDARY_INDEX: SECONDARY_INDEX_PAYLOAD,
 }
 
 

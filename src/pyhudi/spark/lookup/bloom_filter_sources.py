@@ -20,7 +20,7 @@ from pyhudi.merge.base_file_readers import read_footer
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
-from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
+from pyhudi.metadata.records.metadata_record import BLOOM_FILTER_PAYLOAD
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
@@ -74,8 +74,8 @@ class StoredFilters:
 
     def _load(self, numbers: Sequence[int]) -> dict[int, BloomFilter | None]:
         wanted = self._keys.take(pa.array(numbers, pa.int64()))
-        found = self._table.lookup(BLOOM_FILTERS, wanted, [BLOOM_FILTER])
-        stored = dict(zip(found[KEY].to_pylist(), found[BLOOM_FILTER].to_pylist(), strict=True))
+        found = self._table.lookup(BLOOM_FILTERS, wanted, [BLOOM_FILTER_PAYLOAD])
+        stored = dict(zip(found[KEY].to_pylist(), found[BLOOM_FILTER_PAYLOAD].to_pylist(), strict=True))
         return {
             number: self._parsed(number, stored.get(key))
             for number, key in zip(numbers, wanted.to_pylist(), strict=True)

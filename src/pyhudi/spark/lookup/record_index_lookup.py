@@ -20,7 +20,7 @@ from pyhudi.arrow.group_runs import by_group
 from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import KEY
-from pyhudi.metadata.records.metadata_record import RECORD_INDEX
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.python_workers import prepare_worker
@@ -170,7 +170,7 @@ def _look_up_keys(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.A
     if number == NO_FILE_GROUP:
         nothing = pa.nulls(len(keys), pa.string())
         return nothing, nothing
-    records = index.table.lookup(PARTITION, keys, [RECORD_INDEX], prefix=index.groups.prefix(number))
-    locations = locations_of(records[RECORD_INDEX])
+    records = index.table.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=index.groups.prefix(number))
+    locations = locations_of(records[RECORD_INDEX_PAYLOAD])
     at = pc.index_in(keys, value_set=records[KEY].combine_chunks())
     return locations["partition"].combine_chunks().take(at), locations["file_id"].combine_chunks().take(at)

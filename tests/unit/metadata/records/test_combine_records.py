@@ -13,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.metadata.records.combine_records import Version, fold_versions
-from pyhudi.metadata.records.metadata_record import COLUMN_STATS, FILES, RecordType, decode, encode, record_schema
+from pyhudi.metadata.records.metadata_record import (
+    COLUMN_STATS_PAYLOAD,
+    FILES_PAYLOAD,
+    RecordType,
+    decode,
+    encode,
+    record_schema,
+)
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import file_records, partition_stats_records
 from pyhudi.metadata.records.stats_values import NULL_TYPE, unwrap, wrap_values
@@ -63,7 +70,7 @@ def test_lists_of_files(events: list[dict[str, dict[str, int]]]) -> None:
 
 
 def maps(records: RecordChanges) -> dict[str, dict[str, tuple[int, bool]]]:
-    payload = decode(records.values, record_schema(9))[FILES].to_pylist()
+    payload = decode(records.values, record_schema(9))[FILES_PAYLOAD].to_pylist()
     return {
         key: {name: (info["size"], info["isDeleted"]) for name, info in entries}
         for key, entries in zip(records.keys.to_pylist(), payload, strict=True)
@@ -118,8 +125,8 @@ def test_loose_statistics_widen(name: str) -> None:
 
     def folded(*versions: Version) -> dict[str, Any]:
         found = fold_versions("partition_stats", versions, 9)
-        (payload,) = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks().to_pylist()
-        table = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+        (payload,) = decode(found.values, record_schema(9))[COLUMN_STATS_PAYLOAD].combine_chunks().to_pylist()
+        table = decode(found.values, record_schema(9))[COLUMN_STATS_PAYLOAD].combine_chunks()
         ends = [unwrap(table.field(n), kind, table.field("valueType"))[0][0].as_py() for n in ("minValue", "maxValue")]
         return {"ends": ends, **payload}
 
@@ -127,7 +134,7 @@ def test_loose_statistics_widen(name: str) -> None:
     found = folded(stats(middle, middle, tight=True), stats(low, low, tight=False), stats(high, high, tight=False))
     assert same(found["ends"], [low, high])
     assert (found["valueCount"], found["nullCount"], found["totalSize"]) == (6, 3, 30)
-    empty = decode(stats(None, None, tight=False).values, record_schema(9))[COLUMN_STATS].combine_chunks()
+    empty = decode(stats(None, None, tight=False).values, record_schema(9))[COLUMN_STATS_PAYLOAD].combine_chunks()
     kinds = pc.struct_field(empty, ["valueType", "typeOrdinal"])
     assert kinds.to_pylist() != [NULL_TYPE], "Apache Hudi merges by the type that the newer record names"
     nothing = folded(stats(low, middle, tight=True), stats(None, None, tight=False, nulls=2))
@@ -159,14 +166,14 @@ def test_numbers_of_a_column_that_got_wider() -> None:
         return Version.of(records, record_schema(9))
 
     found = fold_versions("partition_stats", [stats(pa.int32(), 3), stats(pa.int64(), 1 << 40)], 9)
-    table = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+    table = decode(found.values, record_schema(9))[COLUMN_STATS_PAYLOAD].combine_chunks()
     ends = [
         unwrap(table.field(n), pa.int64(), table.field("valueType"))[0][0].as_py() for n in ("minValue", "maxValue")
     ]
     assert ends == [3, 1 << 40]
     # a short float is read as what its text is, which is less than what it is bit by bit
     found = fold_versions("partition_stats", [stats(pa.float32(), 0.1), stats(pa.float64(), 0.1000000005)], 9)
-    table = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+    table = decode(found.values, record_schema(9))[COLUMN_STATS_PAYLOAD].combine_chunks()
     ends = [unwrap(table.field(n), pa.float64(), None)[0][0].as_py() for n in ("minValue", "maxValue")]
     assert ends == [0.1, 0.1000000005]
 
@@ -183,7 +190,7 @@ def test_what_cannot_be_compared_is_not_known() -> None:
 
     def folded(*versions: Version) -> dict[str, Any]:
         found = fold_versions("partition_stats", versions, 9)
-        (payload,) = decode(found.values, record_schema(9))[COLUMN_STATS].to_pylist()
+        (payload,) = decode(found.values, record_schema(9))[COLUMN_STATS_PAYLOAD].to_pylist()
         return payload  # type: ignore[no-any-return]
 
     numbers, texts = stats(pa.int32(), 3, 5), stats(pa.string(), "7", "8")
@@ -225,7 +232,7 @@ def test_statistics_and_deletes(history: list[Any]) -> None:
                 row["low"], row["high"] = min(row["low"], before["low"]), max(row["high"], before["high"])
             expected[key] = row
     found = fold_versions("column_stats", versions, 9)
-    payload = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+    payload = decode(found.values, record_schema(9))[COLUMN_STATS_PAYLOAD].combine_chunks()
     low, high = (unwrap(payload.field(side), pa.int64())[0].to_pylist() for side in ("minValue", "maxValue"))
     seen = dict(zip(found.keys.to_pylist(), zip(low, high, strict=True), strict=True))
     assert seen == {key: (row["low"], row["high"]) for key, row in expected.items() if not row["gone"]}

@@ -190,7 +190,7 @@ def test_fields_may_come_in_any_order():
         {"isDeleted": [False], "timestamp": ["1"], "type": ["SIMPLE"], "bloomFilter": [b"x"], "more": [1]}
     )
     back = decode(encode(RecordType.BLOOM_FILTER, payload, 9), record_schema(9))[
-        metadata_record.BLOOM_FILTER
+        metadata_record.BLOOM_FILTER_PAYLOAD
     ].to_pylist()
     assert back == [{"type": "SIMPLE", "timestamp": "1", "bloomFilter": b"x", "isDeleted": False}]
     with pytest.raises(FormatError):

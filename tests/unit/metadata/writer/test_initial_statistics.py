@@ -15,7 +15,7 @@ from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
-from pyhudi.metadata.records.metadata_record import BLOOM_FILTER, decode, record_schema
+from pyhudi.metadata.records.metadata_record import BLOOM_FILTER_PAYLOAD, decode, record_schema
 from pyhudi.metadata.writer import initial_statistics
 from pyhudi.metadata.writer.initial_statistics import FILE_FIELDS, LOCAL, FileRecords, InitialFileGroups
 from pyhudi.storage import open_storage
@@ -49,7 +49,7 @@ def test_filters_come_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
         keys = table["key"].cast(pa.string())
         assert set(file_group_index_of(keys, len(ids))) == {ids.index(stat["fileId"])}
         assert stat["numWrites"] == table.num_rows > 0
-        filters = decode(table["value"], record_schema(9))[BLOOM_FILTER].to_pylist()
+        filters = decode(table["value"], record_schema(9))[BLOOM_FILTER_PAYLOAD].to_pylist()
         assert {one["timestamp"] for one in filters} == {"1"}
         found |= dict(zip(keys.to_pylist(), (one["bloomFilter"] for one in filters), strict=True))
     assert found == expected

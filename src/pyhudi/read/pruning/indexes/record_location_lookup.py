@@ -15,7 +15,7 @@ from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.file_id_encoding import file_ids_of
-from pyhudi.metadata.records.metadata_record import RECORD_INDEX as LOCATION
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
@@ -103,9 +103,9 @@ def record_index_locations(
         return None
     tables = [LOCATION_SCHEMA.empty_table()]
     for prefix in sorted(prefixes):
-        records = table.lookup(RECORD_INDEX, keys, [LOCATION], prefix=f"{prefix}-").combine_chunks()
+        records = table.lookup(RECORD_INDEX, keys, [RECORD_INDEX_PAYLOAD], prefix=f"{prefix}-").combine_chunks()
         if records.num_rows:
-            place = records[LOCATION].chunk(0)
+            place = records[RECORD_INDEX_PAYLOAD].chunk(0)
             columns = [records[KEY], ids.paths_of_keys(place.field("partitionName")), file_ids_of(place)]
             tables.append(pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA))
     return pa.concat_tables(tables)

@@ -12,7 +12,7 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes, texts
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
-from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX
+from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX_PAYLOAD
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.read.pruning.indexes.record_location_lookup import MOST_KEYS
 
@@ -51,8 +51,8 @@ def secondary_index_keys(
 
 def _record_keys(table: MetadataTable, index: SecondaryIndex, values: pa.StringArray) -> pa.StringArray:
     """Return the record keys of the rows with these values."""
-    entries = table.secondary_lookup(index.partition, ids.secondary_prefix(values), [SECONDARY_INDEX])
-    live = pc.invert(pc.fill_null(pc.struct_field(entries[SECONDARY_INDEX], "isDeleted"), False))
+    entries = table.secondary_lookup(index.partition, ids.secondary_prefix(values), [SECONDARY_INDEX_PAYLOAD])
+    live = pc.invert(pc.fill_null(pc.struct_field(entries[SECONDARY_INDEX_PAYLOAD], "isDeleted"), False))
     return ids.split_secondary_key(entries[KEY].filter(live).combine_chunks())[1]
 
 

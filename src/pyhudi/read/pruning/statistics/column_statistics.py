@@ -15,7 +15,7 @@ from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as keys
-from pyhudi.metadata.records.metadata_record import COLUMN_STATS as PAYLOAD
+from pyhudi.metadata.records.metadata_record import COLUMN_STATS_PAYLOAD
 from pyhudi.metadata.records.stats_values import members_of_type, unwrap
 from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
 from pyhudi.schema.type_conversion import convert
@@ -34,7 +34,7 @@ _FEW = 4
 def _projection(kind: pa.DataType) -> dict[str, Projection]:
     """Return the fields of the statistics to decode for a column of a type."""
     members = members_of_type(kind)
-    return {PAYLOAD: {**dict.fromkeys(_FIELDS), "minValue": members, "maxValue": members}}
+    return {COLUMN_STATS_PAYLOAD: {**dict.fromkeys(_FIELDS), "minValue": members, "maxValue": members}}
 
 
 def is_ordered_type(kind: pa.DataType) -> bool:
@@ -78,7 +78,9 @@ class ColumnStatistics:
         if len(partitions) * _FEW <= known_partitions:
             prefixes = [column_id + text for text in keys.partition_ids(partitions).to_pylist()]
         stats = table.prefixes(index, prefixes, _projection(kind)).combine_chunks()
-        payload = stats[PAYLOAD].chunk(0) if stats.num_rows else pa.array([], stats[PAYLOAD].type)
+        payload = (
+            stats[COLUMN_STATS_PAYLOAD].chunk(0) if stats.num_rows else pa.array([], stats[COLUMN_STATS_PAYLOAD].type)
+        )
         key = stats[KEY].chunk(0) if stats.num_rows else pa.array([], pa.string())
         return cls(key, payload.field("fileName"), _without_names(payload), index == COLUMN_STATS)
 
@@ -140,7 +142,7 @@ def partition_bounds(
         return _nothing(kind, len(partitions))
     stats = stats.combine_chunks()
     at = pc.index_in(record_keys, value_set=stats[KEY].chunk(0))
-    return _bounds(stats[PAYLOAD].chunk(0).take(at), kind, counts_rows=index == PARTITION_STATS)
+    return _bounds(stats[COLUMN_STATS_PAYLOAD].chunk(0).take(at), kind, counts_rows=index == PARTITION_STATS)
 
 
 def _without_names(payload: pa.StructArray) -> pa.StructArray:

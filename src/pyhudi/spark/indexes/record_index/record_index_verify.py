@@ -13,7 +13,7 @@ from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
-from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -79,7 +79,7 @@ def _elsewhere(storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array,
     reader = HFileReader(StorageRanges(storage, path, size), cache=NO_CACHE, name=(path,))
     entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA)
     locations = locations_of(
-        decode(entries["value"], reader.schema or record_schema(version), [RECORD_INDEX])[RECORD_INDEX]
+        decode(entries["value"], reader.schema or record_schema(version), [RECORD_INDEX_PAYLOAD])[RECORD_INDEX_PAYLOAD]
     )
     changed = pc.is_in(_location_texts(locations), value_set=left)
     return entries["key"].cast(pa.string()).filter(pc.invert(changed))

@@ -22,7 +22,7 @@ from pyhudi.index.record_index_values import encode_locations, locations_of
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
-from pyhudi.metadata.records.metadata_record import RECORD_INDEX
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
@@ -170,8 +170,8 @@ class LocationMerge:
         if not len(keys):
             return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
         prefix = self.target.groups.prefix(number)
-        found = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX], prefix=prefix)
-        where = locations_of(found[RECORD_INDEX])
+        found = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
+        where = locations_of(found[RECORD_INDEX_PAYLOAD])
         return pa.table([found[KEY], where["partition"], where["file_id"]], names=_KNOWN)
 
     def _count_in_other_groups(

@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.index.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.index.record_index_values import encode_locations, locations_of
-from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, RecordIndexWrite, merge_of
 from pyhudi.storage.local_storage import LocalStorage
 
@@ -38,8 +38,8 @@ class Known:
         rows = FILES.select(["partition", "file_id", "millis"]).take(
             pa.array([self._known[k] for k in mine], pa.int64())
         )
-        found = decode(encode_locations(rows, 9), record_schema(9), [RECORD_INDEX])
-        return pa.table([pa.array(mine, pa.string()), found[RECORD_INDEX]], names=["key", RECORD_INDEX])
+        found = decode(encode_locations(rows, 9), record_schema(9), [RECORD_INDEX_PAYLOAD])
+        return pa.table([pa.array(mine, pa.string()), found[RECORD_INDEX_PAYLOAD]], names=["key", RECORD_INDEX_PAYLOAD])
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_keys_of_a_global_index(
     keys, numbers = (list(column) for column in zip(*events, strict=True))
     merge = merge_of(KeyLocations(FILES, PARTITIONS), target)
     records, found = merge.records(0, pa.array(keys), pa.array(numbers, pa.int32()))
-    where = locations_of(decode(records.values, record_schema(9))[RECORD_INDEX])["file_id"].to_pylist()
+    where = locations_of(decode(records.values, record_schema(9))[RECORD_INDEX_PAYLOAD])["file_id"].to_pylist()
     assert dict(zip(records.keys.to_pylist(), where, strict=True)) == there
     assert records.deletes.to_pylist() == deletes
     assert found == duplicates
