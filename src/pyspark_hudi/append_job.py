@@ -26,7 +26,7 @@ from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
-from pyhudi.services.post_commit_services import after_commit, run_async_services
+from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.write_input import without_meta_columns, write_schema
 from pyhudi.spark.write.write_preparation import key_spec
@@ -163,7 +163,7 @@ class BegunAppend:
         if isinstance(outcome, Conflicted):
             raise outcome.error()
         with run_async_services(storage, opts, LOCAL):
-            after_commit(storage, opts, LOCAL)
+            clean_and_archive(storage, opts, LOCAL)
 
     def abort(self) -> None:
         """Roll back the write. Does nothing if it is committed."""

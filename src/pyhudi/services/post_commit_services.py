@@ -51,7 +51,7 @@ def check_inline(config: TableConfig, opts: Options) -> None:
             )
 
 
-def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> tuple[ServiceResult, ...]:
+def clean_and_archive(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> tuple[ServiceResult, ...]:
     """Clean and archive after a commit, if enabled and due.
 
     `hoodie.clean.automatic` and `hoodie.archive.automatic` are enabled by default. Services that run concurrently with
@@ -83,8 +83,10 @@ def run_async_services(storage: Storage, opts: Options, stats_reader: FileStatsR
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A service to execute, whether it runs concurrently with the write, and whether its errors are raised."""
+    """A service to execute: its name, whether it runs concurrently with the write, and whether its errors are
+    raised."""
 
+    name: str
     runs_async: bool
     raises_errors: bool
     work: Callable[[], ServiceResult]
@@ -93,11 +95,11 @@ class _Job:
         try:
             return self.work()
         except LockError as error:
-            _log.warning("a table service is left to the next write: %s", error)
+            _log.warning("%s is left to the next write: %s", self.name, error)
         except Exception as error:
             if self.raises_errors and not self.runs_async:
-                raise _after_commit("a service", error) from error
-            _log.warning("the write is not affected, but a service during or after it failed: %s", error)
+                raise _after_commit(self.name, error) from error
+            _log.warning("the write is not affected, but %s during or after it failed: %s", self.name, error)
         return None
 
 
@@ -111,18 +113,18 @@ def _maintenance(storage: Storage, opts: Options, stats_reader: FileStatsReader)
             return clean(TableMetaClient.open(storage, opts), opts, stats_reader, only_if_due=True)
 
         raises_errors = _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts)
-        jobs.append(_Job(opts.get_typed(options.CLEAN_ASYNC), raises_errors, clean_due))
+        jobs.append(_Job("cleaning", opts.get_typed(options.CLEAN_ASYNC), raises_errors, clean_due))
     if opts.get_typed(options.AUTO_ARCHIVE):
 
         def archive_due() -> ServiceResult:
             return archive_table(TableMetaClient.open(storage, opts), opts, only_if_due=True)
 
         raises_errors = _is_set(options.FAIL_ON_ARCHIVING, opts)
-        jobs.append(_Job(opts.get_typed(options.ARCHIVE_ASYNC), raises_errors, archive_due))
+        jobs.append(_Job("archival", opts.get_typed(options.ARCHIVE_ASYNC), raises_errors, archive_due))
     return jobs
 
 
-def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
+def compact_after_commit(storage: Storage, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
     """Execute the enabled services after a commit to a merge-on-read table.
 
     `hoodie.compact.inline` executes pending plans and then, if due, a new one; it is enabled by default for batch
@@ -138,7 +140,7 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
     if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return ()
     results: list[CompactionResult] = []
-    with errors_after_commit("a service", opts):
+    with errors_after_commit("compaction", opts):
         client = TableMetaClient.open(storage, opts)
         if client.config.table_type is not TableType.MERGE_ON_READ:
             return ()
@@ -147,7 +149,8 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
         elif options.COMPACT_SCHEDULE_INLINE in wanted and not _pending(client):
             schedule(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in wanted:
-            results.append(_run_all(client, opts, runner, action=Action.LOG_COMPACTION))
+            with errors_after_commit("log compaction", opts):
+                results.append(_run_all(client, opts, runner, action=Action.LOG_COMPACTION))
     return tuple(result for result in results if result)
 
 
@@ -161,6 +164,8 @@ def errors_after_commit(what: str, opts: Options) -> Iterator[None]:
     """Log the errors of a service that runs after the write is committed; raise them if the user has enabled this."""
     try:
         yield
+    except ServiceAfterCommitError:
+        raise
     except Exception as error:  # Including errors of the engine.
         if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
             raise _after_commit(what, error) from error
@@ -176,7 +181,7 @@ def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunn
 
     `hoodie.clustering.inline` executes pending plans or, if due, a new one; `hoodie.clustering.schedule.inline` only
     makes a plan, if due and none is pending. Errors, and plans that another writer is executing, are treated as in
-    `after_deltacommit`.
+    `compact_after_commit`.
     """
     inline, planned = opts.get_typed(options.CLUSTERING_INLINE), opts.get_typed(options.CLUSTERING_SCHEDULE_INLINE)
     if not (inline or planned) or not opts.get_typed(options.TABLE_SERVICES_ENABLED):

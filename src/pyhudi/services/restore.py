@@ -216,7 +216,7 @@ class Restorer:
         for number, (requested, action) in enumerate(plan.targets):
             target = active.timeline.find(requested, action)
             # A pending write may be completed before its rollback can stop it; then it is rolled back, too.
-            while target is not None and rollbacks.roll_back(active, target, whole=True) is None:
+            while target is not None and rollbacks.roll_back(active, target, with_plan=True) is None:
                 target = active.timeline.find(requested, action)
             if target is not None:
                 # After a rollback the plan of a started service remains, to be retried; a restore removes it, too.

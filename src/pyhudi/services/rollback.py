@@ -94,7 +94,7 @@ def roll_back(
                 _refuse_later_logs(active, config, target)
             rollbacks.check(active, [target])
         with phases("rollback"):
-            done = rollbacks.roll_back(active, target, whole=with_plan)
+            done = rollbacks.roll_back(active, target, with_plan=with_plan)
             if done is None:
                 raise TransactionError(
                     f"{target} was completed concurrently; run the rollback again to roll it back as a completed write"

@@ -45,7 +45,7 @@ from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
-from pyhudi.transaction.conflicts.conflict_resolution import ConflictExceptions, find_conflict
+from pyhudi.transaction.conflicts.conflict_resolution import AllowedConflicts, find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.locks.lock_provider import is_non_blocking
@@ -333,7 +333,7 @@ class Transaction:
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         allows = allows_updates(self.opts)
         version = self.config.version
-        exceptions = ConflictExceptions(allows, is_non_blocking(self.opts))
+        exceptions = AllowedConflicts(allows, is_non_blocking(self.opts))
         return find_conflict(metadata, self.instant, self.timeline, active, version, exceptions)
 
     def _leave_pending(self) -> None:

@@ -15,9 +15,9 @@ from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.post_commit_services import (
-    after_commit,
-    after_deltacommit,
+    clean_and_archive,
     cluster_after_commit,
+    compact_after_commit,
     errors_after_commit,
     run_async_services,
 )
@@ -232,8 +232,8 @@ def _run_with_services(job: WriteJob) -> WriteResult:
         result = execute_write(job)
     if result.instant is None:
         return result
-    after_commit(job.storage, job.opts, stats_reader)
-    after_deltacommit(job.storage, job.opts, spark_runner(spark))
+    clean_and_archive(job.storage, job.opts, stats_reader)
+    compact_after_commit(job.storage, job.opts, spark_runner(spark))
     cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
     if job.opts.get_typed(options.TTL_INLINE) and job.opts.get_typed(options.TABLE_SERVICES_ENABLED):
         _expire_after_commit(job)

@@ -46,7 +46,7 @@ def _rewritten(metadata: CommitMetadata) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class ConflictExceptions:
+class AllowedConflicts:
     """What is no conflict by the options of a write.
 
     Attributes:
@@ -61,61 +61,94 @@ class ConflictExceptions:
 def find_conflict(
     metadata: CommitMetadata,
     requested: str,
-    begun: Timeline,
+    timeline_at_start: Timeline,
     active: ActiveTimeline,
     version: int,
-    exceptions: ConflictExceptions = ConflictExceptions(),
+    exceptions: AllowedConflicts = AllowedConflicts(),
 ) -> Conflicted | None:
     """Return the first instant that conflicts with committing ``metadata``, or None.
 
-    ``begun`` is the timeline on which the write was planned, ``active`` the one just loaded under the lock of the
-    table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups; in
+    ``timeline_at_start`` is the timeline on which the write was planned, ``active`` the one just loaded under the lock
+    of the table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups; in
     version 6 a compaction that was unknown when the write was planned, because log files are assigned to slices by name
-    there. ``exceptions`` are none; with those for appends, a log compaction that was planned after the write began is
-    a conflict.
+    there. ``exceptions`` are not reported. If appends are allowed, a log compaction planned after the write began is a
+    conflict.
     """
-    completed = [
+    others = [
         i
         for i in active.timeline.completed().writes()
-        if not begun.is_completed(i.requested) and i.requested != requested
+        if not timeline_at_start.is_completed(i.requested) and i.requested != requested
     ]
+    pending = _pending_rewrites(requested, timeline_at_start, active, version, exceptions)
+    if not others and not any(p.num_rows for p in pending):
+        return None
+    groups = touched_groups(metadata)
+    write = _Write(metadata, requested, groups, _buckets(groups), exceptions.appends)
+    for other in others:
+        planned_before = other.requested < requested if version >= 8 else other.requested in timeline_at_start
+        common = _completed_conflict(write, other, active.commit_metadata(other), version, planned_before)
+        if common is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
+    return _pending_conflict(write, pending, active)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A write that is about to be committed."""
+
+    metadata: CommitMetadata
+    requested: str
+    groups: pa.Table
+    buckets: pa.Table
+    appends: bool
+
+
+def _pending_rewrites(
+    requested: str, timeline_at_start: Timeline, active: ActiveTimeline, version: int, exceptions: AllowedConflicts
+) -> list[pa.Table]:
+    """Return the file groups, with the instant of the plan, that pending services are going to rewrite, and in which a
+    write is a conflict."""
     pending = [] if exceptions.pending_clustering else [pending_clustering_groups(active)]
     if version < 8:
         compactions = pending_compaction_groups(active)
-        begun_instants = pa.array([i.requested for i in begun], pa.string())
-        pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=begun_instants))))
+        known = pa.array([i.requested for i in timeline_at_start], pa.string())
+        pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=known))))
     if exceptions.appends:
         log_compactions = pending_log_compaction_groups(active)
         pending.append(log_compactions.filter(pc.greater(log_compactions["instant"], requested)))
-    if not completed and not any(p.num_rows for p in pending):
-        return None
-    touched = touched_groups(metadata)
-    buckets = _buckets(touched)
-    for other in completed:
-        other_metadata = active.commit_metadata(other)
-        planned_before = other.requested < requested if version >= 8 else other.requested in begun
-        if other_metadata.operation == COMPACT and planned_before:
-            continue  # So the write ran concurrently with it.
-        # The merged block takes the place of the newest one in it, which may be newer than those of this write.
-        reorders = other_metadata.operation == LOG_COMPACT and exceptions.appends and other.requested > requested
-        if other_metadata.operation == LOG_COMPACT and not reorders:
-            continue  # The records are unchanged.
-        # From version 8 on a log file belongs to the slice that was the latest when its write completed.
-        is_independent = other_metadata.operation == COMPACT and version >= 8
-        shared = common_group(_rewritten(metadata) if is_independent else touched, touched_groups(other_metadata))
-        if shared is None and buckets.num_rows and not is_independent:
-            shared = common_group(buckets, _buckets(touched_groups(other_metadata)))
-        if shared is not None and exceptions.appends and not (is_independent or reorders):
-            shared = _common_group_rewritten(metadata, other_metadata)
-        if shared is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {shared}")
+    return pending
+
+
+def _completed_conflict(
+    write: _Write, other: Instant, theirs: CommitMetadata, version: int, planned_before: bool
+) -> str | None:
+    """Return the name of a file group, or bucket, in which a completed write conflicts; None if there is none."""
+    if theirs.operation == COMPACT and planned_before:
+        return None  # So the write ran concurrently with it.
+    # The merged block takes the place of the newest one in it, which may be newer than those of this write.
+    reorders = theirs.operation == LOG_COMPACT and write.appends and other.requested > write.requested
+    if theirs.operation == LOG_COMPACT and not reorders:
+        return None  # The records are unchanged.
+    # From version 8 on a log file belongs to the slice that was the latest when its write completed.
+    is_independent = theirs.operation == COMPACT and version >= 8
+    groups = _rewritten(write.metadata) if is_independent else write.groups
+    common = common_group(groups, touched_groups(theirs))
+    if common is None and write.buckets.num_rows and not is_independent:
+        common = common_group(write.buckets, _buckets(touched_groups(theirs)))
+    if common is not None and write.appends and not (is_independent or reorders):
+        return _common_group_rewritten(write.metadata, theirs)
+    return common
+
+
+def _pending_conflict(write: _Write, pending: Sequence[pa.Table], active: ActiveTimeline) -> Conflicted | None:
+    """Return the conflict with a pending service that is going to rewrite a file group of the write."""
     for groups in pending:
-        shared = common_group(groups, touched)
-        if shared is not None:
-            planned = _common_instant(groups, touched)
+        common = common_group(groups, write.groups)
+        if common is not None:
+            planned = _common_instant(groups, write.groups)
             plan = active.timeline.find(planned)
             assert plan is not None
-            return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {shared}")
+            return Conflicted(write.requested, plan, f"pending {plan.action} {planned} is going to rewrite {common}")
     return None
 
 
@@ -123,9 +156,9 @@ def _common_group_rewritten(mine: CommitMetadata, theirs: CommitMetadata) -> str
     """Return the name of a file group, or bucket, that both writes have changed, and of which one of them wrote more
     than log files; None if there is none."""
     for rewritten, touched in ((_rewritten(mine), touched_groups(theirs)), (touched_groups(mine), _rewritten(theirs))):
-        both = common_group(rewritten, touched) or common_group(_buckets(rewritten), _buckets(touched))
-        if both is not None:
-            return both
+        common = common_group(rewritten, touched) or common_group(_buckets(rewritten), _buckets(touched))
+        if common is not None:
+            return common
     return None
 
 
@@ -137,20 +170,23 @@ def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeli
         if other.requested <= requested or other.family != Action.COMMIT:
             continue
         if other.is_completed:
-            compacted = touched_groups(active.commit_metadata(other))
+            theirs = touched_groups(active.commit_metadata(other))
         else:
-            compacted = pending.filter(pc.equal(pending["instant"], other.requested))
-        shared = common_group(groups, compacted)
-        if shared is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} compacts {shared}")
+            theirs = pending.filter(pc.equal(pending["instant"], other.requested))
+        common = common_group(groups, theirs)
+        if common is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} compacts {common}")
     return None
 
 
-def find_change(groups: pa.Table, requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
-    """Return the first write completed since ``begun`` was loaded that has changed the records of one of the file
-    groups (GROUP_SCHEMA). Compactions change only files."""
+def find_change(
+    groups: pa.Table, requested: str, timeline_at_start: Timeline, active: ActiveTimeline
+) -> Conflicted | None:
+    """Return the first write completed since ``timeline_at_start`` was loaded that has changed the records of one of
+    the file groups (GROUP_SCHEMA). Compactions change only files."""
     done = active.timeline.completed().writes()
-    return _first_change(groups, requested, [i for i in done if not begun.is_completed(i.requested)], active)
+    later = [i for i in done if not timeline_at_start.is_completed(i.requested)]
+    return _first_change(groups, requested, later, active)
 
 
 def find_change_since(groups: pa.Table, requested: str, active: ActiveTimeline) -> Conflicted | None:
@@ -166,22 +202,22 @@ def _first_change(
     for other in others:
         if other.requested == requested:
             continue
-        other_metadata = active.commit_metadata(other)
-        if other_metadata.operation in COMPACTIONS:
+        theirs = active.commit_metadata(other)
+        if theirs.operation in COMPACTIONS:
             continue
-        shared = common_group(groups, touched_groups(other_metadata))
-        if shared is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {shared}")
+        common = common_group(groups, touched_groups(theirs))
+        if common is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
     return None
 
 
-def find_concurrent_write(requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
-    """Return the first write of another writer that is pending, or was completed since ``begun`` was loaded. Planned
-    table services are ignored, because they may not be running."""
+def find_concurrent_write(requested: str, timeline_at_start: Timeline, active: ActiveTimeline) -> Conflicted | None:
+    """Return the first write of another writer that is pending, or was completed since ``timeline_at_start`` was
+    loaded. Planned table services are ignored, because they may not be running."""
     for other in active.timeline:
         if other.requested == requested or other.family not in WRITE_ACTIONS:
             continue
-        if other.is_completed and not begun.is_completed(other.requested):
+        if other.is_completed and not timeline_at_start.is_completed(other.requested):
             return Conflicted(requested, other, f"{other.action} {other.requested} was completed concurrently")
         pending = not other.is_completed and other.action in WRITE_ACTIONS
         if pending and not is_clustering(active, other):
@@ -199,14 +235,14 @@ def _buckets(groups: pa.Table) -> pa.Table:
 
 def common_group(left: pa.Table, right: pa.Table) -> str | None:
     """Return the name of a file group that is in both tables (GROUP_SCHEMA), for messages; None if there is none."""
-    shared = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
-    if not shared.num_rows:
+    common = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
+    if not common.num_rows:
         return None
-    partition, file_id = (shared[name][0].as_py() for name in GROUP_SCHEMA.names)
-    rest = f" and {shared.num_rows - 1} more" if shared.num_rows > 1 else ""
-    return f"file group {file_id!r} of partition {partition!r}{rest}"
+    partition, file_id = (common[name][0].as_py() for name in GROUP_SCHEMA.names)
+    more = f" and {common.num_rows - 1} more" if common.num_rows > 1 else ""
+    return f"file group {file_id!r} of partition {partition!r}{more}"
 
 
-def _common_instant(groups: pa.Table, touched: pa.Table) -> str:
-    instant: str = groups.join(touched, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
+def _common_instant(groups: pa.Table, mine: pa.Table) -> str:
+    instant: str = groups.join(mine, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
     return instant

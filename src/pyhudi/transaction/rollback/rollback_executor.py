@@ -109,13 +109,13 @@ class RollbackExecutor:
         self._delete_stale_files(active)
         return [rollback for rollback in done if rollback is not None]
 
-    def roll_back(self, active: ActiveTimeline, target: Instant, *, whole: bool = False) -> Instant | None:
+    def roll_back(self, active: ActiveTimeline, target: Instant, *, with_plan: bool = False) -> Instant | None:
         """Roll back a pending write, or the last completed one, continuing an unfinished rollback if there is one.
 
         Args:
             active: The timeline; the caller holds the lock.
             target: The write.
-            whole: As in `plan_rollback`.
+            with_plan: As in `plan_rollback`.
 
         Returns:
             The completed rollback instant; None if a pending write turns out to be completed.
@@ -128,7 +128,7 @@ class RollbackExecutor:
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
         close_gates(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
         with self.generator.reserve(locked=True) as reserved:
-            plan = plan_rollback(active, self.version, target, whole=whole)
+            plan = plan_rollback(active, self.version, target, with_plan=with_plan)
             requested = active.create_requested(
                 Action.ROLLBACK, reserved.take(latest_instant_time(active)), plan.encode()
             )
@@ -159,7 +159,7 @@ class RollbackExecutor:
         active.refresh()  # A process that publishes the write from now on detects the rollback.
         target = active.timeline.find(plan.instant)  # A completed compaction or clustering has another action.
         if rollback.state is State.REQUESTED:
-            if _was_faster(target, rollback, announced_for):
+            if _completed_before_rollback(target, rollback, announced_for):
                 _log.warning("the rollback %s is abandoned: %s was completed concurrently", rollback.requested, target)
                 active.delete(rollback)
                 return None
@@ -198,7 +198,7 @@ class RollbackExecutor:
                 millis=int((time.monotonic() - begun) * 1000),
                 instant=plan.instant,
                 action=plan.action,
-                partitions=self._outcome(plan, paths, commands),
+                partitions=self._rolled_back_partitions(plan, paths, commands),
             )
             completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
             return _complete(active, rollback, metadata.encode(), completion)
@@ -218,7 +218,7 @@ class RollbackExecutor:
             if plan is None or plan.instant not in wanted:
                 continue
             for files in (files for files, requested in late if requested == plan.instant):
-                for instant in _void(files, rollback, forgets=plan.action in _FORGOTTEN):
+                for instant in _invalidated_files(files, rollback, forgets=plan.action in _FORGOTTEN):
                     _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
                     active.delete(instant)
 
@@ -252,7 +252,7 @@ class RollbackExecutor:
             _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
             delete_metadata_table(self.storage, config)
 
-    def _outcome(
+    def _rolled_back_partitions(
         self, plan: RollbackPlan, deleted: Mapping[str, list[str]], commands: Mapping[str, Mapping[str, int]]
     ) -> dict[str, RolledBackPartition]:
         voided: dict[str, dict[str, int]] = {}
@@ -310,7 +310,7 @@ def _complete(active: ActiveTimeline, rollback: Instant, content: bytes, complet
         return done
 
 
-def _was_faster(target: Instant | None, rollback: Instant, announced_for: Instant | None) -> bool:
+def _completed_before_rollback(target: Instant | None, rollback: Instant, announced_for: Instant | None) -> bool:
     """Return True if a write was completed before the rollback, planned but not started, could stop it.
 
     A rollback of another process may target a completed write; then it is the later one. Layout 1 does not show this;
@@ -331,7 +331,7 @@ def _delete_completed_files(active: ActiveTimeline, target: Instant | None) -> N
                 active.delete(instant)
 
 
-def _void(files: list[Instant], rollback: Instant, *, forgets: bool) -> list[Instant]:
+def _invalidated_files(files: list[Instant], rollback: Instant, *, forgets: bool) -> list[Instant]:
     """Return the completed files of an instant that a rollback makes invalid. ``forgets``: all of them; otherwise a
     later attempt may have created a valid one."""
     states = {instant.state for instant in files}

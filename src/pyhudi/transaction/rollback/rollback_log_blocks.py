@@ -86,11 +86,13 @@ def write_rollback_blocks(
         slice_logs = names.filter(pc.starts_with(names, f".{request.file_id}_{request.base_instant}.log."))
         version = next_log_version(slice_logs, request.file_id, request.base_instant)
         where = LogSlice(request.file_id, request.base_instant, ROLLBACK_TOKEN, version)
-        written.setdefault(partition, {}).update(_void(storage, partition, where, rollback, target))
+        written.setdefault(partition, {}).update(_write_rollback_block(storage, partition, where, rollback, target))
     return written
 
 
-def _void(storage: Storage, partition: str, where: LogSlice, rollback: str, target: str) -> dict[str, int]:
+def _write_rollback_block(
+    storage: Storage, partition: str, where: LogSlice, rollback: str, target: str
+) -> dict[str, int]:
     def open_file(name: str) -> AbstractContextManager[BinaryIO]:
         return storage.open_output(join_path(partition, name))
 

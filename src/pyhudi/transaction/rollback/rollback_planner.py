@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 _PATHS = pa.schema([("path", pa.string())])
 
 
-def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, whole: bool = False) -> RollbackPlan:
+def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, with_plan: bool = False) -> RollbackPlan:
     """Return the plan to roll back ``target``, a pending write or the last completed one, without changing anything.
 
     Markers list every file that a write may have created. Without markers (they were lost, or the writer creates none)
     the table is listed for files with the instant in their names; a write that is only requested has created none. Log
     files of version 6 are not deleted, but their blocks rolled back
-    (`pyhudi.transaction.rollback.rollback_log_blocks`). ``whole``: a compaction of version 6 is removed together with
-    its plan, and the slices that it has opened are deleted.
+    (`pyhudi.transaction.rollback.rollback_log_blocks`). ``with_plan``: a compaction of version 6 is removed together
+    with its plan, and the slices that it has opened are deleted.
     """
     storage = active.storage
     appended: list[RollbackRequest] = []
     if target.is_completed:
         return _plan_completed(active, version, target)
-    if whole and version < 8 and target.action == Action.COMPACTION:
+    if with_plan and version < 8 and target.action == Action.COMPACTION:
         return RollbackPlan(
             target.requested,
             target.action,

@@ -14,7 +14,7 @@ from pyhudi.config import Options
 from pyhudi.errors import CorruptInstantError, TransactionError
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.archival.archival_runner import archive_table
-from pyhudi.services.post_commit_services import after_commit
+from pyhudi.services.post_commit_services import clean_and_archive
 from pyhudi.storage import LocalStorage, Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_avro import encode_record
@@ -88,8 +88,8 @@ def test_nothing_leaves_before_there_are_many(hand: HandMadeTable) -> None:
 
 def test_after_a_commit_it_runs_by_itself(hand: HandMadeTable) -> None:
     off = Options.parse({**OPTIONS, "hoodie.archive.automatic": "false"})
-    assert not after_commit(hand.storage, off, LOCAL)
-    (result,) = after_commit(hand.storage, Options.parse(OPTIONS), LOCAL)
+    assert not clean_and_archive(hand.storage, off, LOCAL)
+    (result,) = clean_and_archive(hand.storage, Options.parse(OPTIONS), LOCAL)
     assert result.service == "archive"
 
 

@@ -14,7 +14,7 @@ from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import Cleaner, clean
-from pyhudi.services.post_commit_services import after_commit, run_async_services
+from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_avro import encode_record
@@ -165,9 +165,9 @@ def test_a_plan_of_files_that_are_needed_is_refused(mor: MorTable) -> None:
 def test_after_a_commit_it_runs_by_itself_unless_told_not_to(mor: MorTable) -> None:
     assert mor.storage is not None
     for off in ("hoodie.clean.automatic", "hoodie.table.services.enabled"):
-        assert not after_commit(mor.storage, Options.parse({**OPTIONS, off: "false"}), LOCAL)
+        assert not clean_and_archive(mor.storage, Options.parse({**OPTIONS, off: "false"}), LOCAL)
     beside = Options.parse({**OPTIONS, "hoodie.clean.async": "true", "hoodie.archive.automatic": "false"})
-    assert not after_commit(mor.storage, beside, LOCAL)
+    assert not clean_and_archive(mor.storage, beside, LOCAL)
     rows = mor.rows()
     with run_async_services(mor.storage, beside, LOCAL):
         pass

@@ -21,7 +21,7 @@ from pyhudi.errors import (
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_runner import run_in_threads
-from pyhudi.services.post_commit_services import after_deltacommit
+from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.storage import open_storage
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
@@ -222,7 +222,7 @@ def test_a_merger_that_is_missing_is_missed_before_there_is_a_plan(tmp_path: Pat
         "hoodie.fail.writes.on.inline.table.service.exception": "true",
     }
     with pytest.raises(ServiceAfterCommitError, match="register_merger"):
-        after_deltacommit(mor.storage, Options.parse({**mor.options, **inline}), run_in_threads)
+        compact_after_commit(mor.storage, Options.parse({**mor.options, **inline}), run_in_threads)
     assert [(i.requested, i.action, i.state) for i in mor.client.active_timeline().timeline] == before
     assert len(getattr(services, kind)(dry_run=True)) == 1
     # another process may have the merger

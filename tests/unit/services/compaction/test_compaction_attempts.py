@@ -19,7 +19,7 @@ from pyhudi.errors import (
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_planner import schedule
 from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
-from pyhudi.services.post_commit_services import after_deltacommit
+from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -159,7 +159,7 @@ def test_a_compaction_of_another_program_is_left_alone(
         pending = mor.client.active_timeline().timeline.pending().of_actions(Action.COMPACTION)
         return [(i.requested, i.state) for i in pending] == [(instant, State.INFLIGHT)]
 
-    assert after_deltacommit(mor.client.storage, opts, run_in_threads) == ()
+    assert compact_after_commit(mor.client.storage, opts, run_in_threads) == ()
     assert f"run_compaction('{instant}')" in caplog.text
     assert still_there()
     with pytest.raises(BusyError, match="another program"):

@@ -19,7 +19,7 @@ from pyhudi.errors import (
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
-from pyhudi.services.post_commit_services import after_deltacommit
+from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.services.rollback import roll_back
 from pyhudi.timeline.instant import Action, State
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
@@ -81,7 +81,7 @@ def test_two_at_a_time(mor: MorTable):
     before = mor.rows()
 
     def beside(job: CompactionJob) -> pa.Table:
-        assert after_deltacommit(mor.client.storage, opts, run_in_threads) == ()
+        assert compact_after_commit(mor.client.storage, opts, run_in_threads) == ()
         return run_in_threads(job)
 
     assert len(run_pending(mor.client, opts, beside).instants) == 1, "a write of another process leaves it alone"
@@ -168,7 +168,7 @@ def test_a_write_does_not_wait_for_plans_of_another_thread(mor: MorTable):
     with ThreadPoolExecutor() as pool:
         running = pool.submit(run_pending, mor.client, opts, slow)
         assert started.wait(30)
-        writing = pool.submit(after_deltacommit, mor.client.storage, opts, run_in_threads)
+        writing = pool.submit(compact_after_commit, mor.client.storage, opts, run_in_threads)
         try:
             assert writing.result(timeout=20) == ()
         finally:
@@ -218,10 +218,10 @@ def test_a_write_does_not_fail_because_of_what_follows_it(mor: MorTable, caplog:
         raise ConflictError(f"no worker for {len(job.slices)} slices")
 
     opts = {**mor.options, "hoodie.compact.inline.max.delta.commits": "1"}
-    assert after_deltacommit(mor.client.storage, Options.parse(opts), broken) == ()
+    assert compact_after_commit(mor.client.storage, Options.parse(opts), broken) == ()
     assert "no worker" in caplog.text
     opts["hoodie.fail.writes.on.inline.table.service.exception"] = "true"
     with pytest.raises(ServiceAfterCommitError, match=r"the write is committed.*no worker") as raised:
-        after_deltacommit(mor.client.storage, Options.parse(opts), broken)
+        compact_after_commit(mor.client.storage, Options.parse(opts), broken)
     assert isinstance(raised.value.__cause__, ConflictError)
     assert not isinstance(raised.value, ConflictError)  # statements are repeated after such

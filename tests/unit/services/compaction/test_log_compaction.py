@@ -16,7 +16,7 @@ from pyhudi.errors import ConflictError
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
-from pyhudi.services.post_commit_services import after_deltacommit
+from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA
 from pyhudi.timeline.instant import Action
@@ -196,7 +196,7 @@ def test_after_a_commit(mor: MorTable):
 
     def act(**more: str) -> list[str]:
         opts = Options.parse({**mor.options, **{f"hoodie.{k.replace('__', '.')}": v for k, v in more.items()}})
-        done = after_deltacommit(mor.storage, opts, run_in_threads)
+        done = compact_after_commit(mor.storage, opts, run_in_threads)
         return ["log" if result.is_log else "full" for result in done]
 
     assert act() == []

@@ -10,7 +10,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, CommitMetadata, Instant, State, Timeline, write_stats
 from pyhudi.timeline.action_avro import encode_record, requested_replace
-from pyhudi.transaction.conflicts.conflict_resolution import ConflictExceptions, find_conflict, touched_groups
+from pyhudi.transaction.conflicts.conflict_resolution import AllowedConflicts, find_conflict, touched_groups
 from tests.unit.transaction.tables import active
 
 ME = "20240101000000005"
@@ -90,7 +90,7 @@ def test_log_files_of_non_blocking_writers(storage: Storage, mine: str, theirs: 
     completed(storage, LATER, [theirs, "b:1:log"], action="deltacommit")
     given = (metadata([mine, "b:1:log"]), ME, Timeline(), active(storage), 9)
     assert find_conflict(*given) is not None
-    assert (find_conflict(*given, ConflictExceptions(appends=True)) is not None) == stands_against
+    assert (find_conflict(*given, AllowedConflicts(appends=True)) is not None) == stands_against
 
 
 @pytest.mark.parametrize("is_done", [False, True])
@@ -104,7 +104,7 @@ def test_log_compactions_beside_non_blocking_writers(
     else:
         plan(storage, "logcompaction", planned, "a:1")
     given = (metadata(["a:1:log"]), ME, Timeline(), active(storage), 9)
-    assert (find_conflict(*given, ConflictExceptions(appends=True)) is not None) == stands_against
+    assert (find_conflict(*given, AllowedConflicts(appends=True)) is not None) == stands_against
     assert find_conflict(*given) is None
 
 
