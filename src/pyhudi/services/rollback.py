@@ -125,9 +125,9 @@ def find_write(active: ActiveTimeline, instant: str | None, root: str) -> Instan
     done = writes.completed().by_completion()
     write = (done[-1] if done else None) if instant is None else writes.find(instant)
     if write is None:
+        missing = "completed write" if instant is None else f"write {instant!r}"
         raise InstantNotFoundError(
-            f"no write {instant or ''!r} in the active timeline of the table at {root}; archived writes cannot be "
-            "rolled back"
+            f"the active timeline of the table at {root} has no {missing}; archived writes cannot be rolled back"
         )
     return write
 

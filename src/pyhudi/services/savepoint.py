@@ -124,8 +124,10 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         refuse_pending_restore(active)
         entry = active.timeline.find(instant, Action.SAVEPOINT)
         if entry is None:
-            there = ", ".join(i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)) or "none"
-            raise InstantNotFoundError(f"there is no savepoint {instant!r} of the table at {storage.uri()}; of {there}")
+            names = ", ".join(i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)) or "none"
+            raise InstantNotFoundError(
+                f"the table at {storage.uri()} has no savepoint {instant!r}; its savepoints: {names}"
+            )
         saved = active.timeline.find(instant)
         start = active.timeline.start
         if saved is not None and start is not None and instant < start and can_archive(active.layout, saved):

@@ -177,7 +177,7 @@ class LocalStorage:
             try:
                 return self._create(path, data)
             except AlreadyExistsError as error:
-                raise PreconditionFailedError(f"{self.uri(path)!r} exists") from error
+                raise PreconditionFailedError(f"{self.uri(path)!r} already exists") from error
         full = self.local_path(path)
         with posix_files.errors(path, absent_ok=True), posix_files.file_locked(full) as current:
             if posix_files.version(current) == version:

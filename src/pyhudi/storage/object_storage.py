@@ -212,7 +212,7 @@ class ObjectStorage:
             except FileNotFoundError as error:  # Some stores respond so if the object to match no longer exists.
                 raise PreconditionFailedError(f"{self.uri(path)!r} no longer exists") from error
             except _exceptions().AlreadyExistsError as error:
-                raise PreconditionFailedError(f"{self.uri(path)!r} exists") from error
+                raise PreconditionFailedError(f"{self.uri(path)!r} already exists") from error
 
     def _conditional_put(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
         """Put under a condition. Return the attributes of the object from the store."""
@@ -299,7 +299,7 @@ class ObjectStorage:
         except FileNotFoundError as error:
             raise NotFoundError(f"no object {self.uri(path)!r}") from error
         except _exceptions().AlreadyExistsError as error:
-            raise AlreadyExistsError(f"object {self.uri(path)!r} exists") from error
+            raise AlreadyExistsError(f"object {self.uri(path)!r} already exists") from error
         except _exceptions().PreconditionError as error:
             raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by another process") from error
         except (_exceptions().GenericError, TimeoutError) as error:  # Also after the retries have failed.

@@ -82,7 +82,7 @@ def translated(error: OSError, path: str) -> StorageError:
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return NotFoundError(f"no file {path!r} ({error.filename})")
     if isinstance(error, FileExistsError):
-        return AlreadyExistsError(f"file {path!r} exists ({error.filename})")
+        return AlreadyExistsError(f"file {path!r} already exists ({error.filename})")
     kind = UnansweredError if error.errno in _UNANSWERED else StorageError
     return kind(f"{path!r}: {error.strerror or error} ({error.filename})")
 

@@ -111,7 +111,10 @@ class IndexRequest:
         texts[EXPR] = texts[EXPR].lower()
         index = ExpressionIndex.of(partition, kind, columns[0], texts)
         if index.expression.function == expression_index_definition.IDENTITY and kind == COLUMN_STATS:
-            raise ConfigError(f"{kind} of a column itself is part of the index of the table: add it to {_COLUMNS_KEY}")
+            raise ConfigError(
+                f"{kind} without a function is the metadata partition {kind}: add the column {columns[0]!r} to "
+                f"{_COLUMNS_KEY}"
+            )
         return cls(partition, kind, tuple(columns), index, tuple(texts.items()))
 
     def check(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
