@@ -26,3 +26,8 @@ def list_sums(lists: pa.Array | pa.ChunkedArray) -> pa.Int64Array:
     flat = contiguous(lists)
     sums = np.bincount(pc.list_parent_indices(flat), pc.list_flatten(flat), minlength=len(flat))
     return pa.array(sums.astype(np.int64))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return True for text types."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -33,15 +33,6 @@ from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 
-__all__ = [
-    "FileSlice",
-    "OpenSlice",
-    "SliceContext",
-    "SliceReader",
-    "open_slice",
-    "read_slice",
-]
-
 MAX_BATCH_ROWS = 524_288
 _LEAST_ROWS = 8_192
 """Minimum number of rows of a batch, regardless of the size of log records."""

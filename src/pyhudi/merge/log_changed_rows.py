@@ -20,9 +20,7 @@ from pyhudi.merge.base_file_rows import BaseRead, Condition, read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_group_reader import (
     MAX_BATCH_ROWS,
-    FileSlice,
     OpenSlice,
-    SliceContext,
     check_positions,
     combines,
     has_positions,
@@ -31,6 +29,7 @@ from pyhudi.merge.file_group_reader import (
     slice_errors,
     split_versions,
 )
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks

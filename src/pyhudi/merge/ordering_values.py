@@ -72,6 +72,12 @@ def ordering_ranks(ordering: Sequence[pa.Array], rows: int) -> Index:
     return reduce(_combined, (_column_ranks(column) for column in ordering))
 
 
+def ranks_of_rows(ordering: Sequence[pa.Array], rows: Index) -> Index:
+    """Return the ranks of the ordering values of some rows, given by number."""
+    picked = pa.array(rows)
+    return ordering_ranks([column.take(picked) for column in ordering], len(rows))
+
+
 def as_mask(array: Any) -> Mask:
     """Return a boolean array (null is false) as a numpy array."""
     if isinstance(array, pa.ChunkedArray):

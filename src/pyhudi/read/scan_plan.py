@@ -20,7 +20,7 @@ from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.view.file_slicing import has_log_files
 
 if TYPE_CHECKING:
-    from pyhudi.merge.file_group_reader import SliceContext
+    from pyhudi.merge.file_slice import SliceContext
     from pyhudi.merge.key_filter import KeyFilter
 
 

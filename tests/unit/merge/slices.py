@@ -12,7 +12,8 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions, write_overlay
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.converters.arrow_avro import to_avro

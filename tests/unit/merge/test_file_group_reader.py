@@ -18,8 +18,8 @@ from pyhudi.format.log import Header, scan_blocks
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
-from pyhudi.merge.file_group_reader import SliceContext, read_slice
-from pyhudi.merge.file_slice import StoredColumns
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import SliceContext, StoredColumns
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.read.execution.arrow_scan import ReadTask, TaskReader

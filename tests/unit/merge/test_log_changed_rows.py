@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import CorruptTableError, QueryError
-from pyhudi.merge.file_group_reader import SliceContext
+from pyhudi.merge.file_slice import SliceContext
 from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records
 from pyhudi.merge.modes.merge_rules import MergeRules

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
-from pyhudi.merge.file_group_reader import SliceContext
+from pyhudi.merge.file_slice import SliceContext
 from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.merge_rules import MergeRules

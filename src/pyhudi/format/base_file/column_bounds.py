@@ -255,10 +255,10 @@ def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> p
 def _has_order_of(stored: pa.DataType, kind: pa.DataType) -> bool:
     """Return True if values of the type in the file are ordered like those of the column's type: numbers are not
     ordered like their texts."""
-    return _is_text(stored) == _is_text(kind)
+    return _is_text_or_binary(stored) == _is_text_or_binary(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_text_or_binary(kind: pa.DataType) -> bool:
     t = pa.types
     plain = kind.value_type if t.is_dictionary(kind) else kind
     binary = t.is_binary(plain) or t.is_large_binary(plain) or t.is_fixed_size_binary(plain)

@@ -15,7 +15,7 @@ from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
 from pyhudi.merge.modes.merge_by_mode import Given, Versions, dense, fold
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
-from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ordering_ranks
+from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ranks_of_rows
 
 _CUSTOM_ROWS = 262_144
 """Approximate number of versions passed to a custom merger at a time."""
@@ -144,7 +144,7 @@ class LogRecordVersions:
                 record,
                 versions.is_delete,
                 versions.natural,
-                partial(_ranks, versions.ordering) if self._rules.ordering_fields else None,
+                partial(ranks_of_rows, versions.ordering) if self._rules.ordering_fields else None,
                 {
                     name: there
                     for i, name in enumerate(self._schema.names)
@@ -313,11 +313,6 @@ class MergedLogRecords:
     def _rows_of(self, column: str) -> Index:
         """Return the numbers of the rows that have the values of a column."""
         return self._versions.sources.get(column, self._versions.rows)
-
-
-def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
-    picked = pa.array(rows)
-    return ordering_ranks([column.take(picked) for column in ordering], len(rows))
 
 
 def _concatenate(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:

@@ -20,7 +20,9 @@ class SpillableRowStore:
     """Appends batches of one schema. Once their buffers exceed ``budget`` bytes, all of them are moved to a temporary
     file in ``folder`` (None: that of the system), which is memory-mapped for reading and deleted with the store.
 
-    Use as a context manager, or call `close`.
+    Rows may be missing (`NO_ROW`), and their sizes are known, so that a merge can bound its batches.
+    `pyhudi.write.rows.spillable_rows` keeps the incoming rows of a write task. Use as a context manager, or call
+    `close`.
     """
 
     def __init__(self, schema: pa.Schema, budget: int, folder: str | None = None) -> None:

@@ -13,7 +13,7 @@ from pyhudi.merge.mergers.merger_invocation import fold_records
 from pyhudi.merge.mergers.record_merger import Records
 from pyhudi.merge.modes.merge_by_mode import Given, Versions, fold
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.merge.ordering_values import Index, Mask, field_of, ordering_ranks, without_ordering
+from pyhudi.merge.ordering_values import Index, Mask, field_of, ranks_of_rows, without_ordering
 from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.name_resolution import top_column
 
@@ -96,7 +96,7 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
             record,
             changes.is_delete,
             changes.natural,
-            partial(_ranks, changes.ordering) if rules.ordering_fields else None,
+            partial(ranks_of_rows, changes.ordering) if rules.ordering_fields else None,
             {name: given for i, name in enumerate(schema.names) if (given := _given(changes, rules, schema, i))},
         )
     )
@@ -135,11 +135,6 @@ def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
         tuple(pa.concat_arrays([a, b]) for a, b in zip(first.ordering, second.ordering, strict=True)),
         {name: np.concatenate([assigned_mask(first, name), assigned_mask(second, name)]) for name in names},
     )
-
-
-def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
-    picked = pa.array(rows)
-    return ordering_ranks([column.take(picked) for column in ordering], len(rows))
 
 
 def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.merge.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from pyhudi.timeline.commit_metadata import CommitMetadata

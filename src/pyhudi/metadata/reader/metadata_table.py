@@ -18,13 +18,13 @@ from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, Metad
 from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
+from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.reader.file_lists import FileLists, listed_files
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
-from pyhudi.metadata.records import file_group_hash
-from pyhudi.metadata.records import metadata_keys as key_texts
+from pyhudi.metadata.records import file_group_hash, metadata_keys
 from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
 from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD, PAYLOADS, decode, decoded_schema, frozen, with_schema
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -129,8 +129,8 @@ class MetadataTable:
         Raises:
             MetadataTableError: The metadata table cannot be read, or has no list of partitions.
         """
-        record = self.lookup(FILES, pa.array([key_texts.ALL_PARTITIONS]), [FILES_PAYLOAD])
-        names = key_texts.paths_of_keys(listed_files(record)["name"]).to_pylist() if record.num_rows else []
+        record = self.lookup(FILES, pa.array([metadata_keys.ALL_PARTITIONS]), [FILES_PAYLOAD])
+        names = metadata_keys.paths_of_keys(listed_files(record)["name"]).to_pylist() if record.num_rows else []
         return sorted(names)
 
     def keep_listed(self, files: FileLists) -> None:
@@ -225,7 +225,7 @@ class MetadataTable:
         return slices
 
     def _numbers(self, partition: str, keys: pa.Array, groups: int) -> np.ndarray[Any, Any]:
-        if partition.startswith("secondary_index_"):
+        if is_secondary(partition):
             return file_group_hash.secondary_file_group_index_of(keys, groups, self.config.version)
         return file_group_hash.file_group_index_of(keys, groups)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow.arrays import numpy_mask
+from pyhudi.arrow.arrays import is_text, numpy_mask
 from pyhudi.errors import FormatError
 from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
 from pyhudi.metadata.records.metadata_record import RecordType, payload_type
@@ -110,7 +110,7 @@ def members_of_type(kind: pa.DataType) -> dict[str, None]:
         (pa.types.is_boolean, (BOOLEAN,)),
         (pa.types.is_integer, (INT, LONG)),
         (pa.types.is_floating, (INT, LONG, FLOAT, DOUBLE)),
-        (_is_text, (STRING,)),
+        (is_text, (STRING,)),
         (_is_binary, (BYTES,)),
         (pa.types.is_decimal, (BYTES, DECIMAL)),
         (pa.types.is_date32, (INT, DATE, LOCAL_DATE)),
@@ -129,7 +129,7 @@ def _wrapper(kind: pa.DataType, table_version: int) -> int | None:
         (_is_small_integer, INT),
         (pa.types.is_float32, FLOAT),
         (pa.types.is_float64, DOUBLE),
-        (_is_text, STRING),
+        (is_text, STRING),
         (_is_binary, BYTES),
         (pa.types.is_decimal, BYTES if new else DECIMAL),
         (pa.types.is_date32, INT if new else DATE),
@@ -142,10 +142,6 @@ def _wrapper(kind: pa.DataType, table_version: int) -> int | None:
 
 def _is_small_integer(kind: pa.DataType) -> bool:
     return bool(pa.types.is_int8(kind) or pa.types.is_int16(kind) or pa.types.is_int32(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:
@@ -220,7 +216,7 @@ def _read(
         return (_cast(stored, kind), plain) if place in (INT, LONG) else None
     if pa.types.is_floating(kind):
         return (_cast(stored, kind), plain) if place in (INT, LONG, FLOAT, DOUBLE) else None
-    if _is_text(kind):
+    if is_text(kind):
         return (_cast(stored, kind), every) if place == STRING else None
     if _is_binary(kind):
         usable = np.isin(ordinals, (-1, BYTES_TYPE, 9))

@@ -27,7 +27,7 @@ from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
-    from pyhudi.merge.file_group_reader import SliceContext
+    from pyhudi.merge.file_slice import SliceContext
     from pyhudi.read.selection.incremental_files import Write
     from pyhudi.storage import Storage
     from pyhudi.table.table_snapshot import TableSnapshot

@@ -14,7 +14,8 @@ from pyhudi.config.enums import CdcMode
 from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock, decode_deletes, decode_records
 from pyhudi.format.log.cdc_schema import DELETE, INSERT, UPDATE
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan

@@ -18,7 +18,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption_errors import as_corruption
-from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.read.filters.row_filter import RowFilter

@@ -12,8 +12,8 @@ from pyhudi.config import Options, options
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
-from pyhudi.merge.file_slice import RecordSelection, StoredColumns
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import FileSlice, RecordSelection, SliceContext, StoredColumns
 from pyhudi.merge.log_changed_rows import merged_rows
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from pyhudi.arrow.arrays import is_text
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.metadata.indexes.expression_index_definition import FUNCTIONS, Expression
 from pyhudi.read.filters.sql_tokenizer import Kind, Token
@@ -199,11 +200,6 @@ def _exact(value: Any) -> Decimal | None:
 
 def _only(*kinds: type) -> Callable[[Any], Any]:
     return lambda value: value if isinstance(value, kinds) else None
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return True for text types."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Any]], ...] = (

@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.arrow.arrays import is_text
 from pyhudi.read.filters.sql_operands import (
     Column,
     Known,
     Literal,
     Operand,
     as_column_type,
-    is_text,
     is_whole,
     operand_of,
 )

@@ -36,8 +36,3 @@ def _without_folders(paths: pa.StringArray, folders: pa.StringArray) -> pa.Strin
     starts = offsets[:-1] + sizes + (sizes > 0)
     data = np.frombuffer(paths.buffers()[2] or b"", np.uint8)
     return gather(data, starts, offsets[1:] - starts).cast(pa.string())
-
-
-def groups_of(table: pa.Table) -> pa.Array:
-    """Return one text per row that identifies its file group (columns partition, file_id)."""
-    return pc.binary_join_element_wise(table["partition"], table["file_id"], "\0").combine_chunks()

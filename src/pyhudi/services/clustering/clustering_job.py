@@ -23,7 +23,8 @@ from pyhudi.index.consistent_hashing import (
     mark_completed,
     store,
 )
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.arrow.arrays import list_sums
 from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
-from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks

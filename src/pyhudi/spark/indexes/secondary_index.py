@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options, options
 from pyhudi.index.record_index_values import estimate_file_group_count
 from pyhudi.merge.base_file_readers import row_counts
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_changes

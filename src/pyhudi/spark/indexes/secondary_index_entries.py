@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.arrow.group_runs import by_group
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.indexes.file_slice_changes import GroupChange
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value

@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, read_slice
+from pyhudi.merge.file_group_reader import open_slice, read_slice
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json

@@ -15,7 +15,8 @@ from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.log import BlockType
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_readers import BaseFileReader, open_base
-from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, split_versions
+from pyhudi.merge.file_group_reader import OpenSlice, open_slice, split_versions
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.modes.record_versions import RecordVersions
 from pyhudi.merge.ordering_values import Index, Mask

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
 from pyhudi.format.file_names import file_name_of, file_names_of
 from pyhudi.format.log import NATURAL_COLUMN, LogBlockHeader, LogFile, LogWriter
-from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice
+from pyhudi.merge.file_group_reader import OpenSlice, open_slice
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.write.handles.compaction_handle import with_log_statistics

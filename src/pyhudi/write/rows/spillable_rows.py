@@ -20,7 +20,9 @@ _CHUNK_ROWS = 131_072
 class SpillableRows:
     """Rows of one schema, which can be taken by number. Use as a context manager, which deletes the file.
 
-    For rows of many partitions that are read back partition by partition, see `PartitionSpill`.
+    For rows of many partitions that are read back partition by partition, see `PartitionSpill`. Only the batches that
+    exceed the limit go to the file, and rows can be read in order, too; `pyhudi.merge.logs.spillable_row_store`, for
+    the merge of log records, moves all rows to the file and knows their sizes and missing rows.
 
     Memory: approximately ``memory_size`` bytes; rows in the file are memory-mapped.
     """

@@ -16,7 +16,8 @@ import pytest
 
 from pyhudi.errors import QueryError
 from pyhudi.merge.batch_sizes import MergeMemory
-from pyhudi.merge.file_group_reader import SliceContext, read_slice
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import SliceContext
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.storage import Storage
 from tests.unit.merge.slices import Slice

@@ -19,8 +19,8 @@ from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning, pruned_line
 from pyhudi.read.pruning.indexes.record_location_lookup import equality_keys, record_index_locations
 from pyhudi.read.pruning.indexes.secondary_index_lookup import secondary_index_keys
-from pyhudi.read.pruning.slice_files import groups_of
 from pyhudi.table.bucket_index_detection import detect_bucket_index
+from pyhudi.table.view.file_group_keys import in_groups
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -62,7 +62,7 @@ class RecordIndexPruner:
         lookup = self._look_up(predicate, indexes.metadata)
         if self.locations is None:
             return lookup
-        out = ~numpy_mask(pc.is_in(groups_of(slices), value_set=groups_of(self.locations)))
+        out = ~numpy_mask(in_groups(slices, self.locations))
         return _final(lookup, "slices", out)
 
     def _look_up(

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pyhudi.index.record_index_file_groups import RecordIndexFileGroups
-from pyhudi.merge.file_group_reader import SliceContext
+from pyhudi.merge.file_slice import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import slice_changes

@@ -48,10 +48,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def _none() -> None:
-    return None
-
-
 class NewKeys(Protocol):
     """The new keys of a write."""
 
@@ -76,7 +72,7 @@ class KeyChanges:
     stats: pa.Table
     slices: pa.Table = field(default_factory=SLICE_SCHEMA.empty_table)
     replaced: pa.Table | None = None
-    deleted: Callable[[], DataFrame | None] = _none
+    deleted: Callable[[], DataFrame | None] = lambda: None
     looked_up: bool = False
     bucketed: bool = False
     inconsistencies: Sequence[str] = ()

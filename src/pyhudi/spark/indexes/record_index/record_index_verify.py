@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
 from pyhudi.index.record_index_values import locations_of
-from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context

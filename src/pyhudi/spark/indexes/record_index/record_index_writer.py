@@ -85,7 +85,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     A key that was removed from one location and is in another file has moved. A key that was removed from another
     partition than that of the index keeps its location.
     """
-    merge = merge_of(locations, target)
+    merge = LocationMerge.of(locations, target)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -107,7 +107,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
 def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Return the number of keys with more than one location, as `write_keys` counts them. Writes nothing; runs a
     Spark job."""
-    merge = merge_of(locations, target)
+    merge = LocationMerge.of(locations, target)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -127,6 +127,13 @@ class LocationMerge:
     partitions: pa.Array
     values: pa.Array
     target: RecordIndexWrite
+
+    @classmethod
+    def of(cls, locations: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
+        """Return the merge for keys with these locations."""
+        files = locations.files.sort_by("number").combine_chunks()
+        values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
+        return cls(files, locations.partitions, values, target)
 
     def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[RecordChanges, int]:
         """Return the last location of each key with the keys that have none any more, and the number of keys with two
@@ -195,13 +202,6 @@ class LocationMerge:
         partitions = self.partitions.take(removed["p"].combine_chunks())
         keys_left = _composite_keys(removed["k"], pa.chunked_array([partitions]))
         return pc.is_in(_composite_keys(indexed["k"], indexed["partition"]), value_set=keys_left)
-
-
-def merge_of(locations: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
-    """Return the merge for keys with these locations."""
-    files = locations.files.sort_by("number").combine_chunks()
-    values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
-    return LocationMerge(files, locations.partitions, values, target)
 
 
 _NO_KEYS = pa.array([], pa.string())

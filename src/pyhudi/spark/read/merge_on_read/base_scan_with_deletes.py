@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.format.file_names import file_name_of
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import replaced_positions
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices

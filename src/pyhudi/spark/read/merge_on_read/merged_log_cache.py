@@ -28,7 +28,7 @@ from pyspark import cloudpickle
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Fsync
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.spark.read.base_files.partition_folders import can_be_mounted
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.storage import Storage, open_sibling, open_storage

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.file_names import file_name_of
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import write_overlay
 from pyhudi.schema.logical_types.vectors import with_vector_bytes
 from pyhudi.schema.required_fields import batch_with_required_fields_filled

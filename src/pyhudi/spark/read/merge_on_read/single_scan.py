@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues, ReadEngine
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
