@@ -21,7 +21,7 @@ from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.row_changes import with_base_paths
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
-from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, plan_workload
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, build_workload_profile
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, rows
 
@@ -107,7 +107,7 @@ def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
     )
     sizes = pa.table({"partition": ["p"], "file_id": ["f"], "base_size": [1]})
     placement = InsertPlacement(SMALL_FILES_SCHEMA.empty_table(), Sizing(1 << 20, 0, 100, True, 10, 1.0), 10)
-    workload = plan_workload(counts, sizes, placement)
+    workload = build_workload_profile(counts, sizes, placement)
     columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW} long"
     known, unknown = ((str(n), "p", file_id, None, n) for n, file_id in enumerate("fg"))
     assert route(spark.createDataFrame([known], columns), workload, max_tasks=2).first()[BASE_PATH] == "p/f_1.parquet"

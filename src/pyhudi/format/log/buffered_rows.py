@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyhudi.errors import FormatError
 
 
-class PendingRows:
+class BufferedRows:
     """Buffers rows and returns all of them, ordered by position if every row has one."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pyhudi.errors import FormatError
 from pyhudi.format.log.block_framing import Buffer, Frame, frame, rollback_frame
-from pyhudi.format.log.buffered_rows import PendingRows
+from pyhudi.format.log.buffered_rows import BufferedRows
 from pyhudi.format.log.encoding.data_block_encoder import avro_content, encode_avro, hfile_content, parquet_content
 from pyhudi.format.log.encoding.delete_block_encoder import delete_content
 from pyhudi.format.log.log_block import BlockType, Header
@@ -67,8 +67,8 @@ class LogWriter:
         if header.compacted_times:
             self._compacted[Header.COMPACTED_BLOCK_TIMES] = ",".join(header.compacted_times)
             self._headers |= self._compacted
-        self._records = PendingRows()
-        self._deletes = PendingRows()
+        self._records = BufferedRows()
+        self._deletes = BufferedRows()
         self._output = _Output(open_file, where, self._options.max_file_size)
         self._ratio = 1.0
 

@@ -19,7 +19,7 @@ from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.location_columns import ROW
-from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
+from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, deleted
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import DeltaSlice, Stat, log_stat
@@ -55,7 +55,7 @@ class AppendHandle:
         index: int = pc.index(self._groups, text).as_py()
         return index
 
-    def run(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
+    def run(self, key: GroupKey, rows: FileGroupRows) -> list[Stat]:
         """Write one file group; ``rows`` is at its first row and is left after its last. Return one stat per log
         file."""
         started = time.monotonic()

@@ -16,7 +16,7 @@ from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
-from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
+from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, deleted
 from pyhudi.write.settings.write_context import WriteContext
 
 
@@ -63,7 +63,7 @@ class BaseRowMerge:
         self._next = 0
         self.updates = self.deletes = 0
 
-    def merged(self, batch: pa.RecordBatch, rows: GroupRows) -> pa.RecordBatch:
+    def merged(self, batch: pa.RecordBatch, rows: FileGroupRows) -> pa.RecordBatch:
         """Return the next batch of the base file, with its updates and deletes applied.
 
         Raises:
@@ -85,7 +85,7 @@ class BaseRowMerge:
         """Leave out the next rows of the base file, which have no updates."""
         self._next += num_rows
 
-    def check_end(self, rows: GroupRows) -> None:
+    def check_end(self, rows: FileGroupRows) -> None:
         """Check that no updates are left after the last batch.
 
         Raises:

@@ -29,7 +29,7 @@ from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
-from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
+from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file
 
@@ -55,7 +55,7 @@ class ColumnUpdateHandle:
         self._plain = pa.schema([*(context.columns.file_schema.field(name) for name in meta), *own])
         self._rules = rules_for_rows(context, self._plain)
 
-    def run(self, key: GroupKey, rows: GroupRows) -> Stat | None:
+    def run(self, key: GroupKey, rows: FileGroupRows) -> Stat | None:
         """Update one file group; ``rows`` is at its first row and is left after its last.
 
         Returns:
@@ -140,7 +140,7 @@ class ColumnUpdateHandle:
         return sink.getvalue()
 
 
-def _check_end(key: GroupKey, merge: BaseRowMerge, rows: GroupRows) -> None:
+def _check_end(key: GroupKey, merge: BaseRowMerge, rows: FileGroupRows) -> None:
     """Check that all incoming rows were updates of rows of the base file.
 
     Raises:

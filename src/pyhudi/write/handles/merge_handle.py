@@ -15,7 +15,7 @@ from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout, Row
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
-from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
+from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file, with_cdc_files
 
@@ -42,7 +42,7 @@ class MergeHandle:
         self._plain = pa.schema([f for f in context.columns.file_schema if f.name not in constant])
         self._rules = rules_for_rows(context, self._plain)
 
-    def run(self, key: GroupKey, rows: GroupRows) -> Stat:
+    def run(self, key: GroupKey, rows: FileGroupRows) -> Stat:
         """Merge one file group; ``rows`` is at its first row and is left after its last."""
         assert key.base_path is not None
         started = time.monotonic()
@@ -86,7 +86,7 @@ class MergeHandle:
         return with_cdc_files(stat, cdc_files)
 
     def _parts(
-        self, key: GroupKey, rows: GroupRows, base: BaseFileReader, output: BaseFileOutput, merge: BaseRowMerge
+        self, key: GroupKey, rows: FileGroupRows, base: BaseFileReader, output: BaseFileOutput, merge: BaseRowMerge
     ) -> Iterator[list[int] | None]:
         """Yield the row groups of the base file that have to be merged, in order (None: all). The others are copied to
         the output: those without changes, unless they are small, so that rewriting a file again and again does not make

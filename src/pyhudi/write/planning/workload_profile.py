@@ -28,7 +28,7 @@ read and write."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class WorkloadProfile:
     """``updates`` (COUNTS_SCHEMA) are the groups with updates or deletes, ``buckets`` (BUCKETS_SCHEMA) those with new
     records; a group can be in both. ``groups`` (GROUPS_SCHEMA) has each group once."""
 
@@ -38,13 +38,13 @@ class Workload:
     groups: pa.Table
 
 
-def plan_workload(
+def build_workload_profile(
     counts: pa.Table,
     base_sizes: pa.Table,
     placement: InsertPlacement,
     *,
     logs: bool = False,
-) -> Workload:
+) -> WorkloadProfile:
     """Plan a write from the counts of its rows.
 
     Args:
@@ -73,10 +73,10 @@ def plan_workload(
     ).sort_by([("partition", "ascending"), ("file_id", "ascending")])
     size = pc.add(pc.fill_null(joined["base_size"], 0), pc.multiply(joined["rows"], placement.record_size))
     groups = joined.select(BUCKETS_SCHEMA.names).append_column("size", size).cast(GROUPS_SCHEMA).combine_chunks()
-    return Workload(updates, inserts, buckets, groups)
+    return WorkloadProfile(updates, inserts, buckets, groups)
 
 
-def profile_stats(workload: Workload) -> pa.Table:
+def profile_stats(workload: WorkloadProfile) -> pa.Table:
     """Return the workload in the form of the inflight file, as in Apache Hudi: a row for a partition's new records,
     then one for each file group with updates."""
     updates, inserts = workload.updates, workload.inserts

@@ -42,7 +42,7 @@ class _Piece:
     positions: npt.NDArray[np.int64]
 
 
-class GroupRows(Protocol):
+class FileGroupRows(Protocol):
     """Rows of one file group for a handle: first those that change rows of the base file, then new records."""
 
     def updates_below(self, key: GroupKey, limit: int, /) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None: ...
@@ -51,7 +51,7 @@ class GroupRows(Protocol):
     def remaining(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
 
 
-class GroupedRows:
+class FileGroupRowReader:
     """Reads batches that are sorted by group, then row position with nulls last, one group after the other.
 
     A group must be read completely, or `finish_group` called, before the next one is requested.

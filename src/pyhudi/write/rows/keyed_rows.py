@@ -20,7 +20,7 @@ from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW
-from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey, deleted
+from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey, deleted
 from pyhudi.write.rows.spillable_rows import SpillableRows
 
 Index = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class LocatedRows:
     """Rows of one file group that change rows of its base file (``numbers`` of *rows* with the ``positions`` of those,
     ascending), and new ones (``new``, numbers too).
 
-    Returns them like `GroupedRows`.
+    Returns them like `FileGroupRowReader`.
     """
 
     def __init__(self, rows: SpillableRows, positions: Index, numbers: Index, new: Index) -> None:
@@ -129,7 +129,9 @@ class KeyIndex:
         return np.repeat(positions, repeats), self.rows[np.repeat(self.starts[codes], repeats) + within]
 
 
-def buffer_rows(rows: GroupedRows, key: GroupKey, how: SortedDeduplicator | None, buffered: SpillableRows) -> None:
+def buffer_rows(
+    rows: FileGroupRowReader, key: GroupKey, how: SortedDeduplicator | None, buffered: SpillableRows
+) -> None:
     """Read all rows of a group into ``buffered``, merged by key if requested."""
     if how is None:
         for batch in rows.remaining(key):

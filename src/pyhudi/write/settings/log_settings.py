@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
-from pyhudi.write.planning.workload_profile import Workload
+from pyhudi.write.planning.workload_profile import WorkloadProfile
 
 LOG_SLICES_SCHEMA = pa.schema(
     [
@@ -54,7 +54,7 @@ class LogSettings:
         return self.named_by_slice or self.cdc
 
 
-def appended_groups(workload: Workload) -> pa.Table:
+def appended_groups(workload: WorkloadProfile) -> pa.Table:
     """Return the file groups (COUNTS_SCHEMA) whose updates and deletes are written to log files: those without new
     records.
 

@@ -19,8 +19,8 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import DELETE
 from pyhudi.write.planning.small_files import InsertPlacement
-from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload, plan_workload
-from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile, build_workload_profile
+from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey
 from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_rows import Index, SpillableRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -89,7 +89,7 @@ def in_task_tagging_task(
     and of one base file at a time.
     """
     writer = GroupWriter(context, task)
-    rows = GroupedRows(batches)
+    rows = FileGroupRowReader(batches)
     for partition in rows.groups():
         with SpillableRows(context.buffer_size) as buffered:
             buffer_rows(rows, partition, lookup.dedupe, buffered)
@@ -138,7 +138,7 @@ def _opened(instant: str, partition: str, number: int) -> str:
     return new_file_id(file_prefix_of(f"{instant}/{partition}/{number}"), 0)
 
 
-def _workload(partition: str, here: InTaskTagging, updates: Index, new: int, context: WriteContext) -> Workload:
+def _workload(partition: str, here: InTaskTagging, updates: Index, new: int, context: WriteContext) -> WorkloadProfile:
     """Return the workload of one partition; ``updates`` are numbers of rows by base file."""
     some = pa.array(np.flatnonzero(updates))
     bases = here.bases.take(some)
@@ -148,4 +148,4 @@ def _workload(partition: str, here: InTaskTagging, updates: Index, new: int, con
     if new:
         more = pa.table([[partition], [None], [None], [new]], schema=COUNTS_SCHEMA)
         counts = pa.concat_tables([counts, more])
-    return plan_workload(counts, here.bases, here.placement, logs=context.logs is not None)
+    return build_workload_profile(counts, here.bases, here.placement, logs=context.logs is not None)

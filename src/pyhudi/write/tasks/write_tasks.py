@@ -12,7 +12,7 @@ from pyhudi.write.handles.bulk_insert_handle import BulkInsertHandle
 from pyhudi.write.handles.column_update_handle import ColumnUpdateHandle
 from pyhudi.write.handles.create_handle import CreateHandle, file_ids
 from pyhudi.write.handles.merge_handle import MergeHandle
-from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey, GroupRows
+from pyhudi.write.rows.incoming_rows import FileGroupRowReader, FileGroupRows, GroupKey
 from pyhudi.write.rows.keyed_rows import KeyedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_rows import SpillableRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -30,7 +30,7 @@ def bulk_insert_task(
 def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId) -> bytes:
     """Write rows that are sorted by file group and row position: to log files, merged with base files, or to new file
     groups."""
-    rows = GroupedRows(batches)
+    rows = FileGroupRowReader(batches)
     writer = GroupWriter(context, task)
     how = context.merging.keyed
     for key in rows.groups():
@@ -63,7 +63,7 @@ class GroupWriter:
         """Return True if the rows of a group may be written to log files."""
         return self._append is not None and self._append.takes(key)
 
-    def write(self, key: GroupKey, rows: GroupRows, *, append: bool = True) -> None:
+    def write(self, key: GroupKey, rows: FileGroupRows, *, append: bool = True) -> None:
         """Write a group's rows to log files if possible and requested (*append*), otherwise to its next base file."""
         if append and self._append is not None and self._append.takes(key):
             self.stats.extend(self._append.run(key, rows))
@@ -73,7 +73,7 @@ class GroupWriter:
             updated = None if self._update is None else self._update.run(key, rows)
             self.stats.append(self._merge.run(key, rows) if updated is None else updated)
 
-    def _create(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
+    def _create(self, key: GroupKey, rows: FileGroupRows) -> list[Stat]:
         handle = CreateHandle(self._context, self._task, key.partition, file_ids(key.file_id))
         try:
             for batch in rows.inserts(key):

@@ -39,7 +39,7 @@ from pyhudi.write.planning.small_files import (
     fillable_small_files,
     smallest_files,
 )
-from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, plan_workload
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, build_workload_profile
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings, appended_groups, log_slices
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import upsert_task
@@ -178,7 +178,7 @@ def test_groups_that_get_new_records_are_merged() -> None:
     small = pa.Table.from_pylist(
         [{"partition": "p", "file_id": "f", "base_path": "p/f", "size": 100}], SMALL_FILES_SCHEMA
     )
-    workload = plan_workload(counts, slices, InsertPlacement(small, sizes, 10), logs=True)
+    workload = build_workload_profile(counts, slices, InsertPlacement(small, sizes, 10), logs=True)
     assert appended_groups(workload)["file_id"].to_pylist() == ["g"]
     assert dict(zip(*(workload.groups[c].to_pylist() for c in ("file_id", "size")), strict=True)) == {"f": 180, "g": 40}
 

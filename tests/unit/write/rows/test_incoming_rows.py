@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
-from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey
+from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey
 
 SCHEMA = pa.schema(
     [
@@ -48,7 +48,7 @@ def test_groups_come_whole_and_in_order(drawn: list[tuple[int, int | None]], siz
     for size in sizes:
         batches.append(pa.RecordBatch.from_pylist(rows[at : at + size], SCHEMA))
         at += size
-    grouped = GroupedRows(batches)
+    grouped = FileGroupRowReader(batches)
     seen: list[tuple[GroupKey, int | None, int]] = []
     for key in grouped.groups():
         for limit in range(window, 10 + window, window):
@@ -68,5 +68,5 @@ def test_groups_come_whole_and_in_order(drawn: list[tuple[int, int | None]], siz
 
 def test_a_group_that_nobody_reads_is_skipped() -> None:
     batch = pa.RecordBatch.from_pylist([row(0, 1, 0), row(0, None, 1), row(1, None, 2)], SCHEMA)
-    grouped = GroupedRows([batch, batch.slice(0, 0)])
+    grouped = FileGroupRowReader([batch, batch.slice(0, 0)])
     assert [key.file_id for key in grouped.groups()] == ["f0", "f1"]

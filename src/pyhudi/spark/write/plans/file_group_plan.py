@@ -47,7 +47,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import DELETE, FILE_ID, ROW
 from pyhudi.write.planning.log_file_summary import LogContents
-from pyhudi.write.planning.workload_profile import Workload, profile_stats
+from pyhudi.write.planning.workload_profile import WorkloadProfile, profile_stats
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import appended_groups
 from pyhudi.write.tasks.in_task_tagging import InTaskTagging
@@ -95,7 +95,7 @@ class FileGroupPlan:
 
     job: WriteJob
     batch: CountedRows
-    workload: Workload
+    workload: WorkloadProfile
     slices: pa.Table
     logs: pa.Table
     snapshot: TimelineSnapshot

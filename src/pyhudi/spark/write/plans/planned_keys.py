@@ -17,7 +17,7 @@ from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
 from pyhudi.spark.write.plans.row_routing import new_key_locations
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import DELETE
-from pyhudi.write.planning.workload_profile import Workload
+from pyhudi.write.planning.workload_profile import WorkloadProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PlannedKeys:
     """The new keys of a batch that was looked up in the record index, and the plan that sends them to files."""
 
     located: BatchLocations
-    workload: Workload
+    workload: WorkloadProfile
 
     def of(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
         """Return the new keys (`FILE`, `GROUP`, `TASK`), those of one file group of the index in one partition of the
@@ -46,7 +46,7 @@ class PlannedKeys:
         return found.select(RECORD_KEY, FILE, GROUP, TASK)
 
 
-def matches_plan(files: pa.Table, workload: Workload) -> bool:
+def matches_plan(files: pa.Table, workload: WorkloadProfile) -> bool:
     """Return True if each partition got as many new records as planned, all of them in planned files.
 
     Args:

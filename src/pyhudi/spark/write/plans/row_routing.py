@@ -24,7 +24,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.small_files import bucket_lookup_table
-from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile
 
 _SLOTS, _UPDATE_TASK, _UPDATE_PATH = "_pyhudi_slots", "_pyhudi_update_task", "_pyhudi_update_path"
 _IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
@@ -45,7 +45,7 @@ def count_rows(tagged: DataFrame) -> pa.Table:
     )
 
 
-def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
+def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataFrame:
     """Assign every row to its file group and move it to the group's task, sorted by group and row position."""
     groups = workload.groups
     # log files are small, but their rows have to be encoded
@@ -78,7 +78,7 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW).asc_nulls_last())
 
 
-def new_key_locations(keys: DataFrame, workload: Workload, files: pa.Table) -> DataFrame:
+def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Table) -> DataFrame:
     """Return keys of new records (``_hoodie_record_key`` and ``_hoodie_partition_path``) with `FILE`, the number of the
     file that `route` sends them to: of ``files`` (partition, file_id, number); null where there is none of that id."""
     buckets = workload.buckets

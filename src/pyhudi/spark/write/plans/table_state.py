@@ -27,7 +27,7 @@ from pyhudi.write.planning.small_files import (
     find_small_files,
     write_history,
 )
-from pyhudi.write.planning.workload_profile import Workload, plan_workload
+from pyhudi.write.planning.workload_profile import WorkloadProfile, build_workload_profile
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, log_slices
 from pyhudi.write.settings.write_settings import sizing
 from pyhudi.write.write_checks import check_log_free
@@ -77,14 +77,14 @@ class TableState:
     def _has_logs(self) -> bool:
         return self.job.config.table_type is TableType.MERGE_ON_READ
 
-    def workload(self, counts: pa.Table) -> Workload:
+    def workload(self, counts: pa.Table) -> WorkloadProfile:
         """Plan the file groups of tagged rows (COUNTS_SCHEMA).
 
         Raises:
             NonRetryableConflictError: A file group to be changed has a pending clustering.
             UnsupportedTableError: A file group of a copy-on-write table has log files.
         """
-        found = plan_workload(counts, self.slices, self.placement, logs=self._has_logs)
+        found = build_workload_profile(counts, self.slices, self.placement, logs=self._has_logs)
         self._check(found)
         return found
 
@@ -97,7 +97,7 @@ class TableState:
             *(groups, self.slices, self.compaction), named_by_slice=config.version < 8, with_names=config.cdc_enabled
         )
 
-    def _check(self, workload: Workload) -> None:
+    def _check(self, workload: WorkloadProfile) -> None:
         touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
         if not self._has_logs:
             check_log_free(pc.sum(in_groups(touched, self.slices.filter(has_log_files(self.slices)))).as_py() or 0)
