@@ -17,7 +17,7 @@ from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.evolution.schema_projection import FileNames, file_columns, with_table_names
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.storage import Storage
-from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
+from pyhudi.table.bootstrap_index import is_skeleton
 
 _BATCH_BYTES = 32 * 1024 * 1024
 _READ_THREADS = 16

@@ -16,7 +16,7 @@ from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.schema.evolution.schema_projection import FileNames, conform, file_columns, nested_columns, with_table_names
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.storage import Storage
-from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
+from pyhudi.table.bootstrap_index import is_skeleton
 
 
 @dataclass(frozen=True, slots=True)

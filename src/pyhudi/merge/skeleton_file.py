@@ -23,7 +23,7 @@ from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.file_names import parse_names
 from pyhudi.keygen.partition_value_extractor import decode_partition_paths, partition_fields
 from pyhudi.storage import Storage, open_sibling
-from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex, SourceFile
+from pyhudi.table.bootstrap_index import BootstrapIndex, SourceFile
 from pyhudi.table.config.table_config import TableConfig
 
 

@@ -16,7 +16,7 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.selected_slices import InstantBounds
 from pyhudi.schema.evolution.schema_projection import FileNames
-from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
+from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.view.file_slicing import has_log_files
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
 from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.metadata_pruner import MetadataPruner
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, prune_paths, values_from_path
-from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
+from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import FileReading, LogMerging, PruningReport, ScanPlan
 from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, resolve_table_schema

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TtlStrategy
 from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
+from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.partition_metadata import marked_ms, read_partition_metadata
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView

@@ -19,7 +19,7 @@ from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.interop.harness.in_turns import ARCHIVAL, OPTIONS, SIMPLE, rows, table
 from tests.interop.harness.oracle import Oracle
-from tests.unit.timeline.archive.test_archive_log import records
+from tests.unit.timeline.archive.test_archive_log_writer import records
 
 WRITES = {
     **OPTIONS,

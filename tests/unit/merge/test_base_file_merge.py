@@ -17,7 +17,7 @@ from pyhudi.merge.modes.record_versions import RecordVersions
 from tests.properties import examples
 from tests.unit.merge.model import ModelRules, Version
 from tests.unit.merge.model import merge_base as model_merge
-from tests.unit.merge.modes.test_version_fold import COLUMNS, natural, versions
+from tests.unit.merge.modes.test_merge_by_mode import COLUMNS, natural, versions
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("o", pa.int64()), ("a", pa.int64()), ("b", pa.int64()), ("n", pa.list_(pa.int64()))]

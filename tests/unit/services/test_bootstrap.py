@@ -28,7 +28,7 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter
 from pyhudi.storage import LocalStorage
-from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
+from pyhudi.table.bootstrap_index import BootstrapIndex
 from pyhudi.table.config.properties_file import update_properties
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata

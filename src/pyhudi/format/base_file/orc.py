@@ -23,7 +23,7 @@ from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
-from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
+from pyhudi.format.base_file.orc_footer import with_user_metadata, writer_timezone
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.utf8_validation import with_valid_text
 

@@ -20,7 +20,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file import base_file_footer
 from pyhudi.format.base_file.base_file_footer import NAN_KEY, Footer
-from pyhudi.format.base_file.page_selection import select_pages
+from pyhudi.format.base_file.parquet_page_selection import select_pages
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.utf8_validation import has_text, valid_text
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_IN_FILES

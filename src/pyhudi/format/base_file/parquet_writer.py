@@ -21,7 +21,7 @@ from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import NAN_KEY, BloomOptions, Footer
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds, struct_of
-from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
+from pyhudi.format.base_file.parquet_footer_correction import TailBuffer, corrected_tail
 from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGroups, with_row_groups
 from pyhudi.format.base_file.thrift_footer.thrift_compact import Struct
 from pyhudi.schema.logical_types.blobs import TYPE, is_blob

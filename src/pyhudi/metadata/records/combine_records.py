@@ -170,7 +170,9 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
         if not len(rows_of_kind):
             continue
         groups = np.cumsum(np.append(0, np.diff(code[rows_of_kind]) != 0))
-        payload = contiguous(table[FILES_PAYLOAD if kind in _LISTS else COLUMN_STATS_PAYLOAD]).take(pa.array(rows_of_kind))
+        payload = contiguous(table[FILES_PAYLOAD if kind in _LISTS else COLUMN_STATS_PAYLOAD]).take(
+            pa.array(rows_of_kind)
+        )
         one = fold_lists(payload, groups) if kind in _LISTS else fold_statistics(payload, groups)
         found_keys.append(codes.dictionary.take(pa.array(np.flatnonzero(types == kind))))
         found_values.append(encode(kind, one, table_version))

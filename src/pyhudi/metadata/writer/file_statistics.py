@@ -25,7 +25,7 @@ from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.schema.type_conversion import convert
-from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
+from pyhudi.table.bootstrap_index import is_skeleton
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -26,7 +26,7 @@ from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.evolution.schema_projection import conform, nested_columns, with_table_names
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.schema.timestamp_units import with_actual_types
-from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
+from pyhudi.table.bootstrap_index import is_skeleton
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan

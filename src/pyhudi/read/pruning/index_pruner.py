@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.statistics.min_max import Mask
+from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.errors import HudiError
     from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
+    from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
     from pyhudi.read.query.query import Query
     from pyhudi.table.table_snapshot import TableSnapshot
 

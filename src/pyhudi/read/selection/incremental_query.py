@@ -207,7 +207,9 @@ def _without_holes(active: ActiveTimeline, done: list[Instant], policy: HollowPo
     )
 
 
-def _archived_writes(table: TableSnapshot, instants: InstantRange, active_writes: Sequence[Write]) -> list[Write] | None:
+def _archived_writes(
+    table: TableSnapshot, instants: InstantRange, active_writes: Sequence[Write]
+) -> list[Write] | None:
     """Return archived writes if the range may include them; None if they need not be read.
 
     A range from the start to a time in the active timeline does not need them, because it includes everything up to

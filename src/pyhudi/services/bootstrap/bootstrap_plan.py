@@ -17,7 +17,7 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, to_table_types
 from pyhudi.services.bootstrap.source_listing import check_input_provider, list_source, select_mode
 from pyhudi.storage import Storage, join_path, open_storage
-from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
+from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyhudi.config.enums import Operation
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.bootstrap.source_listing import source_files
-from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex, SourceFile
+from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex, SourceFile
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.transaction import Transaction

@@ -17,7 +17,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
 from pyhudi.format.file_names import file_names_of, file_prefix_of
 from pyhudi.keygen import partition_texts
 from pyhudi.storage import Storage
-from pyhudi.table.bootstrap.bootstrap_index import SourceFile
+from pyhudi.table.bootstrap_index import SourceFile
 from pyhudi.table.config.table_config import TableConfig
 
 LISTED_SCHEMA = pa.schema(

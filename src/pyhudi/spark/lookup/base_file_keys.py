@@ -26,7 +26,7 @@ from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
 from pyhudi.spark.read.base_files.spark_file_reader import is_missing_file_system, read_files
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
-from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
+from pyhudi.table.bootstrap_index import is_skeleton
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_slicing import has_log_files

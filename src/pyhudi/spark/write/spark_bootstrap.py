@@ -22,7 +22,7 @@ from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
-from pyhudi.table.bootstrap.bootstrap_index import FULL_BOOTSTRAP, SourceFile
+from pyhudi.table.bootstrap_index import FULL_BOOTSTRAP, SourceFile
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.handles.skeleton_handle import SkeletonHandle
 from pyhudi.write.rows.bootstrap_source import SourceReader

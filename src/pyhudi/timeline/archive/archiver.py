@@ -56,7 +56,7 @@ class ArchiveOptions:
 
     @classmethod
     def from_options(
-        cls, opts: Options, timezone: str, small_files: archive_log.SmallFiles | None = None
+        cls, opts: Options, timezone: str, small_files: archive_log_writer.SmallFiles | None = None
     ) -> ArchiveOptions:
         """Create the settings from options of archival, for a table or its metadata table."""
         block, merged = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index.consistent_hashing import forget, known_partitions
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
-from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
+from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_avro import decode_record

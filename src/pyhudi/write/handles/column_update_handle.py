@@ -22,7 +22,7 @@ from pyhudi.merge.base_file_readers import BaseFileReader
 from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME
 from pyhudi.storage import join_path
-from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
+from pyhudi.table.bootstrap_index import is_skeleton
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.base_file_output import RowLayout

@@ -19,7 +19,7 @@ from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import META_SCHEMA
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
-from pyhudi.table.bootstrap.bootstrap_index import SourceFile
+from pyhudi.table.bootstrap_index import SourceFile
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout

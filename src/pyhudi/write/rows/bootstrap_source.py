@@ -19,7 +19,7 @@ from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.table_types import to_table_types
 from pyhudi.storage import Storage, open_sibling
-from pyhudi.table.bootstrap.bootstrap_index import SourceFile
+from pyhudi.table.bootstrap_index import SourceFile
 from pyhudi.table.config.table_config import TableConfig
 
 BATCH_ROWS = 65_536

@@ -14,7 +14,7 @@ from pyhudi.errors import FormatError, SchemaMismatchError
 from pyhudi.format.base_file import orc
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
+from pyhudi.format.base_file.orc_footer import with_user_metadata, writer_timezone
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.schema_projection import conform
 

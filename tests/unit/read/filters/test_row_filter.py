@@ -21,7 +21,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import number_of
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.statistics.min_max import Bounds, cannot_match
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, cannot_match
 
 ROWS = pa.table(
     {

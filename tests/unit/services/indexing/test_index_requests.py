@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
+from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.services.indexing.index_requests import IndexRequest
 from tests.golden.expected import unpack
 

@@ -15,7 +15,7 @@ from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER_PAYLOAD
 from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning, pruned_line
 from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
-from pyhudi.read.pruning.statistics.min_max import Mask
+from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 from pyhudi.table.view.file_slicing import has_log_files
 
 _MOST_FILTERS = 2_000

@@ -22,9 +22,9 @@ from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.slice_files import slice_files
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds
-from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
+from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_group
 from pyhudi.read.pruning.statistics.partition_files_pruning import partitions_without_matching_files
-from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator, matches_no_group
 from pyhudi.table.view.file_slicing import has_log_files
 
 _MANY_PARTITIONS = 32

@@ -13,8 +13,8 @@ from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.indexes.column_stats_pruner import SliceStatistics
 from pyhudi.read.pruning.indexes.indexed_expressions import IndexedExpressions
-from pyhudi.read.pruning.statistics.min_max import Mask
-from pyhudi.read.pruning.statistics.statistics_conditions import matches_no_group
+from pyhudi.read.pruning.statistics.comparison_pruning import Mask
+from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_group
 
 _NAME = "expression indexes"
 

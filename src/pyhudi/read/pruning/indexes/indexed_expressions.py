@@ -26,7 +26,7 @@ from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.read.pruning.indexes.bloom_filter_pruner import slices_without_keys
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ordered_type, partition_bounds
-from pyhudi.read.pruning.statistics.min_max import Mask, cannot_match
+from pyhudi.read.pruning.statistics.comparison_pruning import Mask, cannot_match
 from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pyhudi.metadata.metadata_layout import PARTITION_STATS
 from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.statistics.column_statistics import partition_bounds
-from pyhudi.read.pruning.statistics.min_max import Bounds
-from pyhudi.read.pruning.statistics.statistics_conditions import matches_no_group
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds
+from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_group
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable

@@ -24,7 +24,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.pruning.statistics.min_max import Mask
+    from pyhudi.read.pruning.statistics.comparison_pruning import Mask
     from pyhudi.table.table_snapshot import TableSnapshot
 
 

@@ -17,7 +17,7 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as keys
 from pyhudi.metadata.records.metadata_record import COLUMN_STATS_PAYLOAD
 from pyhudi.metadata.records.stats_values import members_of_type, unwrap
-from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
 from pyhudi.schema.type_conversion import convert
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pyhudi.metadata.reader.file_lists import FileLists
 from pyhudi.metadata.reader.metadata_file_listing import file_lists
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.statistics.column_statistics import ColumnStatistics
-from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
-from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator, matches_no_group
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
+from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_group
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable

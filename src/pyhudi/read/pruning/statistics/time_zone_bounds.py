@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.metadata.indexes.expression_index_definition import IDENTITY, Expression
-from pyhudi.read.pruning.statistics.min_max import Bounds
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds
 
 _APART = 36 * 3600
 """Seconds: Java's zones range from -18:00 to +18:00."""

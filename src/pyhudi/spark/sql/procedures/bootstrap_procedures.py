@@ -13,7 +13,7 @@ from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.write.spark_bootstrap import bootstrap
 from pyhudi.storage import open_storage
-from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
+from pyhudi.table.bootstrap_index import BootstrapIndex
 from pyhudi.table.config.properties_file import PATH
 from pyhudi.transaction.table_overwrite.table_removal import remove_table
 

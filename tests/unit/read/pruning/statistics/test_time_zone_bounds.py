@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.metadata.indexes.expression_index_definition import Expression
-from pyhudi.read.pruning.statistics.min_max import Bounds
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds
 from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
 
 INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")

@@ -17,7 +17,7 @@ from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.partition_pruning import path_values, values_from_path
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
-from pyhudi.read.pruning.statistics.min_max import Bounds, Mask, cannot_match
+from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask, cannot_match
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import RECORD_KEY

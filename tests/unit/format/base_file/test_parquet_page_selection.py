@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.page_selection import select_pages
 from pyhudi.format.base_file.parquet import FilteredFile
+from pyhudi.format.base_file.parquet_page_selection import select_pages
 from tests.properties import examples
 
 ROWS, GROUP, PAGE = 2000, 1000, 100
