@@ -1,7 +1,7 @@
 """Claim of an attempt at a plan, which records to which attempt the instant currently belongs.
 
 A plan may be executed several times under the same instant if attempts fail or are considered dead. The claim is a
-small file in ``.hoodie/.aux``, like the gates of the attempts (`pyhudi.timeline.write_gate`).
+small file in ``.hoodie/.aux``, like the fences of the attempts (`pyhudi.timeline.write_fence`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import NotFoundError
-from pyhudi.timeline.write_gate import CLAIM_SUFFIX, GATES_FOLDER
+from pyhudi.timeline.write_fence import CLAIM_SUFFIX, FENCES_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -26,7 +26,7 @@ class AttemptClaim:
 
     def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
         self._storage = storage
-        self._path = f"{GATES_FOLDER}/{instant}{CLAIM_SUFFIX}"
+        self._path = f"{FENCES_FOLDER}/{instant}{CLAIM_SUFFIX}"
         self._mine = attempt
         self._last_rollback = ""
 

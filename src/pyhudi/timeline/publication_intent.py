@@ -1,13 +1,13 @@
 """Intent to publish an instant, kept while the outcome of the request is unknown.
 
-The intent is a small file in ``.hoodie/.aux``, like the gate of the write (`pyhudi.timeline.write_gate`).
+The intent is a small file in ``.hoodie/.aux``, like the fence of the write (`pyhudi.timeline.write_fence`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.timeline.write_gate import GATES_FOLDER, INTENT_SUFFIX
+from pyhudi.timeline.write_fence import FENCES_FOLDER, INTENT_SUFFIX
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -23,7 +23,7 @@ class PublicationIntent:
 
     def __init__(self, storage: Storage, instant: str) -> None:
         self._storage = storage
-        self._path = f"{GATES_FOLDER}/{instant}{INTENT_SUFFIX}"
+        self._path = f"{FENCES_FOLDER}/{instant}{INTENT_SUFFIX}"
 
     def set(self) -> None:
         """Set the intent, immediately before the publication."""

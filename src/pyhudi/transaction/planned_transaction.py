@@ -26,7 +26,7 @@ from pyhudi.timeline.attempt_claim import AttemptClaim
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.transaction.begin_checks import current_config, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import (
@@ -154,8 +154,8 @@ class PlannedTransaction(Transaction):
         return entry
 
     @property
-    def gate(self) -> WriteGate:
-        return WriteGate(self.storage, self.instant, self._attempt)
+    def fence(self) -> WriteFence:
+        return WriteFence(self.storage, self.instant, self._attempt)
 
     def _begun(self) -> None:
         self._claim.begin()
@@ -184,7 +184,7 @@ class PlannedTransaction(Transaction):
         """Roll back this attempt; the plan of a compaction or clustering remains. Ends under the lock, because the next
         process may take over the plan under the same instant."""
         if self._is_superseded(active):
-            self.gate.close()
+            self.fence.close()
             if self._heartbeat is not None:
                 self._heartbeat.abandon()
             self._finished = True

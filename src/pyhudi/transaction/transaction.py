@@ -39,7 +39,7 @@ from pyhudi.timeline.publication_intent import PublicationIntent
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.transaction.begin_checks import current_config, latest_instant_time, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
@@ -175,9 +175,9 @@ class Transaction:
         return self._coordination.generator.lock
 
     @property
-    def gate(self) -> WriteGate:
-        """Gate of the tasks of this write, open from `to_inflight` to `commit`."""
-        return WriteGate(self.storage, self.instant)
+    def fence(self) -> WriteFence:
+        """Fence of the tasks of this write, open from `to_inflight` to `commit`."""
+        return WriteFence(self.storage, self.instant)
 
     @property
     def _intent(self) -> PublicationIntent:
@@ -203,7 +203,7 @@ class Transaction:
         """
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
         with self.lock:
-            self.gate.open()  # A process that plans a rollback after this check closes it.
+            self.fence.open()  # A process that plans a rollback after this check closes it.
             self._check_alive(self._active.reload(), State.REQUESTED)
             self._entry = self._active.to_inflight(self._entry, content)
             self._begun()
@@ -242,7 +242,7 @@ class Transaction:
         clock = [self._start, time.perf_counter()]
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
-        self.gate.close()  # From now on abandoned tasks add no files.
+        self.fence.close()  # From now on abandoned tasks add no files.
         self._reconcile_files(metadata)
         warnings: list[str] = []
         try:
@@ -357,7 +357,7 @@ class Transaction:
         if current is not None and not current.is_completed:
             self._coordination.rollbacks.roll_back(active, current)
         elif current is None:  # Files created after the rollback by another process, which has deleted the markers.
-            self.gate.close()
+            self.fence.close()
             reconcile_against_markers(self.storage, self.instant, CommitMetadata(self.operation))
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
@@ -375,7 +375,7 @@ class Transaction:
         return warnings
 
     def _cleanup_steps(self) -> list[Callable[[], object]]:
-        steps: list[Callable[[], object]] = [self.gate.close, self.markers.delete]
+        steps: list[Callable[[], object]] = [self.fence.close, self.markers.delete]
         if self._heartbeat is not None:
             steps += [self._intent.remove, self._heartbeat.stop]
         return steps

@@ -16,7 +16,7 @@ from pyhudi.timeline import State
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 from pyhudi.timeline.publication_intent import PublicationIntent
-from pyhudi.timeline.write_gate import GATES_FOLDER
+from pyhudi.timeline.write_fence import FENCES_FOLDER
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, check_clean, data_files, make_table
@@ -297,7 +297,7 @@ class TestAPublicationThatIsOnItsWay:
         assert PublicationIntent(storage, instant).is_set()
         age_heartbeats(storage)
         Write(options=MULTI_WRITER).run(storage)
-        assert storage.list(GATES_FOLDER).num_rows == 0
+        assert storage.list(FENCES_FOLDER).num_rows == 0
 
 
 class TestALookForARollbackThatFails:

@@ -32,7 +32,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.write_gate import WriteGate
+    from pyhudi.timeline.write_fence import WriteFence
 
 ACKNOWLEDGED_KEY = "pyhudi.acknowledged.partitions"
 """Key in the metadata of delta commits with the partitions under construction that the write has updated completely."""
@@ -100,7 +100,7 @@ class GroupFiles:
     ``storage`` is that of the data table, ``version`` its table version. A ``token`` distinguishes attempts of tasks
     (None: a new one). Results are write stats. The files are not visible before the instant is published.
 
-    ``gate``: log files are written only while it is open, because a task that outlives its attempt at an instant must
+    ``fence``: log files are written only while it is open, because a task that outlives its attempt at an instant must
     not add files to those of the next attempt (None: written by the process that publishes the instant).
     """
 
@@ -108,7 +108,7 @@ class GroupFiles:
     partition: str
     instant: str
     version: int
-    gate: WriteGate | None = None
+    fence: WriteFence | None = None
 
     def write(self, where: GroupSlice, records: RecordChanges, *, first: bool, token: str) -> Stat:
         """Write the output of a task for a file group: its ``first`` base file, otherwise a log file."""
@@ -120,7 +120,7 @@ class GroupFiles:
         """Write one log file: an HFile block, and a delete block if there are deletes.
 
         Raises:
-            TransactionError: The gate is closed; there is no file.
+            TransactionError: The fence is closed; there is no file.
         """
         schema = record_schema(self.version)
         headers = {Header.INSTANT_TIME: self.instant, Header.SCHEMA: schema}
@@ -175,16 +175,16 @@ class GroupFiles:
 
     def _write_blocks(self, name: str, blocks: Iterable[Frame]) -> int:
         data = b"".join(bytes(part) for block in blocks for part in block.parts)
-        if self.gate is not None:
-            self.gate.check()
+        if self.fence is not None:
+            self.fence.check()
         self.storage.write(self._path(name), data)
-        if self.gate is not None:
-            self._keep_if_open(self.gate, name)
+        if self.fence is not None:
+            self._keep_if_open(self.fence, name)
         return len(data)
 
-    def _keep_if_open(self, gate: WriteGate, name: str) -> None:
+    def _keep_if_open(self, fence: WriteFence, name: str) -> None:
         try:
-            gate.check()
+            fence.check()
         except TransactionError:
             self.storage.delete(self._path(name))
             raise

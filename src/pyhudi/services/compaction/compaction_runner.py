@@ -53,7 +53,7 @@ class IndexMaintainer(Protocol):
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta:
         """Write the changes of a compaction to the indexes; ``metadata`` is the metadata of its commit. Files are
-        written only while the gate of the transaction is open."""
+        written only while the fence of the transaction is open."""
         ...
 
 

@@ -21,7 +21,7 @@ from pyhudi.transaction.begin_checks import current_config
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.write_gate import WriteGate
+    from pyhudi.timeline.write_fence import WriteFence
 
 
 def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *, rows_stay: bool = False) -> IndexDelta:
@@ -40,33 +40,33 @@ def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *,
     storage = commit.storage
     before = index or IndexDelta()
 
-    def delta(config: TableConfig, gate: WriteGate, only: Collection[str] | None = None) -> IndexDelta:
+    def delta(config: TableConfig, fence: WriteFence, only: Collection[str] | None = None) -> IndexDelta:
         update = IndexDelta()
         if RECORD_INDEX in before.partitions:
-            update = update.merge(secondary(config, gate, only))
-        return update.merge(expression_delta(commit.with_config(config, gate), only))
+            update = update.merge(secondary(config, fence, only))
+        return update.merge(expression_delta(commit.with_config(config, fence), only))
 
-    def secondary(config: TableConfig, gate: WriteGate, only: Collection[str] | None) -> IndexDelta | None:
+    def secondary(config: TableConfig, fence: WriteFence, only: Collection[str] | None) -> IndexDelta | None:
         if not rows_stay:
-            return secondary_delta(commit.with_config(config, gate), only)
+            return secondary_delta(commit.with_config(config, fence), only)
         kept = frozenset(index.partition for index in secondary_indexes(storage, config, kept=True))
         return IndexDelta(kept if only is None else kept & frozenset(only))
 
-    def keys(config: TableConfig, gate: WriteGate) -> IndexDelta | None:
+    def keys(config: TableConfig, fence: WriteFence) -> IndexDelta | None:
         """Return an update of a record index whose build began or completed after the write began."""
         known = {*config.metadata_partitions, *config.metadata_partitions_inflight}
         lost = RECORD_INDEX in commit.config.metadata_partitions and RECORD_INDEX not in before.partitions
         if lost or RECORD_INDEX not in known:
             return None
-        return catch_up_delta(commit.with_config(config, gate))
+        return catch_up_delta(commit.with_config(config, fence))
 
     def catch_up(config: TableConfig, only: Collection[str]) -> IndexDelta:
-        with commit.gate.reopened() as gate:
-            update = delta(config, gate, only) if set(only) - {RECORD_INDEX} else IndexDelta()
-            return update.merge(keys(config, gate) if RECORD_INDEX in only else None)
+        with commit.fence.reopened() as fence:
+            update = delta(config, fence, only) if set(only) - {RECORD_INDEX} else IndexDelta()
+            return update.merge(keys(config, fence) if RECORD_INDEX in only else None)
 
-    now = before.merge(delta(commit.config, commit.gate))
+    now = before.merge(delta(commit.config, commit.fence))
     if RECORD_INDEX not in now.partitions:
         # Computed before the lock is acquired, so that other writers do not wait for it.
-        now = now.merge(keys(current_config(storage, commit.config), commit.gate))
+        now = now.merge(keys(current_config(storage, commit.config), commit.fence))
     return replace(now, catch_up=catch_up)

@@ -152,7 +152,7 @@ def _written(commit: IndexedCommit, records: Mapping[str, RecordChanges]) -> lis
     own = metadata_timeline(commit.storage, version).timeline
     stats = []
     for partition, part in records.items():
-        stats += write_logs(GroupFiles(commit.storage, partition, commit.instant, version, commit.gate), own, part)
+        stats += write_logs(GroupFiles(commit.storage, partition, commit.instant, version, commit.fence), own, part)
     return stats
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
     from pyhudi.timeline.timeline import Timeline
-    from pyhudi.timeline.write_gate import WriteGate
+    from pyhudi.timeline.write_fence import WriteFence
     from pyhudi.transaction.transaction import Transaction
 
 
@@ -31,7 +31,7 @@ class IndexedCommit:
         timeline: Timeline on which the write was planned.
         instant: Requested instant of the write.
         metadata: Commit metadata to be published.
-        gate: Gate of the write, which tasks check (`GroupFiles`).
+        fence: Fence of the write, which tasks check (`GroupFiles`).
     """
 
     spark: SparkSession
@@ -41,20 +41,20 @@ class IndexedCommit:
     timeline: Timeline
     instant: str
     metadata: CommitMetadata
-    gate: WriteGate
+    fence: WriteFence
 
     @classmethod
     def of(
         cls, spark: SparkSession, client: TableMetaClient, opts: Options, tx: Transaction, metadata: CommitMetadata
     ) -> IndexedCommit:
         """Return the commit of a transaction."""
-        return cls(spark, client, tx.config, opts, tx.timeline, tx.instant, metadata, tx.gate)
+        return cls(spark, client, tx.config, opts, tx.timeline, tx.instant, metadata, tx.fence)
 
     @property
     def storage(self) -> Storage:
         """Storage of the table."""
         return self.client.storage
 
-    def with_config(self, config: TableConfig, gate: WriteGate) -> IndexedCommit:
-        """Return the commit with a newer configuration of the table, and another gate."""
-        return replace(self, config=config, gate=gate)
+    def with_config(self, config: TableConfig, fence: WriteFence) -> IndexedCommit:
+        """Return the commit with a newer configuration of the table, and another fence."""
+        return replace(self, config=config, fence=fence)

@@ -112,7 +112,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
     stats: Sequence[dict[str, Any]] = ()
     if changes:
         context = _context(table, columns, indexes, commit.opts)
-        target = IndexTarget(storage, commit.instant, version, indexes, groups, gate=commit.gate)
+        target = IndexTarget(storage, commit.instant, version, indexes, groups, fence=commit.fence)
         stats = write_entries(commit.spark, context, changes, target)
     return IndexDelta(frozenset(index.partition for index in indexes), stats)
 

@@ -31,7 +31,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 
 _KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
 _ENTRIES = f"{_KEY} string, {_GONE} boolean, {_GROUP} int, {_TASK} int"
@@ -41,7 +41,7 @@ Batches = Iterator[pa.RecordBatch]
 @dataclass(frozen=True, slots=True)
 class IndexTarget:
     """Secondary indexes to be written: the file groups of each (``groups``), and the writer and instant. ``first``:
-    base files are written. ``gate``: as in `GroupFiles`."""
+    base files are written. ``fence``: as in `GroupFiles`."""
 
     storage: Storage
     instant: str
@@ -49,7 +49,7 @@ class IndexTarget:
     indexes: Sequence[SecondaryIndex]
     groups: Sequence[Sequence[GroupSlice]]
     first: bool = False
-    gate: WriteGate | None = None
+    fence: WriteFence | None = None
 
     @property
     def starts(self) -> list[int]:
@@ -61,7 +61,7 @@ class IndexTarget:
         """Write one file group; return the write stat of the file."""
         at = int(np.searchsorted(self.starts, number, side="right")) - 1
         where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
-        files = GroupFiles(self.storage, partition, self.instant, self.version, self.gate)
+        files = GroupFiles(self.storage, partition, self.instant, self.version, self.fence)
         return files.write(where, records, first=self.first, token=token)
 
 

@@ -53,8 +53,8 @@ class SparkCompactionRunner:
         commit = IndexedCommit.of(self.spark, client, tx.opts, tx, metadata)
 
         def catch_up(config: TableConfig, only: Collection[str]) -> IndexDelta | None:
-            with commit.gate.reopened() as gate:
-                return expression_delta(commit.with_config(config, gate), only)
+            with commit.fence.reopened() as fence:
+                return expression_delta(commit.with_config(config, fence), only)
 
         return replace(IndexDelta().merge(expression_delta(commit)), catch_up=catch_up)
 

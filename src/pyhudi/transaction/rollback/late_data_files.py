@@ -1,10 +1,10 @@
 """Files of rolled-back writes that appeared after their rollbacks.
 
-A task may be suspended between its last check of the gate and the creation of its data file. In the meantime its write
+A task may be suspended between its last check of the fence and the creation of its data file. In the meantime its write
 is considered dead and rolled back. The task resumes, writes the file, and is killed before it can check again. Readers
 ignore such a file while its instant is later than the start of the timeline, or while another attempt at its plan is
-pending. So it is deleted before either changes: its marker was created before the gate was closed, so the rollback plan
-includes it.
+pending. So it is deleted before either changes: its marker was created before the fence was closed, so the rollback
+plan includes it.
 """
 
 from __future__ import annotations

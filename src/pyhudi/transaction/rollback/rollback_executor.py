@@ -39,7 +39,7 @@ from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.publication_intent import PublicationIntent
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.timeline.write_gate import close_gates, gated_instants, remove_gates
+from pyhudi.timeline.write_fence import close_fences, fenced_instants, remove_fences
 from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.rollback.late_data_files import RETRIED
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
@@ -126,7 +126,7 @@ class RollbackExecutor:
                 return self._finish(active, begun, known, announced_for=target)
         kind = "completed" if target.is_completed else "failed"
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
-        close_gates(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
+        close_fences(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
         with self.generator.reserve(locked=True) as reserved:
             plan = plan_rollback(active, self.version, target, with_plan=with_plan)
             requested = active.create_requested(
@@ -170,7 +170,7 @@ class RollbackExecutor:
         if target is not None and target.is_completed:
             self._detach_if_merged(target)
         _delete_completed_files(active, target)  # First make it invisible.
-        close_gates(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
+        close_fences(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
         self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
         paths = planned_paths(plan)
         for files in paths.values():
@@ -280,16 +280,16 @@ class RollbackExecutor:
             )
 
     def _delete_stale_files(self, active: ActiveTimeline) -> None:
-        """Remove markers, gates and expired heartbeats of killed writers whose instants are not pending."""
+        """Remove markers, fences and expired heartbeats of killed writers whose instants are not pending."""
         marked = sorted(marked_instants(self.storage))
-        gated = gated_instants(self.storage)
+        fenced = fenced_instants(self.storage)
         beats = self.storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
-        if not marked and not gated and not beats:
+        if not marked and not fenced and not beats:
             return
         # Listed after these files: a writer that creates markers was in the timeline before.
         pending = {i.requested for i in active.reload().timeline.pending()}
-        if not gated <= pending:
-            remove_gates(self.storage, gated - pending)
+        if not fenced <= pending:
+            remove_fences(self.storage, fenced - pending)
         for instant in marked:
             if instant not in pending:
                 Markers(self.storage, instant).delete()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyhudi.errors import TransactionError
 from pyhudi.storage import Storage, join_path
 from pyhudi.timeline.markers import IOType, Markers
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.settings.write_context import WriteContext
 
 
@@ -31,7 +31,7 @@ class MarkedFile:
         self.path = join_path(partition, name)
         self._partition, self._name, self._io_type = partition, name, io_type
         self._storage = storage
-        self._gate = WriteGate(storage, instant, attempt)
+        self._fence = WriteFence(storage, instant, attempt)
         self._markers = Markers(storage, instant)
         self._markers.create(partition, name, io_type)
         self.check()
@@ -44,7 +44,7 @@ class MarkedFile:
             TransactionError: The write has ended; the file has been deleted.
         """
         try:
-            self._gate.check()
+            self._fence.check()
         except TransactionError:
             self._storage.delete(self.path)
             self._markers.remove(self._partition, self._name, self._io_type)

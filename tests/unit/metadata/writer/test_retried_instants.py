@@ -86,13 +86,13 @@ class _Outlived(ThreadClusteringRunner):
 
     def index_delta(self, client: Any, tx: Any, *_: Any) -> Any:
         group = GroupSlice(MetadataTable.open_now(client.storage, tx.config).groups(INDEX)["file_id"][0].as_py())
-        files = GroupFiles(client.storage, INDEX, tx.instant, tx.config.version, tx.gate)
+        files = GroupFiles(client.storage, INDEX, tx.instant, tx.config.version, tx.fence)
         self.seen.append((files, group))
         files.write_log(group, LATE, token="0-9-27")
         if self.fails:
             raise RuntimeError("lost")
-        # between its look at the gate and the file
-        replace(files, gate=None).write_log(group, LATE, token="0-9-26")
+        # between its look at the fence and the file
+        replace(files, fence=None).write_log(group, LATE, token="0-9-26")
         return IndexDelta(frozenset({INDEX}), [files.write_log(group, LATE, token="0-9-28")])
 
 

@@ -22,7 +22,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
 from pyhudi.write.settings import write_settings
 from pyhudi.write.settings.write_context import FileColumns, TaskId, WriteContext
@@ -49,7 +49,7 @@ def changed(root: Path, mode: str, schema: pa.Schema = SCHEMA, **more: str) -> N
     client = TableMetaClient.open(str(root))
     table.active.create_requested(Action.COMMIT, at(20))
     inflight = table.active.to_inflight(table.active.timeline.find(at(20), Action.COMMIT))
-    WriteGate(client.storage, at(20)).open()
+    WriteFence(client.storage, at(20)).open()
     settings = write_settings._cdc_settings(client.config, Options.parse({}), to_avro(add_meta_columns(schema), "t"))
     context = WriteContext(client.storage, at(20), FileColumns(schema))
     log = CdcLogWriter(context, settings, TaskId(0, 20, 0), FileGroupId("a", "f1"))

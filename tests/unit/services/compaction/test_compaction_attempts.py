@@ -247,12 +247,12 @@ def test_an_attempt_here_that_died_before_it_began_claims_nothing(mor: MorTable,
     assert mor.rows() == before
 
 
-@pytest.mark.parametrize("at", ["gate", "inflight", "claim"])
+@pytest.mark.parametrize("at", ["fence", "inflight", "claim"])
 def test_a_death_where_an_attempt_begins(mor: MorTable, at: str) -> None:
     """What is surely of this library is taken up at once; what may be another program's only when it is asked for."""
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
-    where = {"gate": r"\.writing/\d+_dead$", "inflight": r"compaction\.inflight$", "claim": r"\.claim$"}[at]
+    where = {"fence": r"\.writing/\d+_dead$", "inflight": r"compaction\.inflight$", "claim": r"\.claim$"}[at]
     faulty = FaultyStorage(
         mor.client.storage, [Fault("writes", 2 if at == "claim" else 1, "after", Killed, path=where)]
     )

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
@@ -28,7 +28,7 @@ TAGGED = pa.schema([*KEYED, (DELETE, pa.bool_()), (FILE_ID, pa.string()), (BASE_
 
 def context(folder: Path, instant: str = FIRST, **more: Any) -> WriteContext:
     storage = LocalStorage(folder)
-    WriteGate(storage, instant).open()
+    WriteFence(storage, instant).open()
     return write_context(storage, instant, more.pop("schema", SCHEMA), **more)
 
 

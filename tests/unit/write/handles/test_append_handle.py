@@ -30,7 +30,7 @@ from pyhudi.storage import LocalStorage
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import (
     SMALL_FILES_SCHEMA,
@@ -52,7 +52,7 @@ BASE = f"p/f-0_0-1-2_{FIRST}.parquet"
 
 def context(folder: Path, version: int = 9, log_names: tuple[str, ...] = (), **more: Any) -> WriteContext:
     storage = LocalStorage(folder)
-    WriteGate(storage, SECOND).open()
+    WriteFence(storage, SECOND).open()
     avro = to_avro(add_meta_columns(SCHEMA), "t")
     rows = [{"partition": "p", "file_id": "f-0", "base_instant": FIRST, "log_names": list(log_names)}]
     logs = LogSettings(
@@ -126,7 +126,7 @@ def test_names_of_version_6(tmp_path: Path) -> None:
     assert marker["io_type"] == "APPEND"
     # another write of a task with the same numbers makes another file
     other = replace(how, instant=THIRD)
-    WriteGate(how.storage, THIRD).open()
+    WriteFence(how.storage, THIRD).open()
     (again,) = run([tagged("a", 3)], other)
     assert again["path"] != stat["path"]
 
@@ -146,7 +146,7 @@ def test_files_roll_over(tmp_path: Path) -> None:
 
 def test_nothing_is_left_when_the_write_is_over(tmp_path: Path) -> None:
     how = context(tmp_path)
-    WriteGate(how.storage, SECOND).close()
+    WriteFence(how.storage, SECOND).close()
     with pytest.raises(TransactionError):
         run([tagged("a", 3)], how)
     assert not list(tmp_path.rglob("*.log.*"))

@@ -23,7 +23,7 @@ from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.settings.log_settings import LogSettings, log_slices
@@ -47,7 +47,7 @@ def opened(folder: Path) -> Storage:
 
 def update(storage: Storage, key: str, value: int, *, attempts: int = 1, late: bool = False) -> None:
     """Write a new version of one record to a log file; of several attempts of the task the last one counts. ``late``:
-    one more attempt publishes its file after the commit, and dies before it looks at the gate again."""
+    one more attempt publishes its file after the commit, and dies before it looks at the fence again."""
     client = TableMetaClient.open(storage)
     version = client.config.version
     with Transaction.begin(client, Action.DELTA_COMMIT, "UPSERT", OPTIONS) as tx:
@@ -70,10 +70,10 @@ def update(storage: Storage, key: str, value: int, *, attempts: int = 1, late: b
         metadata = CommitMetadata("UPSERT", decode_stats(statuses[-1:]), {"schema": to_avro(schema, "t")})
         tx.commit(metadata)
     if late:
-        gate = WriteGate(storage, tx.instant)
-        gate.open()
+        fence = WriteFence(storage, tx.instant)
+        fence.open()
         upsert_task([rows], context, TaskId(0, 1, attempts))
-        gate.close()
+        fence.close()
 
 
 def deaths(folder: Path) -> Iterator[Storage]:

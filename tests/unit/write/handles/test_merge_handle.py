@@ -21,7 +21,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.write_context import BaseFileOptions
@@ -254,11 +254,11 @@ def test_several_groups_in_one_task(tmp_path: Path) -> None:
 
 def test_a_task_that_outlives_its_write_adds_nothing(tmp_path: Path) -> None:
     group = Group(tmp_path, ["a", "b"])
-    gate = WriteGate(LocalStorage(tmp_path), SECOND)
+    fence = WriteFence(LocalStorage(tmp_path), SECOND)
 
     def closing(schema: pa.Schema, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         yield from batches(rows, schema)
-        gate.close()
+        fence.close()
 
     late = context(tmp_path, SECOND)
     with pytest.raises(TransactionError, match=SECOND):

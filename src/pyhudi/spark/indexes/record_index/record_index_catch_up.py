@@ -86,7 +86,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
         groups,
         file_groups_of(storage, config, groups),
         index_is_building=True,
-        gate=commit.gate,
+        fence=commit.fence,
     )
     written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, routing.tasks)
     if written.duplicates:

@@ -87,7 +87,7 @@ def index_delta(spark: SparkSession, tx: Transaction, opts: Options, changes: Ke
 
     Args:
         spark: The session.
-        tx: Transaction of the write; tasks write only while its gate is open (`GroupFiles`).
+        tx: Transaction of the write; tasks write only while its fence is open (`GroupFiles`).
         opts: Options of the write.
         changes: Changes of the keys.
 
@@ -177,7 +177,7 @@ class _RecordIndexUpdate:
             file_groups_of(storage, config, groups),
             self.current,
             check=not self.changes.looked_up,
-            gate=self.tx.gate,
+            fence=self.tx.fence,
         )
 
     def _read_keys(

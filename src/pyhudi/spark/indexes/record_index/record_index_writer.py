@@ -29,7 +29,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_fence import WriteFence
 
 PARTITION: str = MetadataPartition.RECORD_INDEX
 _STAT = "stat string, duplicates long"
@@ -41,7 +41,7 @@ class RecordIndexWrite:
 
     ``current``: the index before the write (None: one base file per group is written). ``check``: added keys may
     already have another location. ``index_is_building``: the index is being built, so no lookups are possible, and
-    deletes are not verified. ``gate``: as in `GroupFiles`.
+    deletes are not verified. ``fence``: as in `GroupFiles`.
     """
 
     storage: Storage
@@ -52,12 +52,12 @@ class RecordIndexWrite:
     current: MetadataTable | None = None
     check: bool = False
     index_is_building: bool = False
-    gate: WriteGate | None = None
+    fence: WriteFence | None = None
 
     def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
         """Write one file group. Return the write stat of the file."""
         where, first = self.slices[number], self.current is None and not self.index_is_building
-        files = GroupFiles(self.storage, PARTITION, self.instant, self.version, self.gate)
+        files = GroupFiles(self.storage, PARTITION, self.instant, self.version, self.fence)
         return files.write(where, records, first=first, token=token)
 
 
