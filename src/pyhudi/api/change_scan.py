@@ -78,7 +78,7 @@ class ChangeScan:
 
 
 def _batches(plan: CdcPlan) -> Iterator[pa.RecordBatch]:
-    reader = CdcReader.of(plan)
+    reader = CdcReader.from_plan(plan)
     for start in range(plan.tasks.num_rows):
         for task in plan.tasks.slice(start, 1).to_pylist():
             yield from reader.read(task)

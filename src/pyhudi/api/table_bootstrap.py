@@ -57,7 +57,7 @@ def bootstrap_table(
     settings = Options.parse(options)
     check_unsupported_options(settings)
     refuse_nested_table(os.fspath(path), settings)
-    plan = BootstrapPlan.of(open_storage(path, settings), settings, schema)
+    plan = BootstrapPlan.from_options(open_storage(path, settings), settings, schema)
     if spark is None:
         return run_bootstrap(plan, ThreadSkeletonWriter(), None, LOCAL)
     from pyhudi.spark.write.spark_bootstrap import bootstrap

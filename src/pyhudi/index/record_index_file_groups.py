@@ -33,7 +33,7 @@ class RecordIndexFileGroups:
     spans: Mapping[str, tuple[int, int]] | None = None
 
     @classmethod
-    def of(cls, ids: Iterable[str], *, partitioned: bool) -> RecordIndexFileGroups:
+    def from_ids(cls, ids: Iterable[str], *, partitioned: bool) -> RecordIndexFileGroups:
         """Return the groups with these ids."""
         ordered = tuple(sorted(ids))
         if not partitioned:

@@ -57,7 +57,7 @@ def _merged_by(
     """Merge by a custom merger."""
     assert rules.merger is not None
     touched = base.take(pa.array(positions))
-    older = RecordVersions.of(touched, np.zeros(len(positions), dtype=np.bool_), rules, base.schema)
+    older = RecordVersions.from_rows(touched, np.zeros(len(positions), dtype=np.bool_), rules, base.schema)
     newer = replace(updates, rows=updates.rows.select(base.schema.names))
     merged = of_records(merge_pairs(older.as_records(), newer.as_records(), rules.merger), rules)
     dead = merged.is_delete

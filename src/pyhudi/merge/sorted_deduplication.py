@@ -50,7 +50,7 @@ class SortedDeduplicator:
 
     def _changes(self, batch: pa.RecordBatch) -> RecordVersions:
         rules = self.rules.present(batch.schema)
-        return RecordVersions.of(
+        return RecordVersions.from_rows(
             batch, as_mask(batch.column(self.delete)), rules, batch.schema, hard_deletes=self.hard_deletes
         )
 

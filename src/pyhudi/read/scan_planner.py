@@ -333,7 +333,7 @@ def _file_pruner(
     conditions = StatisticsEvaluator(
         table.config, schema, context.path_columns(table, schema), _unchanged(found, history)
     )
-    filter = PruningFilter.of(rows, schema, context.session.overridden_functions)
+    filter = PruningFilter.from_filter(rows, schema, context.session.overridden_functions)
     return MetadataPruner(files, Predicate(table, context.query, filter, conditions, context.opts))
 
 

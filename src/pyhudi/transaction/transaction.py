@@ -89,7 +89,7 @@ class Transaction:
         self.operation = operation
         self.opts = opts
         self.stats_reader: FileStatsReader = LOCAL
-        self._coordination = WriterCoordination.of(storage, config, opts)
+        self._coordination = WriterCoordination.from_options(storage, config, opts)
         self._heartbeat: heartbeat.Heartbeat | None = None
         self._active: ActiveTimeline
         self._entry: Instant

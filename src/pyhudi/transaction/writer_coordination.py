@@ -32,7 +32,7 @@ class WriterCoordination:
     rollbacks: RollbackExecutor
 
     @classmethod
-    def of(cls, storage: Storage, config: TableConfig, opts: Options) -> Self:
+    def from_options(cls, storage: Storage, config: TableConfig, opts: Options) -> Self:
         """Return the coordination of a writer of a table."""
         lock = make_lock_provider(storage, opts)
         generator = TimeGenerator(storage, opts, config.timezone, lock=lock)

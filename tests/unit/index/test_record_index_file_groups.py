@@ -19,7 +19,7 @@ _PARTITIONS = st.dictionaries(_PATHS, st.integers(1, 4), min_size=1, max_size=6)
 def test_keys_stay_in_the_groups_of_their_partition(
     counts: dict[str, int], keys: list[str], data: st.DataObject
 ) -> None:
-    groups = RecordIndexFileGroups.of(new_group_ids(counts), partitioned=True)
+    groups = RecordIndexFileGroups.from_ids(new_group_ids(counts), partitioned=True)
     assert len(groups) == sum(counts.values())
     paths = [data.draw(st.sampled_from([*counts, "none of them"])) for _ in keys]
     texts = pa.array(keys, pa.string())
@@ -38,7 +38,7 @@ def test_keys_stay_in_the_groups_of_their_partition(
 
 def test_groups_of_a_global_index() -> None:
     ids = [f"record-index-{n:04d}-0" for n in range(3)]
-    groups = RecordIndexFileGroups.of(reversed(ids), partitioned=False)
+    groups = RecordIndexFileGroups.from_ids(reversed(ids), partitioned=False)
     keys = pa.array(["k0001", "polygenelubricants", ""])
     assert groups.ids == tuple(ids)
     assert np.array_equal(groups.numbers(keys, pa.array(["a", "b", "c"])), file_group_index_of(keys, 3))

@@ -119,7 +119,7 @@ def rows_of(rows: list[tuple[str, int, int | None, bool]]) -> RecordVersions:
     """Key, ordering value, n, delete."""
     batch = pa.RecordBatch.from_pylist([{"_hoodie_record_key": k, "ts": t, "n": n} for k, t, n, _ in rows], SCHEMA)
     rules = MergeRules(("ts",), merger=Total())
-    return RecordVersions.of(batch, np.array([d for *_, d in rows], dtype=bool), rules, SCHEMA)
+    return RecordVersions.from_rows(batch, np.array([d for *_, d in rows], dtype=bool), rules, SCHEMA)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.booleans()), min_size=1, max_size=40))

@@ -36,12 +36,12 @@ class Table:
         marked = batch.append_column("gone", pa.array(self.marks.mask(batch)))
         kept = dedupe(marked, SortedDeduplicator(("k",), "gone", self.batch_rules))
         gone = kept.column("gone").to_numpy(zero_copy_only=False)
-        self._write(RecordVersions.of(kept.drop_columns(["gone"]), gone, self.rules, self.schema))
+        self._write(RecordVersions.from_rows(kept.drop_columns(["gone"]), gone, self.rules, self.schema))
 
     def delete(self, keys: list[str]) -> None:
         batch = batch_of(self.kind, [(key, [3, "z", "z"]) for key in keys])
         gone = np.ones(len(keys), dtype=bool)
-        self._write(RecordVersions.of(batch, gone, self.rules, self.schema, hard_deletes=True))
+        self._write(RecordVersions.from_rows(batch, gone, self.rules, self.schema, hard_deletes=True))
 
     def _write(self, changes: RecordVersions) -> None:
         if self.logs:

@@ -256,7 +256,7 @@ class TestRefused:
 def test_rows_that_were_not_copied_are_copied_by_the_next(source: Path, tmp_path: Path):
     storage = LocalStorage(tmp_path / "table")
     modes = {SELECTOR: "BootstrapRegexModeSelector", "hoodie.bootstrap.mode.selector.regex": ".*-01"}
-    plan = BootstrapPlan.of(storage, Options.parse(options_for(source, **modes)))
+    plan = BootstrapPlan.from_options(storage, Options.parse(options_for(source, **modes)))
     asked: list[list[str]] = []
 
     def fail(left: BootstrapPlan, _: TableMetaClient) -> WriteResult:
@@ -291,7 +291,7 @@ def test_archival_keeps_the_skeletons_of_a_bootstrap_that_was_begun_again(
     settings = Options.parse(options_for(source, **no_index))
 
     def run(*faults: Fault) -> set[Path]:
-        plan = BootstrapPlan.of(FaultyStorage(LocalStorage(path), faults), settings)
+        plan = BootstrapPlan.from_options(FaultyStorage(LocalStorage(path), faults), settings)
         with contextlib.suppress(Killed):
             run_bootstrap(plan, ThreadSkeletonWriter(threads=1), None, LOCAL)
         return set(path.glob("2024*/*.parquet"))
@@ -323,7 +323,7 @@ def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tm
     def run(path: Path, *faults: Fault) -> FaultyStorage:
         storage = FaultyStorage(LocalStorage(path), faults)
         with contextlib.suppress(Killed):
-            run_bootstrap(BootstrapPlan.of(storage, settings), ThreadSkeletonWriter(threads=1), None, LOCAL)
+            run_bootstrap(BootstrapPlan.from_options(storage, settings), ThreadSkeletonWriter(threads=1), None, LOCAL)
         return storage
 
     whole = run(tmp_path / "whole")

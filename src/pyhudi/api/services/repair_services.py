@@ -117,7 +117,7 @@ class RepairServices(ServiceBase):
             ConflictError: Another writer changed one concurrently; nothing is changed then.
             SetupError: There is no Spark session.
         """
-        kind = DedupeType.of(dedupe_type)
+        kind = DedupeType.from_text(dedupe_type)
         session = spark or session_if_any()
         if session is None:
             raise SetupError("deduplication requires Spark: pass spark=…")

@@ -138,7 +138,7 @@ class _BlockReader:
             batch = with_table_names(stored, inside, names)
             present = frozenset(batch.schema.names) if block.is_partial else None
             rows = conform(with_actual_types(batch, read), read)
-            changes = RecordVersions.of(
+            changes = RecordVersions.from_rows(
                 rows.select(layout.kept.names), layout.deletes.mask(rows), layout.rules, layout.table
             )
             if positions is not None:

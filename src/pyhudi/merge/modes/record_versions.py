@@ -37,7 +37,7 @@ class RecordVersions:
         return len(self.is_delete)
 
     @classmethod
-    def of(
+    def from_rows(
         cls, rows: pa.RecordBatch, is_delete: Mask, rules: MergeRules, table: pa.Schema, *, hard_deletes: bool = False
     ) -> RecordVersions:
         """Create versions from the rows of a write and their ordering columns.

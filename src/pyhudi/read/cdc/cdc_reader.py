@@ -49,7 +49,7 @@ class CdcReader:
     by_completion: bool
 
     @classmethod
-    def of(cls, plan: CdcPlan) -> CdcReader:
+    def from_plan(cls, plan: CdcPlan) -> CdcReader:
         """Return the reader for the tasks of a plan."""
         return cls(plan.mode, plan.reading, plan.images, plan.values, plan.by_completion)
 

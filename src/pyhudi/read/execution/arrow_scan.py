@@ -63,7 +63,7 @@ class TaskReader:
     invalid_text: InvalidText = InvalidText.FAIL
 
     @classmethod
-    def of(cls, plan: ScanPlan, storage: Storage) -> TaskReader:
+    def from_plan(cls, plan: ScanPlan, storage: Storage) -> TaskReader:
         """Return the reader for the tasks of a plan."""
         return cls(storage, plan.schema, plan.columns, plan.filter, plan.commit_times, plan.reading.invalid_text)
 
@@ -267,13 +267,13 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
     """
     if plan.filter is not None and plan.schema.names:  # Refused even if there is nothing to read.
         plan = replace(plan, filter=plan.filter.without_sql(plan.schema))
-    reader = TaskReader.of(plan, storage)
+    reader = TaskReader.from_plan(plan, storage)
     if plan.merging is None:
         return [partial(reader.read, task) for task in tasks_of(plan)]
     context = plan.merging.context
     memory = replace(context.memory, budget=max(context.memory.budget // threads, _LEAST_BUDGET))
     context = replace(context, memory=memory)
-    merged = MergedReader.of(plan, context)
+    merged = MergedReader.from_plan(plan, context)
     values = plan.partition_columns.by_partition()
     works: list[Work] = []
     for task, row in zip(tasks_of(plan), plan.tasks.to_pylist(), strict=True):

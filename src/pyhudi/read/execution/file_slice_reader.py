@@ -115,7 +115,7 @@ class MergedReader:
     commit_times: CommitTimes | None = None
 
     @classmethod
-    def of(cls, plan: ScanPlan, context: SliceContext) -> MergedReader:
+    def from_plan(cls, plan: ScanPlan, context: SliceContext) -> MergedReader:
         """Return the reader for the slices of a plan."""
         more = plan.filter.columns(plan.schema) if plan.filter is not None else []
         if plan.commit_times is not None:

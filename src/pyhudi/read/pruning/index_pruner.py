@@ -42,7 +42,9 @@ class PruningFilter:
     overridden_functions: Collection[str] = ()
 
     @classmethod
-    def of(cls, given: RowFilter | None, schema: pa.Schema, overridden_functions: Collection[str]) -> PruningFilter:
+    def from_filter(
+        cls, given: RowFilter | None, schema: pa.Schema, overridden_functions: Collection[str]
+    ) -> PruningFilter:
         """Return the filter for a table with these columns."""
         rows = None if given is None else given.for_pruning(schema) or given
         return cls(given, rows, overridden_functions)

@@ -125,7 +125,7 @@ class InternalSchema:
     fields: tuple[Field, ...]
 
     @classmethod
-    def of(cls, schema: pa.Schema, version_id: int = 0) -> InternalSchema:
+    def from_arrow(cls, schema: pa.Schema, version_id: int = 0) -> InternalSchema:
         """Assign ids to the columns of a schema, as Apache Hudi does at the start of a table's schema history."""
         ids = _Ids(-1)
         record = ids.record(_NOTHING, list(schema))

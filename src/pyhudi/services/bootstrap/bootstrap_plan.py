@@ -44,7 +44,7 @@ class BootstrapPlan:
     full: pa.Table
 
     @classmethod
-    def of(cls, storage: Storage, write_opts: Options, columns: pa.Schema | None = None) -> BootstrapPlan:
+    def from_options(cls, storage: Storage, write_opts: Options, columns: pa.Schema | None = None) -> BootstrapPlan:
         """Plan the bootstrap of options, for a table that need not exist yet.
 
         Args:

@@ -136,7 +136,7 @@ class ClusteringJob:
     """Consistent hashing buckets of each partition after the clustering; empty if there are none."""
 
     @classmethod
-    def of(
+    def from_plan(
         cls, table: TableSnapshot, plan: ClusteringPlan, opts: Options, *, attempt: int | None = None
     ) -> ClusteringJob:
         """Create the job that executes a plan on the current slices of its file groups. ``attempt`` is a random number
@@ -153,7 +153,7 @@ class ClusteringJob:
         stored, table_schema = stored_columns(table, "cluster", None)
         names = column_names(table, as_nullable(stored))
         _check_columns_kept(plan.instant, names)
-        order = RowOrder.of(table_schema, plan.sort_columns, opts)
+        order = RowOrder.from_options(table_schema, plan.sort_columns, opts)
         merging = with_delete_marker(table.config.merging, opts)
         target = WriteTarget(table.storage, table.config, merging, opts)
         context = write_context(target, Operation.BULK_INSERT, plan.instant, table_schema)
@@ -232,7 +232,7 @@ def check_clusterable(
             f"the table {table.config.name!r} has the bucket index ({evidence}): the name of a file determines "
             f"its keys, so rows cannot be moved to other files; {cure}"
         )
-    return RowOrder.of(stored_columns(table, "cluster", None)[1], sort_columns, opts).columns
+    return RowOrder.from_options(stored_columns(table, "cluster", None)[1], sort_columns, opts).columns
 
 
 def _clustering_groups(

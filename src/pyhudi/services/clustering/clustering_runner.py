@@ -166,7 +166,7 @@ def _run_plan(
     assert plan.instant is not None
     pinned = TableSnapshot.of(client)
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
-    job = ClusteringJob.of(pinned, plan, opts)
+    job = ClusteringJob.from_plan(pinned, plan, opts)
     runner.check(client.config, job)
     taken = PlannedTransaction.start_attempt(
         client,
@@ -198,7 +198,7 @@ def _run_attempt(
     runner: ClusteringRunner,
     attempt: int,
 ) -> ClusteringResult:
-    job = ClusteringJob.of(TableSnapshot.of(client), plan, opts, attempt=attempt)
+    job = ClusteringJob.from_plan(TableSnapshot.of(client), plan, opts, attempt=attempt)
     tx.to_inflight()
     done = job.metadata(runner.run(job))
     job.store_buckets()

@@ -30,7 +30,7 @@ class RowOrder:
     sample_size: int = 200_000
 
     @classmethod
-    def of(cls, schema: pa.Schema, columns: Sequence[str], opts: Options) -> RowOrder:
+    def from_options(cls, schema: pa.Schema, columns: Sequence[str], opts: Options) -> RowOrder:
         """Create the order by columns of a table, with the layout of `hoodie.layout.optimize.strategy`. A curve
         requires several columns: for a single one it equals the order of the column.
 

@@ -53,7 +53,7 @@ class CompactionJob:
     version: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_plan(
         cls, table: TableSnapshot, plan: CompactionPlan, opts: Options, *, attempt: int | None = None
     ) -> CompactionJob:
         """Create the job that executes a plan on the current table; ``attempt`` is a random number by default.
@@ -104,12 +104,12 @@ class CompactionJob:
 
 
 def check_runnable(table: TableSnapshot, opts: Options, *, action: str) -> None:
-    """Refuse jobs that `CompactionJob.of` would refuse for any plan, before there is one.
+    """Refuse jobs that `CompactionJob.from_plan` would refuse for any plan, before there is one.
 
     Raises:
-        UnsupportedTableError, ConfigError: As `CompactionJob.of`.
+        UnsupportedTableError, ConfigError: As `CompactionJob.from_plan`.
     """
-    CompactionJob.of(table, CompactionPlan(action=action, instant=""), opts)
+    CompactionJob.from_plan(table, CompactionPlan(action=action, instant=""), opts)
 
 
 def operation_type(action: str) -> str:

@@ -75,7 +75,7 @@ def schedule(
     the slices that the compaction opens.
 
     Raises:
-        UnsupportedTableError: As `make_plan`; ``to_run``: as `CompactionJob.of`.
+        UnsupportedTableError: As `make_plan`; ``to_run``: as `CompactionJob.from_plan`.
         LockError: The lock of the table could not be acquired.
         TransactionError: A restore is pending.
     """

@@ -34,7 +34,7 @@ class DedupeType(Enum):
     """Some rows were updated: one of the most recent ones is kept."""
 
     @classmethod
-    def of(cls, text: str) -> DedupeType:
+    def from_text(cls, text: str) -> DedupeType:
         """Return the type with a name, with or without its suffix.
 
         Raises:

@@ -44,7 +44,7 @@ class SlicePieces:
     from_path: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
+    def from_plan(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
         """Return the slices of a plan, large ones first. ``whole``: base files are read as well, not only log files."""
         slices = _with_path_values(plan)
         pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
@@ -59,7 +59,7 @@ class SlicePieces:
 
 
 def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> list[np.ndarray]:
-    """Return the numbers of the slices of each piece, large slices first. ``whole`` as in `SlicePieces.of`."""
+    """Return the numbers of the slices of each piece, large slices first. ``whole`` as in `SlicePieces.from_plan`."""
     sizes = bytes_to_read(plan, whole=whole) + _OPENING
     order = np.argsort(-sizes, kind="stable")
     # starting a task costs as much as reading some twenty small slices: use more tasks than can run at a time only for

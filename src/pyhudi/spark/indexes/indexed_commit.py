@@ -44,7 +44,7 @@ class IndexedCommit:
     fence: WriteFence
 
     @classmethod
-    def of(
+    def from_transaction(
         cls, spark: SparkSession, client: TableMetaClient, opts: Options, tx: Transaction, metadata: CommitMetadata
     ) -> IndexedCommit:
         """Return the commit of a transaction."""

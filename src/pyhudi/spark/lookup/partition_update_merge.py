@@ -142,13 +142,13 @@ def merge_pairs_of_rows(pairs: pa.RecordBatch, rules: MergeRules) -> pa.RecordBa
     known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
     n = len(known)
     alive, numbers = np.zeros(n, dtype=np.bool_), np.arange(n, dtype=np.int64)
-    older = RecordVersions.of(_rows(before.take(pa.array(known)), schema), alive, rules, schema)
-    newer = RecordVersions.of(_rows(given.take(pa.array(known)), schema), alive, rules, schema)
+    older = RecordVersions.from_rows(_rows(before.take(pa.array(known)), schema), alive, rules, schema)
+    newer = RecordVersions.from_rows(_rows(given.take(pa.array(known)), schema), alive, rules, schema)
     both = np.concatenate([numbers, numbers])
     merged = fold_record_versions(joined(older, newer), both, rules)
     stays = alive
     if rules.merger is not None:
-        deletes = RecordVersions.of(merged.rows, ~alive, rules, schema)
+        deletes = RecordVersions.from_rows(merged.rows, ~alive, rules, schema)
         stays = ~fold_record_versions(joined(older, deletes), both, rules).is_delete
     # a row without a stored record is a new one
     picks = np.arange(len(given), dtype=np.int64)

@@ -28,7 +28,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
     """Return the changes of a plan, with the columns op, ts_ms, before and after. Lazy."""
     schema = spark_schema(plan.output_schema)
     if _is_small(plan):
-        batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader.of(plan).read(task))
+        batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader.from_plan(plan).read(task))
         return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     if not count:
@@ -36,7 +36,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
     # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.
     numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))
     pieces = tuple(table_to_bytes(plan.tasks.take(some)) for some in numbers)
-    reader = CdcReader.of(plan)
+    reader = CdcReader.from_plan(plan)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()

@@ -225,7 +225,7 @@ def _merged(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings:
 
 
 def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> DataFrame:
-    reader = TaskReader.of(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
+    reader = TaskReader.from_plan(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
     if reader is None:  # Spark evaluates the SQL text, which may refer to any column.
         columns = tuple(plan.schema.names)
         reader = TaskReader(table.storage, plan.schema, columns, None, plan.commit_times, plan.reading.invalid_text)

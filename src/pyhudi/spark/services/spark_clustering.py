@@ -95,7 +95,9 @@ class SparkClusteringRunner:
         delta = index_delta(spark, tx, opts, changes)
         if delta is not None:
             delta = replace(delta, count_conflicting_keys=None)  # the keys already exist
-        return update_dependent_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), delta, rows_stay=True)
+        return update_dependent_indexes(
+            IndexedCommit.from_transaction(spark, client, opts, tx, metadata), delta, rows_stay=True
+        )
 
 
 def _in_tasks(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) -> pa.Table:

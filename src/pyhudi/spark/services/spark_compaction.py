@@ -50,7 +50,7 @@ class SparkCompactionRunner:
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta:
         """Update expression indexes with the result of a compaction. May run a Spark job."""
-        commit = IndexedCommit.of(self.spark, client, tx.opts, tx, metadata)
+        commit = IndexedCommit.from_transaction(self.spark, client, tx.opts, tx, metadata)
 
         def catch_up(config: TableConfig, only: Collection[str]) -> IndexDelta | None:
             with commit.fence.reopened() as fence:

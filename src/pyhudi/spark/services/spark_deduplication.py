@@ -233,7 +233,7 @@ def _replace(
     metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
     changes = KeyChanges(stats, slices, replaced)
     index = index_delta(spark, tx, tx.opts, changes)
-    index = update_dependent_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), index)
+    index = update_dependent_indexes(IndexedCommit.from_transaction(spark, client, opts, tx, metadata), index)
     return tx.commit(metadata, index=index)
 
 

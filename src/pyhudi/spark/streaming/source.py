@@ -247,7 +247,7 @@ class _ChangePlanner(_Planner):
     def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
         """Plan the changes of each commit."""
         plan = plan_cdc(table, replace(query, changes=True), self.settings)
-        reader = CdcReader.of(plan)
+        reader = CdcReader.from_plan(plan)
         return (_ChangePiece(reader, part) for part in self._split_tasks(plan.tasks))
 
 

@@ -27,4 +27,4 @@ def write_bootstrap(df: DataFrame, storage: Storage, opts: Options) -> WriteResu
             f"the operation bootstrap creates a table over the files in {options.BOOTSTRAP_BASE_PATH.key} and "
             "does not write the rows of a DataFrame; pass an empty DataFrame, and upsert the rows afterwards"
         )
-    return bootstrap(df.sparkSession, BootstrapPlan.of(storage, opts, columns))
+    return bootstrap(df.sparkSession, BootstrapPlan.from_options(storage, opts, columns))

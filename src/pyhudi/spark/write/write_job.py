@@ -271,7 +271,7 @@ class WriteJob:
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
         if self.client is not None:
-            commit = IndexedCommit.of(self.df.sparkSession, self.client, self.opts, tx, metadata)
+            commit = IndexedCommit.from_transaction(self.df.sparkSession, self.client, self.opts, tx, metadata)
             index = update_dependent_indexes(commit, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
         already_committed = None if self.idempotent is None else self.idempotent.already_committed

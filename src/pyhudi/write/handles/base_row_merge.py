@@ -123,7 +123,7 @@ class BaseRowMerge:
         """Return incoming rows as versions of base rows; of deletes only the key is kept."""
         deletes = deleted(updates)
         hard = self._context.merging.hard_deletes
-        changes = RecordVersions.of(updates, deletes, self._rules, self._columns, hard_deletes=hard)
+        changes = RecordVersions.from_rows(updates, deletes, self._rules, self._columns, hard_deletes=hard)
         omitted = np.zeros(len(deletes), dtype=np.bool_)
         given = {name: omitted for name in self._columns.names if name in self._context.merging.unassigned}
         if not deletes.any():

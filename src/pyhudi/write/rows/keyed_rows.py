@@ -87,7 +87,7 @@ class KeyedRows(LocatedRows):
         none: Index = np.zeros(0, dtype=np.int64)
         positions, numbers, new = none, none, np.ones(rows.num_rows, dtype=np.bool_)
         if base_keys is not None and rows.num_rows:
-            positions, numbers = KeyIndex.of(rows.column(RECORD_KEY)).match(base_keys)
+            positions, numbers = KeyIndex.from_keys(rows.column(RECORD_KEY)).match(base_keys)
             new[numbers] = False
         super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
 
@@ -106,7 +106,7 @@ class KeyIndex:
     counts: Index
 
     @classmethod
-    def of(cls, keys: pa.ChunkedArray) -> KeyIndex:
+    def from_keys(cls, keys: pa.ChunkedArray) -> KeyIndex:
         """Return the index of a column of keys, which may contain duplicates."""
         encoded = _one(keys).dictionary_encode()
         mine = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

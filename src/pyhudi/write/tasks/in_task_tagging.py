@@ -107,7 +107,7 @@ def _located(
     if not buffered.num_rows:
         return
     settings = lookup.of(partition)
-    keys = KeyIndex.of(buffered.column(RECORD_KEY))
+    keys = KeyIndex.from_keys(buffered.column(RECORD_KEY))
     new = ~pc.fill_null(buffered.column(DELETE), False).to_numpy()
     matches: list[tuple[Index, Index]] = []
     for path in settings.bases["base_path"].to_pylist():

@@ -21,7 +21,7 @@ from tests.properties import examples
 
 TABLES = Path(__file__).parents[3] / "golden" / "tables"
 INNER = pa.struct([("a", pa.int32()), ("b", pa.string())])
-START = InternalSchema.of(
+START = InternalSchema.from_arrow(
     pa.schema({"id": pa.int32(), "n": pa.string(), "s": INNER, "l": pa.list_(INNER), "m": pa.map_(pa.string(), INNER)})
 )
 NAMES = ["n", "s", "l", "m", "a", "b", "c", "d"]
@@ -172,7 +172,7 @@ def test_the_text_is_that_of_the_original() -> None:
     for version in reversed(versions[:-1]):
         history = history.with_version(version)
     assert history.text == text
-    assert InternalSchema.of(versions[-1].to_arrow()) == versions[-1]
+    assert InternalSchema.from_arrow(versions[-1].to_arrow()) == versions[-1]
     added = sc.add_column(versions[-1], "w", pa.list_(pa.int32()))
     assert (added.fields, added.max_column_id) == (versions[-2].fields, versions[-2].max_column_id)
     assert sc.change_type(versions[-2], "x", pa.int64()).fields == versions[-3].fields
@@ -208,7 +208,7 @@ def test_refusals(change: Any, text: str) -> None:
 
 
 def test_the_only_field_of_a_struct_is_another_one() -> None:
-    before = InternalSchema.of(pa.schema([("s", pa.struct([("a", pa.int32())]))]))
+    before = InternalSchema.from_arrow(pa.schema([("s", pa.struct([("a", pa.int32())]))]))
     beside = sc.drop_column(sc.add_column(before, "s.b", pa.int32()), "s.a")
     after = sc.drop_column(sc.add_column(beside, "s.a", pa.string()), "s.b")
     names = file_names_of_columns(before, after)
@@ -218,7 +218,9 @@ def test_the_only_field_of_a_struct_is_another_one() -> None:
 
 
 def test_inside_lists_and_maps() -> None:
-    plain = InternalSchema.of(pa.schema([("l", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.float32()))]))
+    plain = InternalSchema.from_arrow(
+        pa.schema([("l", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.float32()))])
+    )
     wider = sc.change_type(sc.change_type(plain, "l.element", pa.int64()), "m.value", pa.string())
     assert wider.to_arrow().types == [pa.list_(pa.field("element", pa.int64())), pa.map_(pa.string(), pa.string())]
 

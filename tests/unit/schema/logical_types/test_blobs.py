@@ -160,7 +160,7 @@ def test_columns_can_be_added() -> None:
 
 
 def test_history_of_schemas() -> None:
-    schema = InternalSchema.of(pa.schema([("id", pa.string()), ("b", BLOB), ("n", pa.int32())]))
+    schema = InternalSchema.from_arrow(pa.schema([("id", pa.string()), ("b", BLOB), ("n", pa.int32())]))
     assert [field.id for field in schema.fields] == [0, 1, 2]
     assert schema.max_column_id == 2
     assert schema.paths() == {"id": 0, "b": 1, "n": 2}

@@ -102,7 +102,7 @@ def test_shredded_values_are_refused() -> None:
 
 
 def test_history_of_schemas() -> None:
-    schema = InternalSchema.of(pa.schema([("id", pa.string()), ("v", VARIANT)]))
+    schema = InternalSchema.from_arrow(pa.schema([("id", pa.string()), ("v", VARIANT)]))
     assert json.loads(schema.to_json())["fields"][1]["type"] == {
         "type": "record",
         "fields": [

@@ -181,7 +181,7 @@ def test_evolution_keeps_vectors() -> None:
 
 
 def test_history_of_schemas() -> None:
-    schema = InternalSchema.of(SCHEMA)
+    schema = InternalSchema.from_arrow(SCHEMA)
     assert [field.type for field in schema.fields[1:4]] == [
         "vector[3, FLOAT, FIXED_BYTES]",
         "vector[2, DOUBLE, FIXED_BYTES]",

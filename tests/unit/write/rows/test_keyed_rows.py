@@ -30,7 +30,7 @@ def _chunked(keys: list[str], cut: int) -> pa.ChunkedArray:
 
 @given(base=_KEYS, incoming=_KEYS, cut=st.integers(0, 30))
 def test_every_pair_of_equal_keys_is_found_in_order(base: list[str], incoming: list[str], cut: int) -> None:
-    positions, numbers = KeyIndex.of(_chunked(incoming, cut // 2)).match(_chunked(base, cut))
+    positions, numbers = KeyIndex.from_keys(_chunked(incoming, cut // 2)).match(_chunked(base, cut))
     found = list(zip(positions.tolist(), numbers.tolist(), strict=True))
     assert found == [(i, j) for i, key in enumerate(base) for j, other in enumerate(incoming) if key == other]
 

@@ -70,7 +70,7 @@ class InitialKeys:
         table = TableSnapshot(storage, config, data)
         slices = FileSystemView.load(table, data.timeline).latest_slices()
         ids = _group_ids(storage, opts, slices, partitioned=partitioned)
-        groups = RecordIndexFileGroups.of(ids, partitioned=partitioned)
+        groups = RecordIndexFileGroups.from_ids(ids, partitioned=partitioned)
         if not len(groups):
             raise UnsupportedTableError(
                 "a partitioned record index has file groups for each partition, and there is none"

@@ -46,4 +46,4 @@ class RecordIndex:
         except MetadataTableError as reason:
             _log.warning("the record index is not used, keys are looked for in the files: %s", reason)
             return None
-        return cls(table, RecordIndexFileGroups.of(ids, partitioned=partitioned))
+        return cls(table, RecordIndexFileGroups.from_ids(ids, partitioned=partitioned))

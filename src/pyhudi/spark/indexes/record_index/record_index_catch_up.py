@@ -65,7 +65,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     metadata = metadata_timeline(storage, version).timeline
     partitioned = has_partitioned_record_index(storage, config)
     file_ids = [group.file_id for group in group_slices(storage, metadata, PARTITION, version)]
-    groups = RecordIndexFileGroups.of(file_ids, partitioned=partitioned)
+    groups = RecordIndexFileGroups.from_ids(file_ids, partitioned=partitioned)
     groups = create_missing_file_groups(
         storage, config, opts, instant, groups, sorted({one.partition for one in after})
     )

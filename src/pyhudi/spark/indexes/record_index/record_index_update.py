@@ -129,7 +129,7 @@ class _RecordIndexUpdate:
             return None
         try:
             current = MetadataTable.open_now(storage, config)
-            groups = RecordIndexFileGroups.of(
+            groups = RecordIndexFileGroups.from_ids(
                 current.groups(PARTITION)["file_id"].to_pylist(),
                 partitioned=has_partitioned_record_index(storage, config),
             )
@@ -259,7 +259,7 @@ def create_missing_file_groups(
     files = GroupFiles(storage, PARTITION, instant, config.version)
     for file_id in made:
         files.open_group(file_id)
-    return RecordIndexFileGroups.of((*groups.ids, *made), partitioned=True)
+    return RecordIndexFileGroups.from_ids((*groups.ids, *made), partitioned=True)
 
 
 def file_groups_of(storage: Storage, config: TableConfig, groups: RecordIndexFileGroups) -> list[GroupSlice]:

@@ -59,9 +59,9 @@ def overlaid_rows(
     if rows is None:
         return None
     cores = parallelism(spark)
-    pieces = SlicePieces.of(with_base, cores, whole=False)
+    pieces = SlicePieces.from_plan(with_base, cores, whole=False)
     stay = form.exclude(rows, run_on_slices(spark, pieces, _FindDeletedRows(context, form), form.schema))
-    reader = MergedReader.of(plan, context)
+    reader = MergedReader.from_plan(plan, context)
     changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, whole=False)
     return stay, changed
 

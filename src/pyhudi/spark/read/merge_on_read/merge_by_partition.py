@@ -48,12 +48,12 @@ def run_by_partition(
     partitions: list[str] = pc.unique(plan.tasks["partition"]).to_pylist()
     few = 1 < len(partitions) <= FEW_PARTITIONS and any(name in schema.names for name in plan.partition_columns.values)
     if not few or bytes_to_read(plan, whole=whole).sum() < len(partitions) * WORTH_A_PART:
-        return run_on_slices(spark, SlicePieces.of(plan, cores, whole=whole), work, schema)
+        return run_on_slices(spark, SlicePieces.from_plan(plan, cores, whole=whole), work, schema)
     parts = []
     values = plan.partition_columns.by_partition()
     for partition in partitions:
         own = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], partition)))
-        rows = run_on_slices(spark, SlicePieces.of(own, -(-cores // len(partitions)), whole=whole), work, schema)
+        rows = run_on_slices(spark, SlicePieces.from_plan(own, -(-cores // len(partitions)), whole=whole), work, schema)
         known = {name: value for name, value in values[partition].items() if name in schema.names}
         parts.append(rows.withColumns({name: constant(value, schema.field(name)) for name, value in known.items()}))
     return union(parts)

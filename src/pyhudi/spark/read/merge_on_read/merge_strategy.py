@@ -55,12 +55,12 @@ def merged_rows(
         implied = None if plan.filter is None else plan.filter.for_rows(plan.schema)
         plan = replace(plan, filter=implied, columns=tuple(plan.schema.names))
     if is_key_lookup(plan):
-        reader = MergedReader.of(plan, context)
+        reader = MergedReader.from_plan(plan, context)
         # Most slices have none of the keys, which few bytes of their base files show.
-        pieces = SlicePieces.of(plan, parallelism(spark), whole=False)
+        pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
         return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
     found = overlaid_rows(spark, table, plan, context, settings)
     if found is not None:
         return found
-    reader = MergedReader.of(plan, context)
+    reader = MergedReader.from_plan(plan, context)
     return None, run_by_partition(spark, plan, reader.read, plan.output_schema, whole=True)

@@ -145,7 +145,7 @@ def _merge_logs(
 ) -> dict[str, CachedLogs]:
     """Merge the logs of slices and add them to the cache. Runs a Spark job."""
     groups = {key: group for group, key in keys.items()}
-    pieces = SlicePieces.of(plan, parallelism(spark), whole=False)
+    pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
     status = run_on_slices(spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
     written = {key: CachedLogs(*logs) for key, *logs in status.collect()}
     for key, logs in written.items():

@@ -61,7 +61,7 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
     opts = Options.parse(given)
     storage = open_storage(path, opts)
     refuse_nested_table(storage.root, opts)
-    plan = BootstrapPlan.of(storage, opts)
+    plan = BootstrapPlan.from_options(storage, opts)
     if arguments.flag("bootstrap_overwrite") and plan.target.storage.exists(PATH):
         remove_table(plan.target.storage)
     bootstrap(spark, plan)

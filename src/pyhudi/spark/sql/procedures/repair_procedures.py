@@ -65,7 +65,7 @@ def repair_overwrite_hoodie_props(spark: SparkSession, arguments: Arguments) -> 
 def repair_deduplicate(spark: SparkSession, arguments: Arguments) -> Rows:
     """Remove duplicate rows of a partition; a ``dry_run`` writes the remaining rows to
     ``repaired_output_path``."""
-    kind = DedupeType.of(str(arguments.text("dedupe_type")))
+    kind = DedupeType.from_text(str(arguments.text("dedupe_type")))
     partition, output = (str(arguments.text(n)) for n in ("duplicated_partition_path", "repaired_output_path"))
     client, opts = arguments.opened(spark)
     if arguments.flag("dry_run"):

@@ -59,7 +59,7 @@ class Known:
 def test_keys_of_a_global_index(
     events: list[tuple[str, int]], known: dict[str, int], there: dict[str, str], deletes: list[str], duplicates: int
 ) -> None:
-    groups = RecordIndexFileGroups.of(["record-index-0000-0"], partitioned=False)
+    groups = RecordIndexFileGroups.from_ids(["record-index-0000-0"], partitioned=False)
     current: Any = Known(known)
     target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current, check=True)
     keys, numbers = (list(column) for column in zip(*events, strict=True))
@@ -72,7 +72,7 @@ def test_keys_of_a_global_index(
 
 
 def test_keys_of_a_partitioned_index_are_deleted_unseen() -> None:
-    groups = RecordIndexFileGroups.of(new_group_ids({"p": 1, "q": 1}), partitioned=True)
+    groups = RecordIndexFileGroups.from_ids(new_group_ids({"p": 1, "q": 1}), partitioned=True)
     current: Any = Known({})
     target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current)
     merge = LocationMerge.of(KeyLocations(FILES, PARTITIONS), target)
