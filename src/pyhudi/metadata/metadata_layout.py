@@ -58,10 +58,10 @@ _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
 
 def metadata_layout(version: int) -> Layout:
     """Return the timeline layout of the metadata table of a table of that version, relative to the table."""
-    own = METADATA_META_FOLDER
+    folder = METADATA_META_FOLDER
     if version < 8:
-        return Layout(1, own, f"{own}/archived")
-    return Layout(2, f"{own}/timeline", f"{own}/timeline/history")
+        return Layout(1, folder, f"{folder}/archived")
+    return Layout(2, f"{folder}/timeline", f"{folder}/timeline/history")
 
 
 def metadata_timeline(storage: Storage, version: int) -> ActiveTimeline:

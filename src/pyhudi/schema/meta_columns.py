@@ -47,6 +47,6 @@ def remove_meta_columns(schema: pa.Schema) -> pa.Schema:
 
 def add_meta_columns(schema: pa.Schema, *, with_operation: bool = False) -> pa.Schema:
     """Return the schema of a base file: meta columns first, then data columns."""
-    own = remove_meta_columns(schema)
+    data_columns = remove_meta_columns(schema)
     meta = [*META_FIELDS, pa.field(OPERATION, pa.string())] if with_operation else list(META_FIELDS)
-    return pa.schema([*meta, *own], metadata=schema.metadata)
+    return pa.schema([*meta, *data_columns], metadata=schema.metadata)

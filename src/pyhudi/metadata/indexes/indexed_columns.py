@@ -26,10 +26,10 @@ def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa
     them, followed by the columns in `hoodie.metadata.index.column.stats.column.list`, or the first ones with comparable
     values.
     """
-    own = pa.schema([field for field in schema if not is_meta_column(field.name)])
+    data_columns = pa.schema([field for field in schema if not is_meta_column(field.name)])
     listed = opts.get_typed(options.METADATA_COLUMN_STATS_COLUMNS)
     most = opts.get_typed(options.METADATA_COLUMN_STATS_MAX_COLUMNS)
-    wanted = flat_schema(own, listed or own.names)
+    wanted = flat_schema(data_columns, listed or data_columns.names)
     supported = [field for field in wanted if is_supported(field.type, config.version)]
     meta: list[pa.Field] = []
     if config.populate_meta_fields:

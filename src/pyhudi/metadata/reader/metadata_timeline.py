@@ -157,5 +157,5 @@ def _properties(storage: Storage, config: TableConfig) -> dict[str, str]:
 
 def _layout(properties: dict[str, str]) -> Layout:
     """Return the layout with paths relative to the table."""
-    own = Layout.from_properties(properties)
-    return Layout(own.version, f"{METADATA_FOLDER}/{own.folder}", f"{METADATA_FOLDER}/{own.history}")
+    layout = Layout.from_properties(properties)
+    return Layout(layout.version, f"{METADATA_FOLDER}/{layout.folder}", f"{METADATA_FOLDER}/{layout.history}")

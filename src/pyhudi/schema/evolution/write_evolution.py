@@ -219,8 +219,8 @@ def reconcile(table: pa.Schema, incoming: pa.Schema, options: EvolutionOptions |
         SchemaError: A column has an unsupported type or an invalid name.
     """
     merge = _Merge(options or EvolutionOptions())
-    own, new = to_table_types(remove_meta_columns(table)), to_table_types(remove_meta_columns(incoming))
-    result = merge.fields(list(own), list(new), "")
+    stored, new = to_table_types(remove_meta_columns(table)), to_table_types(remove_meta_columns(incoming))
+    result = merge.fields(list(stored), list(new), "")
     if merge.problems:
         head = "the incoming rows do not match the table schema"
         raise SchemaMismatchError(f"{head}: " + "; ".join(merge.problems))

@@ -150,8 +150,8 @@ def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:
         last = LastClean.load(table.active)
         limits += [last.earliest] if last is not None and last.earliest else []
     if FILES in table.config.metadata_partitions:
-        own = metadata_timeline(table.storage, table.config.version).timeline
-        compaction = own.completed().of_actions(Action.COMMIT).last
+        metadata = metadata_timeline(table.storage, table.config.version).timeline
+        compaction = metadata.completed().of_actions(Action.COMMIT).last
         if compaction is None:
             return None
         limits += [i.requested for i in commits if i.order_time > compaction.requested][:1]

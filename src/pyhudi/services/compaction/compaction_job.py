@@ -65,7 +65,7 @@ class CompactionJob:
         assert plan.instant is not None
         # The options may be those of the preceding write.
         opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
-        stored, own = stored_columns(table, "compact", plan.instant)
+        stored, table_schema = stored_columns(table, "compact", plan.instant)
         names = column_names(table, stored, plan.instant or None)
         reading = slice_context(table, stored, names=names, opts=opts)
         budget = opts.get_typed(options.COMPACTION_MEMORY)
@@ -73,13 +73,13 @@ class CompactionJob:
             reading = replace(reading, memory=replace(reading.memory, budget=budget))
         merging = with_delete_marker(table.config.merging, opts)
         target = WriteTarget(table.storage, table.config, merging, opts)
-        context = write_context(target, Operation.UPSERT, plan.instant, own)
+        context = write_context(target, Operation.UPSERT, plan.instant, table_schema)
         attempt = secrets.randbits(31) if attempt is None else attempt
         return cls(
             reading,
             replace(context, attempt=f"{attempt:x}"),
             tuple(map(pickle.dumps, _slices(table, plan))),
-            to_avro(own, table.config.name),
+            to_avro(table_schema, table.config.name),
             context.logs if plan.is_log else None,
             attempt,
             {} if names is None else names.recorded(),

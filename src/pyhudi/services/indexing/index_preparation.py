@@ -51,13 +51,13 @@ def prepare(
         UnsupportedTableError: The table does not support one of them.
     """
     storage, config = table.storage, table.config
-    own = [request.partition for request in requests if not request.needs_spark]
+    local_partitions = [request.partition for request in requests if not request.needs_spark]
     prepared = []
-    if own:
+    if local_partitions:
         columns = columns_to_index(table.metadata_context(), config)
-        if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(own):
+        if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(local_partitions):
             raise UnsupportedTableError(
-                f"{own[0]} cannot be built for this table, because its columns are not known yet"
+                f"{local_partitions[0]} cannot be built for this table, because its columns are not known yet"
             )
         first = InitialBuild(table.stats_reader, storage, config, columns, table_contents(storage, config, table.data))
     for request in requests:

@@ -268,19 +268,21 @@ class UpgradeDowngrade:
             self._dropped = dropped_partitions(storage, config, to)
             config = self._settled_metadata(config, active, anew=copied or config.version < 6)
         with self._phases("timeline"):
-            own = metadata_timeline(storage, config.version) if FILES in config.metadata_partitions else None
+            metadata_active = (
+                metadata_timeline(storage, config.version) if FILES in config.metadata_partitions else None
+            )
             if moves:
                 zone = config.timezone
                 count = copy_timeline(storage, active, table_layout(to), to, zone, copied=copied)
                 self._instants += count
                 copy_schema_history(storage, active.layout, table_layout(to))
-                if own is not None:
-                    copy_timeline(storage, own, metadata_layout(to), to, zone, copied=False)
+                if metadata_active is not None:
+                    copy_timeline(storage, metadata_active, metadata_layout(to), to, zone, copied=False)
             if to >= 9 > config.version:
                 self._complete_definitions(config)
         with self._phases("switch"):
             partitions = config.properties.get(METADATA_PARTITIONS, "")
-            if own is not None:
+            if metadata_active is not None:
                 config = metadata_table_conversion.disable_metadata_table(storage, config, active)
                 metadata_table_conversion.set_version(storage, to)
                 if moves and to < 8:
@@ -291,7 +293,7 @@ class UpgradeDowngrade:
             if to == 6:
                 self._delete_auxiliary_plans(config)
             remove_leftovers(storage, config.layout)
-            if own is None:
+            if metadata_active is None:
                 client = self._client.with_config(config)
                 rebuild_metadata(client, self._opts, self._stats_reader, self._generator, before)
 

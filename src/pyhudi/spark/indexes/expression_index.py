@@ -149,10 +149,11 @@ def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage
 def _written(commit: IndexedCommit, records: Mapping[str, RecordChanges]) -> list[Stat]:
     """Write the records of each partition of the metadata table; return the write stats of the files."""
     version = commit.config.version
-    own = metadata_timeline(commit.storage, version).timeline
+    metadata = metadata_timeline(commit.storage, version).timeline
     stats = []
     for partition, part in records.items():
-        stats += write_logs(GroupFiles(commit.storage, partition, commit.instant, version, commit.fence), own, part)
+        files = GroupFiles(commit.storage, partition, commit.instant, version, commit.fence)
+        stats += write_logs(files, metadata, part)
     return stats
 
 

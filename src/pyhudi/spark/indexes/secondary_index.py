@@ -105,8 +105,8 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
     ]
     if not indexes:
         return None
-    own = metadata_timeline(storage, version).timeline
-    groups = [group_slices(storage, own, index.partition, version) for index in indexes]
+    metadata = metadata_timeline(storage, version).timeline
+    groups = [group_slices(storage, metadata, index.partition, version) for index in indexes]
     slices = FileSystemView.load(commit.client, commit.timeline).latest_slices()
     changes = slice_changes(slices, commit.metadata, commit.instant)
     stats: Sequence[dict[str, Any]] = ()

@@ -94,10 +94,10 @@ def apply_partition_moves(joined: DataFrame, schema: StructType, changes: Partit
         The rows with the partition path, delete mark and kept columns that their locations require, and with file
         number and row position, which are null for new records.
     """
-    own = {name: F.col(quoted([name])) for name in schema.names}
+    table_columns = {name: F.col(quoted([name])) for name in schema.names}
     incoming = _IncomingRow(
-        own[PARTITION_PATH],
-        F.coalesce(own[DELETE], F.lit(False)),
+        table_columns[PARTITION_PATH],
+        F.coalesce(table_columns[DELETE], F.lit(False)),
         _values(schema, changes.stored_columns),
         F.coalesce(F.col(_LOCATIONS), F.array()),
     )
@@ -108,7 +108,7 @@ def apply_partition_moves(joined: DataFrame, schema: StructType, changes: Partit
     exploded = joined.withColumn(_OUT, F.explode(F.concat(known, inserted)))
     replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
     replaced |= _with_values(schema, changes.stored_columns, F.col(_OUT)["kept"])
-    columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in own]
+    columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in table_columns]
     return exploded.select(*columns, F.col(_OUT)["file_no"].alias(FILE_NO), F.col(_OUT)["row"].alias(ROW))
 
 

@@ -47,9 +47,9 @@ def _obstacle(lookup: KeyLookup, rows: DataFrame) -> str | None:
         if named:
             return f"by partial updates that ignore default values, which the column {named[0]!r} has"
     for field in from_spark_json(rows.schema.json()):
-        own = stored.get(field.name)
-        if own is None or not pa.types.is_nested(own.type):
+        stored_type = stored.get(field.name)
+        if stored_type is None or not pa.types.is_nested(stored_type.type):
             continue
-        if nullable_type(table_type(field.type, field.name)) != nullable_type(own.type):
+        if nullable_type(table_type(field.type, field.name)) != nullable_type(stored_type.type):
             return f"if a nested column has other fields, or in another order, than in the table ({field.name!r})"
     return None

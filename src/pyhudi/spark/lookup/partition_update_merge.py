@@ -65,13 +65,13 @@ class PartitionUpdateMerge:
         """
         merged = self._merged(moving, names, locations, stored)
         merged = merged.withColumn(_PATH, partition_path_of(merged, self.spec))
-        own = {name: F.col(quoted([name])) for name in names}
+        table_columns = {name: F.col(quoted([name])) for name in names}
         incoming = {name: F.col(quoted([_NEW, name])) for name in names}
         places, path = F.col(_PLACES), F.col(_PATH)
         moves = ~F.col(_GONE) & ~F.exists(places, lambda p: p["partition"] == path)
-        left = F.transform(places, lambda p: _at(own, p["partition"], F.lit(True), p["file_no"], p["row"]))
+        left = F.transform(places, lambda p: _at(table_columns, p["partition"], F.lit(True), p["file_no"], p["row"]))
         none = F.lit(None)
-        entered = F.array(_at(own, path, F.lit(False), none.cast("int"), none.cast("bigint")))
+        entered = F.array(_at(table_columns, path, F.lit(False), none.cast("int"), none.cast("bigint")))
         here = F.transform(places, lambda p: _at(incoming, p["partition"], F.lit(False), p["file_no"], p["row"]))
         placed = F.when(moves, F.concat(left, entered)).otherwise(here)
         if self.rules.merger is not None:

@@ -214,10 +214,10 @@ def _replace(
     found: Deduplication,
 ) -> Committed | Conflicted:
     """Write the new file groups and commit."""
-    stored, own = stored_columns(table, "deduplicate", None)
+    stored, table_schema = stored_columns(table, "deduplicate", None)
     merging = with_delete_marker(table.config.merging, opts)
     target = WriteTarget(table.storage, table.config, merging, opts)
-    context = write_context(target, Operation.BULK_INSERT, tx.instant, own)
+    context = write_context(target, Operation.BULK_INSERT, tx.instant, table_schema)
     column_version = column_names(table, as_nullable(stored))
     context = replace(context, logs=None).with_column_names(column_version)
     names = [*copied_columns(context), FILE_ID, _PLACE]
@@ -229,7 +229,7 @@ def _replace(
     slices = FileSystemView.load(table, partitions=[found.partition]).latest_slices()
     replaced = pa.Table.from_arrays([found.groups["partition"], found.groups["file_id"]], schema=REPLACED_SCHEMA)
     version = {} if column_version is None else column_version.recorded()
-    extra = {"schema": to_avro(own, table.config.name), **version}
+    extra = {"schema": to_avro(table_schema, table.config.name), **version}
     metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
     changes = KeyChanges(stats, slices, replaced)
     index = index_delta(spark, tx, tx.opts, changes)

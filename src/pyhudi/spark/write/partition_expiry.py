@@ -38,8 +38,8 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
         columns = resolve_table_schema(pinned)
         assert columns is not None  # there are files
         nothing = spark.createDataFrame([], spark_schema(columns.schema))
-        own = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
-        job = prepare_write(nothing, client.storage, client, own, Operation.DELETE_PARTITION)
+        delete_opts = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
+        job = prepare_write(nothing, client.storage, client, delete_opts, Operation.DELETE_PARTITION)
 
         def choose(table: TableSnapshot, view: FileSystemView) -> Sequence[str]:
             found[:] = ttl.expired_in(table, view)

@@ -27,8 +27,8 @@ def identifies_records(columns: Iterable[str]) -> bool:
 def keep_stored_keys(df: DataFrame) -> DataFrame:
     """Return the columns of the frame without meta columns, and the record identity in its meta columns as
     `STORED_KEY`, `STORED_PATH`."""
-    own = [quoted([name]) for name in df.columns if not is_meta_column(name)]
-    return df.select(*own, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
+    table_columns = [quoted([name]) for name in df.columns if not is_meta_column(name)]
+    return df.select(*table_columns, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
 
 
 def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
@@ -58,5 +58,5 @@ def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
         path = F.when(stays, F.col(PARTITION_PATH)).otherwise(key_failure(moved))
         key = F.coalesce(key, F.col(RECORD_KEY))
     helpers = (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)
-    own = [quoted([name]) for name in rows.columns if name not in helpers]
-    return rows.select(*own, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
+    table_columns = [quoted([name]) for name in rows.columns if name not in helpers]
+    return rows.select(*table_columns, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))

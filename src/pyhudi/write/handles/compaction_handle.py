@@ -104,12 +104,12 @@ class _CompactionHandle:
         self._reader, self._base = found.reader, base
         self._state = found.state if found.state is not None and len(found.state) else None
         # Columns that the writer fills in are not read.
-        own = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
+        columns = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
         keys = (RECORD_KEY,) if reading.stored.keys is None else reading.stored.keys.record_fields
         self._repeating: frozenset[str] = frozenset()
         if base is not None:
-            self._repeating = kept_as_dictionaries(base, own, self._reader.rules, keys)
-        self._schema = with_dictionaries(own, self._repeating)
+            self._repeating = kept_as_dictionaries(base, columns, self._reader.rules, keys)
+        self._schema = with_dictionaries(columns, self._repeating)
         footer = base.footer() if base is not None and context.files.bloom is not None else None
         source = RowSource(footer, self._repeating)
         self.output = BaseFileOutput(context, task, file_slice.group, IOType.MERGE, source)

@@ -79,8 +79,8 @@ class SkeletonHandle:
 
     def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
         """Yield the record keys of the rows, batch by batch."""
-        own = self.context.columns.schema.names
-        needed = [top_column(name, own) for name in self.keys.record_fields]
+        names = self.context.columns.schema.names
+        needed = [top_column(name, names) for name in self.keys.record_fields]
         for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):
             keys = record_keys(batch, self.keys)
             if keys.null_count:

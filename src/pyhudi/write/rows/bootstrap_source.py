@@ -82,16 +82,16 @@ class SourceReader:
 
     def _check_columns(self, source: SourceFile, file: Any) -> None:
         stored = (orc.read_footer(file) if source.uri.endswith(".orc") else parquet.read_footer(file)).schema
-        own = pa.schema([field for field in stored if not is_meta_column(field.name)])
-        more = [name for name in own.names if name not in self.schema.names]
+        data_columns = pa.schema([field for field in stored if not is_meta_column(field.name)])
+        more = [name for name in data_columns.names if name not in self.schema.names]
         if more and self.all_columns:
             raise SchemaMismatchError(
                 f"{source.uri} has the column {more[0]!r}, which the first file of the source does not have; pass "
                 "an empty DataFrame with all columns"
             )
-        wanted = pa.schema([field for field in self.schema if field.name in own.names])
+        wanted = pa.schema([field for field in self.schema if field.name in data_columns.names])
         try:
-            in_table = to_table_types(pa.schema([own.field(name) for name in wanted.names]))
+            in_table = to_table_types(pa.schema([data_columns.field(name) for name in wanted.names]))
             conform(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in in_table], schema=in_table), wanted)
         except (SchemaError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise SchemaMismatchError(f"{source.uri} has columns with other types than the table: {e}") from e

@@ -290,9 +290,9 @@ class _PartReader:
 
     def _in_folders(self, source: PartitionColumns) -> StructType:
         """Return the schema to read; values from folders have the types of the table."""
-        own = {f.name: f for f in spark_schema(self._schema)}
+        fields_by_name = {f.name: f for f in spark_schema(self._schema)}
         in_folders = source.from_path - set(source.constants)
-        fields = [own[f.name] if f.name in in_folders else f for f in self._stored_schema]
+        fields = [fields_by_name[f.name] if f.name in in_folders else f for f in self._stored_schema]
         return StructType([*fields, StructField(FILE_NUMBER, LongType())] if source.numbered else fields)
 
 

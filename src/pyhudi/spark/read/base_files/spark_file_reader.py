@@ -115,5 +115,5 @@ def _listed_by_a_job(spark: SparkSession, files: int) -> bool:
     """Return True if Spark would start a job to list a number of files that the driver lists in less time."""
     if not _SPARKS_OWN_THRESHOLD < files <= _LISTED_BY_THE_DRIVER:
         return False
-    own = spark.conf.get(_LISTING_THRESHOLD)
-    return own is not None and own.isdigit() and int(own) < files
+    threshold = spark.conf.get(_LISTING_THRESHOLD)
+    return threshold is not None and threshold.isdigit() and int(threshold) < files

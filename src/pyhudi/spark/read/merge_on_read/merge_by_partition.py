@@ -52,8 +52,9 @@ def run_by_partition(
     parts = []
     values = plan.partition_columns.by_partition()
     for partition in partitions:
-        own = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], partition)))
-        rows = run_on_slices(spark, SlicePieces.from_plan(own, -(-cores // len(partitions)), whole=whole), work, schema)
+        of_partition = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], partition)))
+        pieces = SlicePieces.from_plan(of_partition, -(-cores // len(partitions)), whole=whole)
+        rows = run_on_slices(spark, pieces, work, schema)
         known = {name: value for name, value in values[partition].items() if name in schema.names}
         parts.append(rows.withColumns({name: constant(value, schema.field(name)) for name, value in known.items()}))
     return union(parts)
