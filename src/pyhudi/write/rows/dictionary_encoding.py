@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.base_file.parquet_writer import UNIQUE
 from pyhudi.schema.name_resolution import top_column
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ _TEXTS = pa.dictionary(pa.int32(), pa.string())
 def kept_as_dictionaries(
     base: BaseFileReader, columns: pa.Schema, rules: MergeRules, keys: Collection[str] = ()
 ) -> frozenset[str]:
-    """Return the columns of a base file whose values a merge only moves, and which have few distinct ones.
+    """Return the columns of a base file whose values a merge only moves, and which have few distinct ones. Those with
+    unique values are as small only in row groups of few rows.
 
     Args:
         base: The base file.
@@ -37,7 +39,7 @@ def kept_as_dictionaries(
         return frozenset()
     texts = {f.name for f in columns if f.type == pa.string()}
     compared = {top_column(path, columns.names) for path in (*rules.ordering_fields, *keys)}
-    return (base.repeating() & texts) - compared
+    return (base.repeating() & texts) - compared - UNIQUE
 
 
 def with_dictionaries(columns: pa.Schema, names: Collection[str]) -> pa.Schema:

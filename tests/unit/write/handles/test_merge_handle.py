@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, TransactionError
+from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -189,6 +191,19 @@ def test_row_groups_without_changes_are_copied(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / merged["path"], filters=where, partitioning=None).num_rows == 1
     footer = read_footer(str(tmp_path / merged["path"]))
     assert (footer.num_rows, footer.min_key, footer.max_key) == (40, "k00", "new")
+
+
+def test_row_groups_are_copied_to_a_file_with_another_bloom_filter(tmp_path: Path) -> None:
+    """So the filter is built anew, of keys that are copied and of keys that are merged."""
+    group = Group(tmp_path, [f"k{i:02}" for i in range(40)], files=SMALL_GROUPS)
+    files = replace(SMALL_GROUPS, bloom=BloomOptions(num_entries=77))
+    merged = group.merge([group.row(1, "k01", 7), group.row(None, "new", 9)], files=files)
+    old, new = column_chunks(tmp_path, group.path, "id"), column_chunks(tmp_path, merged["path"], "id")
+    assert set(old[1:]) <= set(new)
+    assert [r["id"] for r in merged["rows"]] == [*(r["id"] for r in group.rows), "new"]
+    bloom = read_footer(str(tmp_path / merged["path"])).bloom_filter()
+    assert bloom is not None
+    assert pc.all(bloom.might_contain(pa.array(r["id"] for r in merged["rows"]))).as_py()
 
 
 @pytest.mark.parametrize("case", ["type wider", "text replaced", "another writer"])
