@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.config import Options
-from pyhudi.config.enums import FailedWritesPolicy
+from pyhudi.config.enums import FailedWritesPolicy, MergeMode
 from pyhudi.errors import CommitStateUnknownError, TransactionError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -333,7 +333,8 @@ class Transaction:
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         allows = allows_updates(self.opts)
         version = self.config.version
-        exceptions = AllowedConflicts(allows, is_non_blocking(self.opts))
+        in_order = self.config.merging.mode is not MergeMode.EVENT_TIME_ORDERING
+        exceptions = AllowedConflicts(allows, is_non_blocking(self.opts), in_order)
         return find_conflict(metadata, self.instant, self.timeline, active, version, exceptions)
 
     def _leave_pending(self) -> None:

@@ -22,7 +22,7 @@ from pyhudi.table.view.planned_groups import (
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
-from pyhudi.timeline.operation_types import COMPACT, COMPACTIONS, LOG_COMPACT
+from pyhudi.timeline.operation_types import COMPACT, COMPACTIONS, DELETES, LOG_COMPACT
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 
@@ -52,10 +52,14 @@ class AllowedConflicts:
     Attributes:
         pending_clustering: Writes to file groups that wait for a clustering.
         appends: Log files that two writes append to the same file group.
+        appends_in_order: The order of log files decides between versions of a record, not ordering values. Then a
+            compaction may not separate log files from those of a write that began later. Deletes by keys have no
+            ordering values.
     """
 
     pending_clustering: bool = False
     appends: bool = False
+    appends_in_order: bool = False
 
 
 def find_conflict(
@@ -72,7 +76,7 @@ def find_conflict(
     of the table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups; in
     version 6 a compaction that was unknown when the write was planned, because log files are assigned to slices by name
     there. ``exceptions`` are not reported. If appends are allowed, a log compaction planned after the write began is a
-    conflict.
+    conflict, and so is a compaction between log files in order.
     """
     others = [
         i
@@ -89,7 +93,11 @@ def find_conflict(
         common = _completed_conflict(write, other, active.commit_metadata(other), version, planned_before)
         if common is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
-    return _pending_conflict(write, pending, active)
+    conflict = _pending_conflict(write, pending, active)
+    if conflict is not None or not exceptions.appends:
+        return conflict
+    in_order = exceptions.appends_in_order or metadata.operation in DELETES
+    return _find_separating_compaction(write, others, active, in_order=in_order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,44 @@ def _pending_conflict(write: _Write, pending: Sequence[pa.Table], active: Active
             plan = active.timeline.find(planned)
             assert plan is not None
             return Conflicted(write.requested, plan, f"pending {plan.action} {planned} is going to rewrite {common}")
+    return None
+
+
+def _find_separating_compaction(
+    write: _Write, others: Sequence[Instant], active: ActiveTimeline, *, in_order: bool
+) -> Conflicted | None:
+    """Return the first compaction of log files of another write that began later, if those of ``write`` are not part of
+    it, but of the next file slice.
+
+    By the instants of log files the records of the other write win, as a reader merges them until the compaction is
+    executed, and by file slices those of ``write``. Unless all log files are merged in order (``in_order``), this
+    applies to deletes by keys.
+    """
+    later = {i: active.commit_metadata(i) for i in others if i.requested > write.requested}
+    appended = {
+        i: touched_groups(theirs)
+        for i, theirs in later.items()
+        if theirs.operation in DELETES or (in_order and theirs.operation not in COMPACTIONS)
+    }
+    if not appended:
+        return None
+    pending = pending_compaction_groups(active)
+    compactions = [
+        *((i, touched_groups(theirs)) for i, theirs in later.items() if theirs.operation == COMPACT),
+        *(
+            (i, pending.filter(pc.equal(pending["instant"], i.requested)))
+            for i in active.timeline.pending().of_actions(Action.COMPACTION)
+            if i.requested > write.requested
+        ),
+    ]
+    for compaction, compacted in compactions:
+        for other, theirs in appended.items():
+            if other.order_time > compaction.requested:
+                continue
+            common = common_group(write.groups.join(compacted, GROUP_SCHEMA.names, join_type="left semi"), theirs)
+            if common is not None:
+                reason = f"{compaction} compacts the later {other} of {common}"
+                return Conflicted(write.requested, compaction, reason)
     return None
 
 

@@ -17,15 +17,18 @@ from pyhudi.errors import (
     TransactionError,
 )
 from pyhudi.metadata.writer.initial_statistics import LOCAL
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.services.rollback import roll_back
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, State
+from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from tests.unit.services.compaction.compaction_tables import slices
-from tests.unit.services.merge_on_read_table import MorTable, row
+from tests.unit.services.merge_on_read_table import FAST, SCHEMA, MorTable, row
 
 
 def test_writes_between_plan_and_run(mor: MorTable):
@@ -62,6 +65,37 @@ def test_a_write_around_the_plan(mor: MorTable):
     assert len(one["log_paths"]) == 1
     mor.table.services.compact()
     assert mor.rows()["a0"]["v"] == "around"
+
+
+@pytest.mark.parametrize("executes", [False, True])
+def test_log_files_of_non_blocking_writers_in_the_order_of_their_instants(tmp_path: Path, executes: bool) -> None:
+    """The write that began last wins, also if a compaction was planned between the two commits."""
+    properties = {
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+        "hoodie.datasource.write.precombine.field": "",
+    }
+    options = {
+        **FAST,
+        "hoodie.index.type": "BUCKET",
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    }
+    mor = MorTable(tmp_path / "t", properties=properties, options=options)
+    mor.load([row("a0", "a", 0, "base"), row("b0", "b", 0, "base")])
+    first, other = mor.begin(), mor.begin()
+    stats, other_stats = (mor.write_logs(tx, [row(f"{p}0", p, 1, "first")]) for tx, p in ((first, "a"), (other, "b")))
+    mor.delta([row("a0", "a", 1, "last")])
+    services = mor.table.services
+    plan = services.schedule_compaction()
+    if executes:
+        services.run_compaction(plan.instant)
+    outcome = first.commit(CommitMetadata("UPSERT", write_stats(stats), {"schema": to_avro(SCHEMA, "t")}))
+    assert isinstance(outcome, Conflicted)
+    assert f"{plan.instant}" in outcome.reason
+    assert "compacts the later" in outcome.reason
+    mor.commit(other, "UPSERT", other_stats)
+    for _ in range(2):
+        assert {key: found["v"] for key, found in mor.rows().items()} == {"a0": "last", "b0": "first"}
+        services.run_compaction()
 
 
 def test_two_at_a_time(mor: MorTable):

@@ -108,6 +108,40 @@ def test_log_compactions_beside_non_blocking_writers(
     assert find_conflict(*given) is None
 
 
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize(
+    ("begun", "written", "planned", "stands_against"),
+    [
+        (LATER, "a:1:log", "20240101000000200", True),
+        (EARLIER, "a:1:log", "20240101000000200", False),
+        (LATER, "a:2:log", "20240101000000200", False),
+        (LATER, "a:1:log", "20240101000000008", False),  # both writes complete after the compaction was planned
+    ],
+)
+def test_compactions_between_log_files_of_non_blocking_writers(
+    storage: Storage, begun: str, written: str, planned: str, stands_against: bool, is_done: bool
+):
+    """Without ordering values, the compaction would turn the order of the two writes around."""
+    completed(storage, begun, [written], action="deltacommit")
+    if is_done:
+        completed(storage, planned, ["a:1"], "COMPACT", "compaction")
+    else:
+        plan(storage, "compaction", planned, "a:1")
+    given = (metadata(["a:1:log"]), ME, Timeline(), active(storage), 9)
+    in_order = AllowedConflicts(appends=True, appends_in_order=True)
+    assert (find_conflict(*given, in_order) is not None) == stands_against
+    assert find_conflict(*given, AllowedConflicts(appends=True)) is None
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [("DELETE", "UPSERT"), ("UPSERT", "DELETE"), ("UPSERT", "UPSERT")])
+def test_deletes_by_keys_of_non_blocking_writers_have_no_ordering_values(storage: Storage, mine: str, theirs: str):
+    completed(storage, LATER, ["a:1:log"], theirs, action="deltacommit")
+    other = plan(storage, "compaction", "20240101000000200", "a:1")
+    given = (metadata(["a:1:log"], mine), ME, Timeline(), active(storage), 9)
+    found = find_conflict(*given, AllowedConflicts(appends=True))
+    assert (None if found is None else found.other) == (other if "DELETE" in (mine, theirs) else None)
+
+
 def test_only_the_same_group_of_the_same_partition(storage: Storage, version: int):
     other = completed(storage, LATER, ["a:1", "b:2"])
     assert against(storage, ["b:1", "c:2"], version) is None
