@@ -8,14 +8,14 @@ from typing import Any
 from pyhudi.config.option_registry import declared
 
 
-def with_options(known: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+def with_options(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
     """Return options and those given, which win.
 
     Args:
-        known: Options so far.
+        options: Options so far.
         given: Options to add. Keys are case-insensitive; options that are None are skipped.
     """
-    kept = dict(known)
+    kept = dict(options)
     for key, value in given.items():
         if value is not None:
             for other in [one for one in kept if one.lower() == key.lower()]:

@@ -150,20 +150,20 @@ def refuse_other_formats(given: Mapping[str, object]) -> None:
             raise ConfigError(f"{key}={value} is no option of Hudi tables, and would have no effect: {cure}")
 
 
-def _resembled(key: str, wanted: Collection[str]) -> str | None:
+def _resembled(key: str, deciding_keys: Collection[str]) -> str | None:
     """Return the option of those wanted that an undeclared key resembles more than any other option."""
-    suggestion = suggest(key) if not is_known(key) else _foreign(key, wanted)
-    return suggestion if suggestion is not None and canonical(suggestion) in wanted else None
+    suggestion = suggest(key) if not is_known(key) else _foreign(key, deciding_keys)
+    return suggestion if suggestion is not None and canonical(suggestion) in deciding_keys else None
 
 
-def _foreign(key: str, wanted: Collection[str]) -> str | None:
+def _foreign(key: str, deciding_keys: Collection[str]) -> str | None:
     """Return the option of those wanted that a key without Apache Hudi's prefix resembles."""
     short = suggest_short_name(key)
-    if short is not None and SHORT_NAMES[short] in wanted:
+    if short is not None and SHORT_NAMES[short] in deciding_keys:
         return SHORT_NAMES[short]
-    known = [spelling for deciding in sorted(wanted) for spelling in spellings(deciding)]
+    deciding_spellings = [spelling for deciding in sorted(deciding_keys) for spelling in spellings(deciding)]
     folded = key.lower()
-    tails = [name for name in known if name.endswith(f".{folded}") and ("." in key or folded in _WORDS)]
+    tails = [name for name in deciding_spellings if name.endswith(f".{folded}") and ("." in key or folded in _WORDS)]
     tail = min(tails, key=len, default=None)
-    close = difflib.get_close_matches(folded, known, n=1, cutoff=_ALIKE)
+    close = difflib.get_close_matches(folded, deciding_spellings, n=1, cutoff=_ALIKE)
     return tail or (close[0] if close else None)

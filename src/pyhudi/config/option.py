@@ -157,11 +157,11 @@ def int_choice(key: str, default: int, choices: tuple[int, ...], doc: str) -> Op
 def _members(kind: type[E], synonyms: Mapping[str, E], *, any_case: bool) -> tuple[Callable[[str], E], str]:
     """Return the parser of the members of an enumeration, and the description of the texts that it accepts."""
     exact = {member.value: member for member in kind}
-    known = {**exact, **synonyms}
-    folded = {text.lower(): member for text, member in known.items()} if any_case else {}
+    spellings = {**exact, **synonyms}
+    folded = {text.lower(): member for text, member in spellings.items()} if any_case else {}
 
     def convert(value: str) -> E:
-        member = known.get(value) or folded.get(value.lower())
+        member = spellings.get(value) or folded.get(value.lower())
         if member is None:
             raise ValueError(value)
         return member

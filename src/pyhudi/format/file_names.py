@@ -93,8 +93,10 @@ def next_log_version(names: pa.Array | pa.ChunkedArray, file_id: str, base_insta
     every write.
     """
     files = parse_names(names)
-    mine = pc.and_(pc.equal(files["file_id"], file_id), pc.equal(files["instant"], base_instant))
-    versions = files["log_version"].filter(pc.and_(mine, pc.is_in(files["kind"], value_set=pa.array([LOG, CDC]))))
+    is_of_slice = pc.and_(pc.equal(files["file_id"], file_id), pc.equal(files["instant"], base_instant))
+    versions = files["log_version"].filter(
+        pc.and_(is_of_slice, pc.is_in(files["kind"], value_set=pa.array([LOG, CDC])))
+    )
     return int(pc.max(versions).as_py() or 0) + 1
 
 

@@ -95,8 +95,8 @@ def values_of(
     parts, of = pc.list_flatten(lists), pc.list_parent_indices(lists)
     named = named.take(of)
     pairs = pc.extract_regex(parts, "(?s)^(?P<name>[^:]*):?(?P<value>.*)$")
-    wanted = pc.is_in(pc.struct_field(pairs, "name"), value_set=pa.array([*fields], pa.string()))
-    kept = pc.or_(pc.invert(named), wanted)
+    is_selected = pc.is_in(pc.struct_field(pairs, "name"), value_set=pa.array([*fields], pa.string()))
+    kept = pc.or_(pc.invert(named), is_selected)
     values = pc.if_else(named, pc.struct_field(pairs, "value"), parts)
     return of.filter(kept).to_numpy(zero_copy_only=False).astype(np.int64), values.filter(kept)
 

@@ -77,8 +77,8 @@ def estimate_file_group_count(keys: int, least: int, most: int) -> int:
     """Return the initial number of file groups of a record index of ``keys`` keys, as in Apache Hudi."""
     if least == most:
         return least
-    wanted = -(-int(keys * _GROWING) // (_MAX_GROUP_BYTES // _AVERAGE_RECORD))
-    return max(least, min(wanted, most))
+    count = -(-int(keys * _GROWING) // (_MAX_GROUP_BYTES // _AVERAGE_RECORD))
+    return max(least, min(count, most))
 
 
 def _payload(locations: pa.Table) -> pa.Table:

@@ -30,9 +30,9 @@ def check_metrics_options(opts: Options) -> None:
         return
     reporter = opts.get_typed(options.METRICS_REPORTER)
     if reporter not in _SERVED:
-        known = ", ".join(_SERVED)
+        names = ", ".join(_SERVED)
         raise ConfigError(
-            f"{options.METRICS_REPORTER.key}={reporter} is not supported ({known}); set one of these, or register "
+            f"{options.METRICS_REPORTER.key}={reporter} is not supported ({names}); set one of these, or register "
             "a function with pyhudi.metrics.add_listener() and send its reports, or set "
             f"{options.METRICS_ON.key}=false"
         )

@@ -177,7 +177,7 @@ def _planned(
     if found is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
     schema = context.columns(table, found)
-    wanted = project(schema, list(columns) if columns is not None else None)
+    projected = project(schema, list(columns) if columns is not None else None)
     warn_of_path_texts(table.config, schema, rows)
     pruning = None if rows is None else rows.for_pruning(schema)
     tasks, partitions = _prune(table, context, schema, selection, pruner, pruning)
@@ -188,7 +188,7 @@ def _planned(
         query=query,
         tasks=tasks,
         schema=schema,
-        columns=tuple(wanted.names),
+        columns=tuple(projected.names),
         filter=rows,
         reading=FileReading(bounds, renamed, context.opts.get_typed(options.READ_INVALID_TEXT)),
         partition_columns=_path_columns(table, context, schema, partitions),
@@ -277,9 +277,9 @@ def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
 def _deletes_since(table: TableSnapshot) -> bool:
     """Return True if a clean or a restore has begun since a table was pinned: it may have deleted files that the pinned
     timeline shows, and a listing cannot tell this from file groups that have never been there."""
-    known = {instant.requested for instant in table.active.timeline if instant.action in _DELETING}
+    before = {instant.requested for instant in table.active.timeline if instant.action in _DELETING}
     now = table.active.reload().timeline
-    return any(instant.action in _DELETING and instant.requested not in known for instant in now)
+    return any(instant.action in _DELETING and instant.requested not in before for instant in now)
 
 
 def _columns_of_snapshot(table: TableSnapshot, as_of: str | None) -> TableSchema | None:

@@ -81,10 +81,10 @@ def _partitions(table: HudiTable) -> Table:
     written = (
         table.inspect.commits().select(["path", "rows_written"]).group_by("path").aggregate([("rows_written", "max")])
     )
-    known = files.join(written, "path", join_type="left outer")
-    known = known.append_column("unknown", known["rows_written_max"].is_null().cast(pa.int64()))
+    joined = files.join(written, "path", join_type="left outer")
+    joined = joined.append_column("unknown", joined["rows_written_max"].is_null().cast(pa.int64()))
     sums = [("path", "count"), ("size", "sum"), ("rows_written_max", "sum"), ("unknown", "sum")]
-    by_partition = known.group_by("partition").aggregate(sums).sort_by([("size_sum", "descending")])
+    by_partition = joined.group_by("partition").aggregate(sums).sort_by([("size_sum", "descending")])
     total, shown = by_partition.num_rows, by_partition.slice(0, PARTITIONS_SHOWN).sort_by("partition")
     title = (
         f"Partitions ({total})" if total <= PARTITIONS_SHOWN else f"Partitions (largest {PARTITIONS_SHOWN} of {total})"

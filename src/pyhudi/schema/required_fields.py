@@ -49,14 +49,14 @@ def _filled(array: pa.Array, data_type: pa.DataType, path: str) -> pa.Array:
         return array
     if not pa.types.is_struct(data_type):
         return rebuilt(array, data_type, path, _filled)
-    there = array.is_valid()
+    is_valid = array.is_valid()
     children = []
     for i, field in enumerate(data_type):
         where, child = f"{path}.{field.name}", array.field(i)
         if not field.nullable and child.null_count:
-            if pc.any(pc.and_(there, child.is_null())).as_py():
+            if pc.any(pc.and_(is_valid, child.is_null())).as_py():
                 raise SchemaMismatchError(f"field {where!r} is not nullable, but a value has null; provide values")
-            child = pc.if_else(there, child, _empty(field))
+            child = pc.if_else(is_valid, child, _empty(field))
         children.append(_filled(child, field.type, where))
     return pa.StructArray.from_arrays(children, fields=list(data_type), mask=array.is_null())
 

@@ -82,15 +82,15 @@ def create_savepoint(
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)
         target = completed_write(active, instant, storage.uri())
-        known = active.timeline.find(target.requested, Action.SAVEPOINT)
-        if known is not None and known.is_completed:
+        existing = active.timeline.find(target.requested, Action.SAVEPOINT)
+        if existing is not None and existing.is_completed:
             reason = f"there is already a savepoint at {target.requested}"
             return ServiceResult(SERVICE, storage.uri(), reason=reason).published(opts)
         table = TableSnapshot(storage, config, active)
         _check_retained(active, target)
         check_not_cleaned(table, target, f"cannot create a savepoint at {target.requested}")
         files = _files(table, target)
-        entry = known or _to_inflight(active, target)
+        entry = existing or _to_inflight(active, target)
         grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
         record = {
             "savepointedBy": user,

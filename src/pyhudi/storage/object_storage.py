@@ -222,10 +222,10 @@ class ObjectStorage:
                 self._store(), self._key(path), data, mode=mode, use_multipart=False, attributes={_PUT_WORD: word}
             )
         except (_exceptions().AlreadyExistsError, _exceptions().PreconditionError):
-            mine = self._object_of_put(path, word)
-            if mine is None:
+            stored = self._object_of_put(path, word)
+            if stored is None:
                 raise
-            return mine
+            return stored
 
     def _object_of_put(self, path: str, word: str) -> Any | None:
         """Return the attributes of the object from the store if the put with this token created it."""

@@ -61,12 +61,12 @@ class SourceFile:
 
         Some storages, and older Java versions on local files, have a resolution of seconds.
         """
-        known = self.mtime_ms
-        if not known or not mtime_ms:
+        recorded = self.mtime_ms
+        if not recorded or not mtime_ms:
             return True
-        if known % 1000 and mtime_ms % 1000:
-            return known == mtime_ms
-        return known // 1000 == mtime_ms // 1000
+        if recorded % 1000 and mtime_ms % 1000:
+            return recorded == mtime_ms
+        return recorded // 1000 == mtime_ms // 1000
 
 
 def is_skeleton(path: str) -> bool:

@@ -221,10 +221,10 @@ class ActiveTimeline:
 
     def delete(self, instant: Instant) -> bool:
         """Delete the file of this state. Return False if it did not exist."""
-        there = self.storage.delete(self.path(instant))
+        existed = self.storage.delete(self.path(instant))
         self._files.pop(instant.file_name, None)
         self._timeline = None
-        return there
+        return existed
 
     def delete_pending(self, requested: str, action: str) -> None:
         """Delete the inflight, then the requested file of an instant (this order is required)."""

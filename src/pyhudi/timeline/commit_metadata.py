@@ -223,8 +223,8 @@ def _stats_table(by_partition: Mapping[str, list[Mapping[str, Any]]]) -> pa.Tabl
 def _with_partitions(rows: pa.StructArray, partitions: pa.Array) -> pa.Table:
     """Return write stats with the partitions that they are listed under; those of workload profiles have no partition
     inside."""
-    known = {field.name for field in rows.type}
-    columns = {name: rows.field(name) for name in WRITE_STAT_SCHEMA.names if name in known}
+    names = {field.name for field in rows.type}
+    columns = {name: rows.field(name) for name in WRITE_STAT_SCHEMA.names if name in names}
     return write_stats(pa.table(columns | {"partitionPath": partitions}))
 
 

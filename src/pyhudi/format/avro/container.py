@@ -46,8 +46,8 @@ def _schema_text(name: str) -> str:
     folder = importlib.resources.files("pyhudi.format") / "avsc"
     file = folder / f"{name}.avsc"
     if not file.is_file():
-        known = ", ".join(sorted(p.name.removesuffix(".avsc") for p in folder.iterdir() if p.name.endswith(".avsc")))
-        raise FormatError(f"no Avro schema {name!r} in Hudi's format; available: {known}")
+        names = ", ".join(sorted(p.name.removesuffix(".avsc") for p in folder.iterdir() if p.name.endswith(".avsc")))
+        raise FormatError(f"no Avro schema {name!r} in Hudi's format; available: {names}")
     return file.read_text(encoding="utf-8")
 
 

@@ -143,8 +143,8 @@ class _Builder:
         if isinstance(avro, list):
             return self._union(avro, arrow, namespace)
         if isinstance(avro, str):
-            known = self._named.get(avro) or self._named.get(f"{namespace}.{avro}")
-            return Primitive(avro, arrow) if known is None else self._complex(*known, arrow)
+            named = self._named.get(avro) or self._named.get(f"{namespace}.{avro}")
+            return Primitive(avro, arrow) if named is None else self._complex(*named, arrow)
         if isinstance(avro["type"], str) and avro["type"] in ("record", "error", "array", "map", "enum", "fixed"):
             return self._complex(avro, namespace, arrow)
         return self.build(avro["type"], arrow, namespace)

@@ -79,8 +79,10 @@ class KeyRecorder:
         self._builder = bloom.BloomBuilder(options.num_entries, options.fpp, options.dynamic_max, options.kind)
         self._min: bytes | None = None
         self._max: bytes | None = None
-        known = earlier.bloom_filter() if earlier is not None and earlier.bloom_type == self._kind else None
-        self._resumed = earlier is not None and known is not None and self._builder.resume(known, earlier.num_rows)
+        earlier_bloom = earlier.bloom_filter() if earlier is not None and earlier.bloom_type == self._kind else None
+        self._resumed = (
+            earlier is not None and earlier_bloom is not None and self._builder.resume(earlier_bloom, earlier.num_rows)
+        )
 
     def add(self, keys: pa.Array | pa.ChunkedArray, *, old: bool = False) -> None:
         """Add the keys of the next rows. ``old``: they are in the file that is rewritten."""

@@ -214,23 +214,23 @@ def read_batches(
     random_access = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
     file = open_file(random_access)
     names = file.schema.names
-    wanted = names if columns is None else [name for name in columns if name in names]
-    zone = _zone(random_access, file.schema, wanted)
+    selected = names if columns is None else [name for name in columns if name in names]
+    zone = _zone(random_access, file.schema, selected)
     for number in range(file.nstripes):
         with as_corruption(f"cannot read stripe {number} of the ORC file"):
             # Without columns Arrow does not return the number of rows.
-            batch = with_valid_text(file.read_stripe(number, columns=wanted or names[:1]), invalid_text)
-        if not wanted:
+            batch = with_valid_text(file.read_stripe(number, columns=selected or names[:1]), invalid_text)
+        if not selected:
             yield batch.select([])
             continue
-        arrays = [_as_read(batch.column(name), name, zone) for name in wanted]
-        fields = [batch.schema.field(name).with_type(a.type) for name, a in zip(wanted, arrays, strict=True)]
+        arrays = [_as_read(batch.column(name), name, zone) for name in selected]
+        fields = [batch.schema.field(name).with_type(a.type) for name, a in zip(selected, arrays, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _zone(source: pa.NativeFile, schema: pa.Schema, wanted: list[str]) -> str:
+def _zone(source: pa.NativeFile, schema: pa.Schema, selected: list[str]) -> str:
     """Return the time zone of the file's wall-clock times; requested only if there are any."""
-    if all(_read_type(schema.field(name).type) == schema.field(name).type for name in wanted):
+    if all(_read_type(schema.field(name).type) == schema.field(name).type for name in selected):
         return "UTC"
     zone = writer_timezone(source)
     return "UTC" if zone is None or zone in _UTC else zone

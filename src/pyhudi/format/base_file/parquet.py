@@ -202,9 +202,9 @@ def read_batches(
     """
     file = source if isinstance(source, pq.ParquetFile) else open_file(source, dictionary_columns=dictionary_columns)
     schema = read_schema(file)
-    wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
+    selected = schema.names if columns is None else [name for name in columns if name in schema.names]
     with as_corruption("cannot read the Parquet file"):
-        stored = file.iter_batches(batch_size=batch_size, columns=wanted, row_groups=row_groups)
+        stored = file.iter_batches(batch_size=batch_size, columns=selected, row_groups=row_groups)
         yield from valid_text((_as_read(batch, schema) for batch in stored), invalid_text)
 
 
@@ -297,11 +297,11 @@ class FilteredFile:
         found: npt.NDArray[np.int64] = rows.append_column(_NUMBER, numbers).filter(condition)[_NUMBER].to_numpy()
         return found
 
-    def _pages(self, wanted: Sequence[tuple[int, npt.NDArray[np.int64]]]) -> pa.Buffer | None:
+    def _pages(self, selected: Sequence[tuple[int, npt.NDArray[np.int64]]]) -> pa.Buffer | None:
         """A file of the pages that have some rows, if these are few."""
-        if not wanted or sum(len(rows) for _, rows in wanted) > _FEW_ROWS:
+        if not selected or sum(len(rows) for _, rows in selected) > _FEW_ROWS:
             return None
         try:
-            return select_pages(self._source, wanted)
+            return select_pages(self._source, selected)
         except FormatError:  # who reads all of it says what is wrong
             return None

@@ -49,12 +49,12 @@ _META_DROPPED = (10, 12, 13, 14, 15, 16)
 _PAGE_OFFSET, _PAGE_SIZE, _PAGE_ROW = 1, 2, 3
 
 
-def select_pages(source: Any, wanted: Sequence[tuple[int, Index]]) -> pa.Buffer | None:
+def select_pages(source: Any, selected: Sequence[tuple[int, Index]]) -> pa.Buffer | None:
     """Return a file with the rows of these ascending numbers, and with others of the same pages.
 
     Args:
         source: The file, with random access; stays open.
-        wanted: Row groups by their numbers, with the rows in them.
+        selected: Row groups by their numbers, with the rows in them.
 
     Returns:
         The file, of all columns. None where it is encrypted, where there is no page index for all of them, where
@@ -67,7 +67,7 @@ def select_pages(source: Any, wanted: Sequence[tuple[int, Index]]) -> pa.Buffer 
     if footer is None or any(field in footer for field in _ENCRYPTION):
         return None
     groups: list[_Group] = []
-    for number, rows in wanted:
+    for number, rows in selected:
         group = _Group.of(source, footer[_ROW_GROUPS].data.values[number])
         ranges = None if group is None else group.ranges(rows)
         if group is None or ranges is None:
@@ -133,8 +133,8 @@ class _Group:
             _Chunk.of(column, read_struct(data), num_rows)
             for column, data in zip(columns, _read(source, places), strict=True)
         ]
-        known = [chunk for chunk in chunks if chunk is not None]
-        return cls(described, known, 0, num_rows) if len(known) == len(columns) and known else None
+        with_index = [chunk for chunk in chunks if chunk is not None]
+        return cls(described, with_index, 0, num_rows) if len(with_index) == len(columns) and with_index else None
 
     def ranges(self, rows: Index) -> list[tuple[int, int]] | None:
         """Ranges of rows with the given ones, between which pages end in all columns; None: they are most of the

@@ -134,8 +134,8 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         constants = {name: value[0].as_py() for name, value in self._constants.items()}
         new = {name: text for name, text in constants.items() if text is not None and name != PARTITION_PATH}
         found = CopiedRowGroups.open(source, new, empty.getvalue())
-        known = found is not None and (found.nan_columns is not None or not self._watch.columns)
-        return found if known else None
+        nan_is_known = found is not None and (found.nan_columns is not None or not self._watch.columns)
+        return found if nan_is_known else None
 
     def copy_row_group(self, groups: CopiedRowGroups, number: int, keys: Iterable[pa.Array]) -> None:
         """Write a row group of the file that is rewritten as it is, after the rows so far.
@@ -200,9 +200,9 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         nan = self._watch.nan_columns
         if not self._copied:
             return parquet_bounds(self._footers[0], columns, nan)
-        known = pa.schema([field for field in columns if field.name not in nan])
-        found, unknown = parquet_bounds(self._footers[0], known), struct_of(columns, {})
-        at = [known.get_field_index(name) for name in columns.names]
+        bounded = pa.schema([field for field in columns if field.name not in nan])
+        found, unknown = parquet_bounds(self._footers[0], bounded), struct_of(columns, {})
+        at = [bounded.get_field_index(name) for name in columns.names]
         children = [unknown.field(i) if place < 0 else found.field(place) for i, place in enumerate(at)]
         return pa.StructArray.from_arrays(children, fields=list(unknown.type)) if children else unknown
 

@@ -26,9 +26,9 @@ class BlockCache:
 
     def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
         """Return the value of a key. If it is missing, ``make`` returns it with its size in bytes."""
-        known = self.find(key)
-        if known is not None:
-            return known
+        cached = self.find(key)
+        if cached is not None:
+            return cached
         value, size = make()
         self.put(key, value, size)
         return value

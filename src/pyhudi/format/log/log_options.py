@@ -37,8 +37,8 @@ class LogOptions:
 
     def __post_init__(self) -> None:
         if self.data_format.lower() not in DATA_FORMATS:
-            known = ", ".join(DATA_FORMATS)
-            raise ConfigError(f"log block format {self.data_format!r} is not supported; available: {known}")
+            names = ", ".join(DATA_FORMATS)
+            raise ConfigError(f"log block format {self.data_format!r} is not supported; available: {names}")
         if self.max_file_size < 1 or self.max_block_size < 1:
             raise ConfigError(
                 f"the sizes of log files ({self.max_file_size}) and blocks ({self.max_block_size}) must be positive"

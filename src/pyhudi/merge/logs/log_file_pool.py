@@ -51,8 +51,8 @@ class LogFiles:
             FormatError: A file is corrupt. The message names it.
             NotFoundError: A file no longer exists.
         """
-        known = sizes or (_WHOLE_FILE + 1,) * len(paths)
-        for path, size in zip(paths, known, strict=True):
+        known_sizes = sizes or (_WHOLE_FILE + 1,) * len(paths)
+        for path, size in zip(paths, known_sizes, strict=True):
             with as_corruption(self._storage.uri(path)):
                 yield from scan_blocks(_LogFile(self, path, whole=size <= _WHOLE_FILE))
 

@@ -210,10 +210,10 @@ class GroupFiles:
 
 def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMIT, plan: bytes = b"") -> Instant:
     """Start an instant of the metadata table, or continue one that an earlier attempt started."""
-    known = active.timeline.find(instant, action)
-    if known is None:
-        known = active.create_requested(action, instant, plan)
-    return active.to_inflight(known) if known.state is State.REQUESTED else known
+    existing = active.timeline.find(instant, action)
+    if existing is None:
+        existing = active.create_requested(action, instant, plan)
+    return active.to_inflight(existing) if existing.state is State.REQUESTED else existing
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,9 @@ def group_slices(storage: Storage, metadata: Timeline, partition: str, version: 
     pending = {i.requested for i in metadata.pending()}
     slices = []
     for file_id in ids:
-        mine = files.filter(pc.equal(files["file_id"], file_id))
-        every = pc.unique(mine["instant"]).to_pylist()
+        group_files = files.filter(pc.equal(files["file_id"], file_id))
+        every = pc.unique(group_files["instant"]).to_pylist()
         # A group under construction has no other files yet.
         instants = [i for i in every if i not in pending] or every
-        slices.append(GroupSlice.after(mine["name"], file_id, max(instants)))
+        slices.append(GroupSlice.after(group_files["name"], file_id, max(instants)))
     return slices

@@ -101,8 +101,8 @@ class Expression:
             )
         unknown = [name for name in options if name not in definition.options]
         if unknown:
-            known = ", ".join(definition.options) or "none"
-            raise ConfigError(f"the function {function} has no option {', '.join(unknown)}; it has {known}")
+            names = ", ".join(definition.options) or "none"
+            raise ConfigError(f"the function {function} has no option {', '.join(unknown)}; it has {names}")
         missing = [name for name in definition.needs if name not in options]
         if missing:
             raise ConfigError(f"the function {function} requires the option {', '.join(missing)}")

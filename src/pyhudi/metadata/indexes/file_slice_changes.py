@@ -30,21 +30,21 @@ def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> l
     before = {(row["partition"], row["file_id"]): FileSlice.from_row(row) for row in slices.to_pylist()}
     after: dict[tuple[str, str], FileSlice | None] = {}
     if metadata.replaced is not None:
-        gone = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"])).to_pylist()
-        after |= {(row["partition"], row["file_id"]): None for row in gone}
+        replaced_groups = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"])).to_pylist()
+        after |= {(row["partition"], row["file_id"]): None for row in replaced_groups}
     stats = metadata.stats.select(["partitionPath", "fileId", "path", "fileSizeInBytes", "logVersion"])
     for stat in stats.filter(pc.is_valid(stats["path"])).to_pylist():
         group = (stat["partitionPath"], stat["fileId"])
         if stat["logVersion"] is None:
             after[group] = FileSlice(*group, instant, stat["path"])
             continue
-        known = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
-        if stat["path"] in known.log_paths:  # before version 8 the file name does not identify the writer
-            after[group] = known
+        file_slice = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
+        if stat["path"] in file_slice.log_paths:  # before version 8 the file name does not identify the writer
+            after[group] = file_slice
             continue
         after[group] = replace(
-            known,
-            log_paths=(*known.log_paths, stat["path"]),
-            log_sizes=(*known.log_sizes, stat["fileSizeInBytes"]),
+            file_slice,
+            log_paths=(*file_slice.log_paths, stat["path"]),
+            log_sizes=(*file_slice.log_sizes, stat["fileSizeInBytes"]),
         )
     return [GroupChange(before.get(group), new) for group, new in after.items()]

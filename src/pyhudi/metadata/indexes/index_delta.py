@@ -58,8 +58,10 @@ def of_indexes_in_use(
     changes, used = index, config.metadata_partitions_kept
     listed = names_by_partition(storage, sorted(index.partitions.intersection(used)))
     for partition in index.partitions:
-        mine = {file_name_of(stat["path"]) for stat in index.stats if stat["partitionPath"] == partition}
-        if partition not in listed or not mine.issubset(listed[partition].to_pylist() if mine else ()):
+        written_names = {file_name_of(stat["path"]) for stat in index.stats if stat["partitionPath"] == partition}
+        if partition not in listed or not written_names.issubset(
+            listed[partition].to_pylist() if written_names else ()
+        ):
             listed.pop(partition, None)
             left = [stat for stat in changes.stats if stat["partitionPath"] != partition]
             changes = IndexDelta(changes.partitions - {partition}, left, changes.catch_up)

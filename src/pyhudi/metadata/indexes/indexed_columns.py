@@ -29,8 +29,8 @@ def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa
     data_columns = pa.schema([field for field in schema if not is_meta_column(field.name)])
     listed = opts.get_typed(options.METADATA_COLUMN_STATS_COLUMNS)
     most = opts.get_typed(options.METADATA_COLUMN_STATS_MAX_COLUMNS)
-    wanted = flat_schema(data_columns, listed or data_columns.names)
-    supported = [field for field in wanted if is_supported(field.type, config.version)]
+    selected = flat_schema(data_columns, listed or data_columns.names)
+    supported = [field for field in selected if is_supported(field.type, config.version)]
     meta: list[pa.Field] = []
     if config.populate_meta_fields:
         names = _ALWAYS if config.version >= 8 else tuple(add_meta_columns(pa.schema([])).names)

@@ -57,8 +57,8 @@ def secondary_indexes(storage: Storage, config: TableConfig, *, kept: bool = Fal
 def secondary_of(partition: str, definition: Mapping[str, Any], version: int) -> SecondaryIndex | None:
     """Return the secondary index of a definition; None if its form is not supported."""
     columns = definition.get("sourceFields") or []
-    known = definition.get("indexType") == SECONDARY and is_supported_version(definition, version)
-    return SecondaryIndex(partition, columns[0]) if known and len(columns) == 1 else None
+    is_supported = definition.get("indexType") == SECONDARY and is_supported_version(definition, version)
+    return SecondaryIndex(partition, columns[0]) if is_supported and len(columns) == 1 else None
 
 
 def secondary_definition(partition: str, column: str, version: int) -> dict[str, Any]:

@@ -272,8 +272,8 @@ def _unchanged(job: MetadataCompactionJob, config: TableConfig) -> set[str]:
     rollback of a write deletes its files."""
     unchanged = set()
     for partition in set(job.partitions) & set(config.metadata_partitions):
-        there = set(job.storage.list(join_path(METADATA_FOLDER, partition))["path"].to_pylist())
-        if all(path in there for one in job.slices if one.partition == partition for path in one.paths):
+        existing = set(job.storage.list(join_path(METADATA_FOLDER, partition))["path"].to_pylist())
+        if all(path in existing for one in job.slices if one.partition == partition for path in one.paths):
             unchanged.add(partition)
     return unchanged
 

@@ -68,12 +68,12 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> 
         MetadataTableError: The files written by initial instants cannot be determined.
     """
     done = [i for i in active.timeline.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
-    known = {i.requested for i in done}
+    completed = {i.requested for i in done}
     missing = []
     for instant in data.completed():
         # Without completion times, rollbacks write log files, which the metadata table must include.
         rollback = instant.action == Action.ROLLBACK and instant.completion is None
-        if (instant.action in WRITE_ACTIONS or rollback) and instant.requested not in known:
+        if (instant.action in WRITE_ACTIONS or rollback) and instant.requested not in completed:
             missing.append(instant)
     if not missing:
         return []

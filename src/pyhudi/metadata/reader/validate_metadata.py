@@ -48,7 +48,9 @@ def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -
     broken = []
     try:
         metadata = MetadataTable.open(storage, config, active)
-        known = FileSystemView.load(table, lister=lambda _, partitions: list_from_metadata(metadata, partitions))
+        from_metadata = FileSystemView.load(
+            table, lister=lambda _, partitions: list_from_metadata(metadata, partitions)
+        )
     except HudiError as e:
         return _problems([f"{UNUSABLE}: {e}"])
     for partition in metadata.partitions:
@@ -56,8 +58,8 @@ def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -
             metadata.scan(partition)
         except HudiError as e:
             broken.append(f"{UNUSABLE}: {e}")
-    ours, theirs = _files(known), _files(FileSystemView.load(table))
-    both = ours.join(theirs, "path", join_type="full outer", left_suffix="_in_metadata", right_suffix="_in_storage")
+    ours, stored = _files(from_metadata), _files(FileSystemView.load(table))
+    both = ours.join(stored, "path", join_type="full outer", left_suffix="_in_metadata", right_suffix="_in_storage")
     in_metadata, in_storage = both["size_in_metadata"], both["size_in_storage"]
     problem = pc.case_when(
         pc.make_struct(pc.is_null(in_metadata), pc.is_null(in_storage), pc.not_equal(in_metadata, in_storage)),

@@ -21,8 +21,8 @@ def fold_lists(maps: pa.MapArray, groups: Index) -> pa.MapArray:
     first, total = int(bounds[0]), int(bounds[-1] - bounds[0])
     names, items = maps.keys.slice(first, total), maps.items.slice(first, total)
     group = np.repeat(groups, np.diff(bounds))
-    heads, sizes, gone = _entries(names, items, group)
-    columns = {"size": pa.array(sizes), "isDeleted": pa.array(gone)}
+    heads, sizes, deleted = _entries(names, items, group)
+    columns = {"size": pa.array(sizes), "isDeleted": pa.array(deleted)}
     kind = maps.type
     structs = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
     counts = np.bincount(group[heads], minlength=int(groups[-1]) + 1 if len(groups) else 0)

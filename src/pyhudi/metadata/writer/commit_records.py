@@ -104,13 +104,13 @@ def _change_files(metadata: CommitMetadata) -> pa.Table:
 
 
 def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
-    wanted = bounds_type(columns)
+    target = bounds_type(columns)
     if BOUNDS in files.column_names:
         bounds = contiguous(files[BOUNDS])
-        known = {field.name: field.type for field in bounds.type}
-        if not bounds.null_count and all(known.get(field.name) == field.type for field in wanted):
-            children = [pc.struct_field(bounds, [field.name]) for field in wanted]
-            return pa.StructArray.from_arrays(children, fields=list(wanted))
+        types = {field.name: field.type for field in bounds.type}
+        if not bounds.null_count and all(types.get(field.name) == field.type for field in target):
+            children = [pc.struct_field(bounds, [field.name]) for field in target]
+            return pa.StructArray.from_arrays(children, fields=list(target))
     return bounds_of_files(storage, files, columns)
 
 

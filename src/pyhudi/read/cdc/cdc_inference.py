@@ -142,13 +142,13 @@ def _one_for_each_group(table: pa.Table) -> pa.Table:
 def _replaced(instant: str, metadata: CommitMetadata) -> pa.Table:
     if metadata.replaced is None:
         return CHANGED_FILES.empty_table()
-    gone = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"]))
-    count = gone.num_rows
+    replaced = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"]))
+    count = replaced.num_rows
     columns = [
         pa.repeat(instant, count),
         pa.repeat(str(CdcInferenceCase.REPLACE_COMMIT), count),
-        gone["partition"],
-        gone["file_id"],
+        replaced["partition"],
+        replaced["file_id"],
         pa.array([[]] * count, pa.list_(pa.string())),
         pa.nulls(count, pa.string()),
         pa.nulls(count, pa.int64()),

@@ -37,8 +37,12 @@ def warn_of_path_texts(config: TableConfig, schema: pa.Schema, rows: RowFilter |
     ]
     for name in names:
         as_text = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
-        known = rows.for_pruning(as_text)
-        terms = [term for group in known.anyof for term in group if term.column == name] if known is not None else []
+        comparable = rows.for_pruning(as_text)
+        terms = (
+            [term for group in comparable.anyof for term in group if term.column == name]
+            if comparable is not None
+            else []
+        )
         texts = [v for term in terms for v in term.values if isinstance(v, str) and not v.lstrip("-").isdecimal()]
         if texts:
             warn(

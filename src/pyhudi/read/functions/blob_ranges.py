@@ -62,8 +62,8 @@ class BlobRanges:
             ConfigError: An option is not valid.
         """
         _check_kinds(kinds)
-        there = pc.fill_null(pc.equal(kinds, OUT_OF_LINE), False)
-        rows = np.flatnonzero(there.to_numpy(zero_copy_only=False))
+        is_out_of_line = pc.fill_null(pc.equal(kinds, OUT_OF_LINE), False)
+        rows = np.flatnonzero(is_out_of_line.to_numpy(zero_copy_only=False))
         if not len(rows):
             yield pa.nulls(len(kinds), pa.binary())
             return
@@ -156,8 +156,8 @@ def _ranges(files: _Files, numbers: Ints, offsets: pa.Int64Array, lengths: pa.In
         )
     begins, sizes = (pc.fill_null(column, 0).to_numpy().astype(np.int64) for column in (offsets, lengths))
     if whole.any():
-        wanted, inverse = np.unique(numbers[whole], return_inverse=True)
-        sizes[whole] = np.array(files.sizes(wanted), np.int64)[inverse]
+        distinct, inverse = np.unique(numbers[whole], return_inverse=True)
+        sizes[whole] = np.array(files.sizes(distinct), np.int64)[inverse]
     for what, values, most in (("offset", begins, 1 << 62), ("length", sizes, _LARGEST)):
         wrong = np.flatnonzero((values < 0) | (values > most))
         if len(wrong):

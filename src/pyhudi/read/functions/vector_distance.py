@@ -115,8 +115,8 @@ def array_distances(vectors: pa.Array, query: Matrix, metric: Metric, column: st
     Raises:
         QueryError: A list does not have as many numbers as the query.
     """
-    there = vectors.drop_null()
-    return _spread(_distances(_matrix(there, len(query), column), query, metric), vectors.is_valid())
+    present = vectors.drop_null()
+    return _spread(_distances(_matrix(present, len(query), column), query, metric), vectors.is_valid())
 
 
 def pair_distances(vectors: pa.Array, queries: pa.Array, metric: Metric, column: str) -> pa.DoubleArray:

@@ -62,9 +62,9 @@ class PathColumns:
         values_by_path: dict[str, dict[str, Any]] = {path: {} for path in self.paths.to_pylist()}
         for name, each in self.values.items():
             rows = zip(values_by_path.values(), each.values.to_pylist(), each.is_exact.to_pylist(), strict=True)
-            for mine, value, is_exact in rows:
+            for partition_values, value, is_exact in rows:
                 if is_exact:
-                    mine[name] = value
+                    partition_values[name] = value
         return values_by_path
 
 
@@ -118,10 +118,10 @@ def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, rows: 
 
 
 def _guarantee(row: dict[str, object], fields: list[tuple[int, str]]) -> pc.Expression:
-    known = [
+    equalities = [
         pc.field(name).is_null() if row[f"value_{i}"] is None else pc.field(name) == pc.scalar(row[f"value_{i}"])
         for i, name in fields
         # Spark's order and equality of floating-point numbers differ from Arrow's.
         if row[f"exact_{i}"] and not isinstance(row[f"value_{i}"], float)
     ]
-    return reduce(lambda a, b: a & b, known, pc.scalar(True))
+    return reduce(lambda a, b: a & b, equalities, pc.scalar(True))

@@ -96,11 +96,11 @@ def stored_columns(table: TableSnapshot, purpose: str, instant: str | None) -> t
 def schema_after(table: TableSnapshot, metadata: CommitMetadata) -> pa.Schema:
     """Return the table's columns, all nullable, after a write with this commit metadata."""
     current = resolve_table_schema(table)
-    known = pa.schema([]) if current is None else current.schema
+    before = pa.schema([]) if current is None else current.schema
     if metadata.schema_json is None:
-        return as_nullable(known)
+        return as_nullable(before)
     written = add_meta_columns(remove_meta_columns(from_avro(metadata.schema_json)))
-    return as_nullable(pa.schema([*written, *(field for field in known if field.name not in written.names)]))
+    return as_nullable(pa.schema([*written, *(field for field in before if field.name not in written.names)]))
 
 
 def _complete(table: TableSnapshot, recorded: pa.Schema) -> pa.Schema:

@@ -91,9 +91,9 @@ class TableFiles:
 
     def _warn(self, text: str) -> None:
         with _guard:
-            known = text in _warned
+            is_repeated = text in _warned
             _warned.add(text)
-        if not known:
+        if not is_repeated:
             warn(text, MetadataTableWarning)
 
     def partitions(self) -> list[str] | None:

@@ -177,8 +177,10 @@ def _as_marked(data_type: pa.DataType, mark: Any, path: str) -> pa.DataType:
     if "." in path:
         raise SchemaError(f"column {path!r} is a {mark} inside of another column, where tables have no vectors")
     if not is_list(data_type) or data_type.value_type != vector.value_type:
-        wanted = _TO_SPARK[vector.value_type]
-        raise SchemaError(f"column {path!r} is a {mark}, whose type is array<{wanted}>; cast it, keeping the metadata")
+        element_type = _TO_SPARK[vector.value_type]
+        raise SchemaError(
+            f"column {path!r} is a {mark}, whose type is array<{element_type}>; cast it, keeping the metadata"
+        )
     return vector
 
 

@@ -184,8 +184,8 @@ class InternalSchema:
         record = _type_from_json(value)
         if not isinstance(record, Record):
             raise ValueError("the schema is not a record")
-        known = [id_ for _, id_ in _paths("", record)]
-        most = int(value["max_column_id"]) if "max_column_id" in value else max(known, default=-1)
+        ids = [id_ for _, id_ in _paths("", record)]
+        most = int(value["max_column_id"]) if "max_column_id" in value else max(ids, default=-1)
         return cls(int(value["version_id"]), most, record.fields)
 
 
@@ -267,8 +267,8 @@ def type_to_arrow(kind: Type) -> pa.DataType:
         case str():
             return primitive_to_arrow(kind)
         case Record():
-            known = opaque_type(kind)
-            return pa.struct([_to_field(field) for field in kind.fields]) if known is None else known
+            opaque = opaque_type(kind)
+            return pa.struct([_to_field(field) for field in kind.fields]) if opaque is None else opaque
         case Array():
             return pa.list_(pa.field(LIST_ITEM, type_to_arrow(kind.element), kind.optional))
         case Map():

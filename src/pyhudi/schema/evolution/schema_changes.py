@@ -299,9 +299,9 @@ def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
 
 
 def _refuse_opaque(kind: Type, path: str) -> None:
-    known = opaque_type(kind)
-    if known is not None:
-        name = BLOB_TEXT if known == BLOB else VARIANT_TEXT
+    opaque = opaque_type(kind)
+    if opaque is not None:
+        name = BLOB_TEXT if opaque == BLOB else VARIANT_TEXT
         raise SchemaMismatchError(f"column {path!r} is a {name}, or inside of one, whose fields cannot be changed")
 
 

@@ -147,11 +147,13 @@ class _Merge:
 
     def _opaque(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
         """Return the type of a blob or variant, which never changes; structs of its fields can be written to it."""
-        known = _OPAQUE.get(old)
-        if known is None or not known.fits(new):
-            mine, other = (str(kind) if kind not in _OPAQUE else _OPAQUE[kind].name for kind in (old, new))
-            cure = "" if known is None else f"; write a {known.sql}"
-            self.problems.append(f"column {path!r} is {mine} in the table and {other} in the incoming rows{cure}")
+        stored = _OPAQUE.get(old)
+        if stored is None or not stored.fits(new):
+            old_name, new_name = (str(kind) if kind not in _OPAQUE else _OPAQUE[kind].name for kind in (old, new))
+            cure = "" if stored is None else f"; write a {stored.sql}"
+            self.problems.append(
+                f"column {path!r} is {old_name} in the table and {new_name} in the incoming rows{cure}"
+            )
         return old
 
 

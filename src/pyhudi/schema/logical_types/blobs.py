@@ -121,8 +121,8 @@ def check_blobs(blobs: pa.StructArray, path: str) -> None:
         SchemaMismatchError: A required field is null, or the type of a storage is unknown.
     """
     kinds, _, references = blobs.flatten()
-    known = pc.is_in(kinds, pa.array(STORAGE_TYPES))
-    wrong = kinds.filter(pc.and_(blobs.is_valid(), pc.invert(known)))
+    is_known = pc.is_in(kinds, pa.array(STORAGE_TYPES))
+    wrong = kinds.filter(pc.and_(blobs.is_valid(), pc.invert(is_known)))
     if len(wrong):
         shown = wrong[0].as_py()
         raise SchemaMismatchError(

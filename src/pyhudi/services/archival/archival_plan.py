@@ -169,6 +169,6 @@ def without_uncleaned(table: TableSnapshot, commits: list[Instant]) -> list[Inst
     if not groups.num_rows:
         return commits
     files, _ = list_files(table.storage, pc.unique(groups["partition"]).to_pylist())
-    there = groups.filter(in_groups(groups, files))
-    first = pc.min(there["instant"]).as_py()
+    existing = groups.filter(in_groups(groups, files))
+    first = pc.min(existing["instant"]).as_py()
     return commits if first is None else [i for i in commits if i.requested < first]

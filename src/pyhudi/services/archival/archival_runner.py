@@ -73,8 +73,8 @@ def archive_table(
                     ArchiveOptions.from_options(opts, config.timezone, _small_files(opts)),
                 )
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
-            gone = {i.requested for i in (*left, *to_archive)}
-            for instant in gone & set(marked_instants(storage)):
+            removed = {i.requested for i in (*left, *to_archive)}
+            for instant in removed & set(marked_instants(storage)):
                 Markers(storage, instant).delete()
     instants = tuple(i.requested for i in (*left, *to_archive))
     counts = {"instants": len(instants)}
@@ -94,6 +94,6 @@ def _small_files(opts: Options) -> SmallFiles | None:
 def _remaining_start(active: ActiveTimeline, archived: list[Instant]) -> str:
     """Return the start of the remaining timeline: older instants are considered archived, whether they were committed
     or not."""
-    gone = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}
-    left = (i.requested for i in active.timeline.completed().writes() if i.requested not in gone)
+    excluded = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}
+    left = (i.requested for i in active.timeline.completed().writes() if i.requested not in excluded)
     return min(left, default=archived[-1].requested)

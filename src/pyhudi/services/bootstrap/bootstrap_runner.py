@@ -94,6 +94,6 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
 
 def _with_source(plan: BootstrapPlan, client: TableMetaClient) -> TableMetaClient:
     """Return the table with its source recorded, also in an empty one that was created without it."""
-    wanted = bootstrap_properties(plan.target.opts, client.config.version)
-    missing = {key: value for key, value in wanted.items() if key not in client.config.properties}
+    properties = bootstrap_properties(plan.target.opts, client.config.version)
+    missing = {key: value for key, value in properties.items() if key not in client.config.properties}
     return client.with_config(client.config.updated(client.storage, set=missing)) if missing else client

@@ -157,8 +157,8 @@ def _planner(
             completed = [instant.requested for instant in active.timeline.completed()]
             pending = [instant.requested for instant in active.timeline.pending()]
             groups = VisibleGroups(pending, lambda: slices["file_id"])
-            known = load_metadata(client.storage, known_partitions(client.storage), completed, groups=groups)
-            inputs, outputs, extra = strategy.resized(_slices_without_pending_clustering(active, slices), known)
+            metadata = load_metadata(client.storage, known_partitions(client.storage), completed, groups=groups)
+            inputs, outputs, extra = strategy.resized(_slices_without_pending_clustering(active, slices), metadata)
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
         if not outputs:
             reason = f"there are no file groups to cluster; {reason}"

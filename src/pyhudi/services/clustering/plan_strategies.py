@@ -166,14 +166,14 @@ class PlanStrategy:
         return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs)
 
     def resized(
-        self, slices: pa.Table, known: Mapping[str, HashingMetadata]
+        self, slices: pa.Table, metadata: Mapping[str, HashingMetadata]
     ) -> tuple[pa.Table, tuple[int, ...], tuple[Mapping[str, str], ...]]:
-        """Return the groups of a plan that splits and merges buckets, as of `ResizingRules.groups`; ``known`` are the
-        buckets of each partition."""
+        """Return the groups of a plan that splits and merges buckets, as of `ResizingRules.groups`; ``metadata`` has
+        the buckets of each partition."""
         assert self.resizing is not None
         chosen = self.partitions.apply(pc.unique(slices["partition"]).to_pylist())
         slices = slices.filter(pc.is_in(slices["partition"], pa.array(chosen, pa.string())))
-        return self.resizing.groups(slices, known, lambda rows, number: inputs_of(rows, number, self.new_file_size))
+        return self.resizing.groups(slices, metadata, lambda rows, number: inputs_of(rows, number, self.new_file_size))
 
     def _cuts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return the boundaries of groups in slices of these sizes, the largest first."""

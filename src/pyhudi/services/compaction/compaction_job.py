@@ -127,11 +127,11 @@ def _slices(table: TableSnapshot, plan: CompactionPlan) -> tuple[FileSlice, ...]
         files, by_slice = _all_logs(table, plan)
     else:
         files, by_slice = list_files(table.storage, plan.partitions)[0], {}
-    gone = _replaced(table)
+    replaced = _replaced(table)
     size_of = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     slices = []
     for row in plan.operations.to_pylist():
-        if (row["partition"], row["file_id"]) in gone:
+        if (row["partition"], row["file_id"]) in replaced:
             continue
         base, logs = operation_paths(row)
         logs = by_slice.get((row["partition"], row["file_id"], row["base_instant"]), logs)

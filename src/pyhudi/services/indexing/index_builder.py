@@ -175,17 +175,17 @@ def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: 
     """
     with lock_table(client, opts) as table:
         planned = [partition for plan in pending_index_plans(table.data) for partition in plan.partitions]
-        gone = partitions_to_drop(table.storage, table.config, name, planned)
-        if not gone:
-            known = ", ".join(indexes_of(table.storage, table.config)) or "none"
+        dropped = partitions_to_drop(table.storage, table.config, name, planned)
+        if not dropped:
+            existing = ", ".join(indexes_of(table.storage, table.config)) or "none"
             if if_exists:
                 return IndexResult(reason=f"the table has no index {name!r}")
-            raise ConfigError(f"the table has no index {name!r}; it has {known}")
-        needing = [p for p in table.config.metadata_partitions if is_secondary(p)] if RECORD_INDEX in gone else []
+            raise ConfigError(f"the table has no index {name!r}; it has {existing}")
+        needing = [p for p in table.config.metadata_partitions if is_secondary(p)] if RECORD_INDEX in dropped else []
         if not dry_run:
-            cancel_index_plans(table.data, gone)  # First, so that its builder detects it.
-            _drop(table, gone, needing)
-        return IndexResult((*gone, *needing))
+            cancel_index_plans(table.data, dropped)  # First, so that its builder detects it.
+            _drop(table, dropped, needing)
+        return IndexResult((*dropped, *needing))
 
 
 def _drop(table: LockedTable, partitions: Sequence[str], needing: Sequence[str]) -> None:

@@ -98,11 +98,11 @@ def refuse_planned(table: TableSnapshot, groups: pa.Table, opts: Options) -> Non
         BusyError: A write or a service is running, or has planned to rewrite one of them.
     """
     check_not_in_use(table.active, opts)
-    mine = groups.select(["partition", "file_id"])
+    group_ids = groups.select(["partition", "file_id"])
     for planned, cure in (
         (pending_compaction_groups(table.active), "run_compaction"),
         (pending_clustering_groups(table.active), "run_clustering"),
     ):
-        both = common_group(planned, mine)
+        both = common_group(planned, group_ids)
         if both is not None:
             raise BusyError(f"a pending plan is going to rewrite {both}; execute it first: services.{cure}()")

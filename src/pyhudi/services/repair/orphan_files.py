@@ -153,13 +153,17 @@ def _instants(active: ActiveTimeline, history: pa.Table) -> tuple[str, pa.Array,
     """Return the first known instant, all known ones, and the completed writes, whose files are recorded."""
     entries = list(active.timeline)
     archived = history["requested"].to_pylist()
-    known = {*archived, *(one.requested for one in entries)}
+    recorded_instants = {*archived, *(one.requested for one in entries)}
     writes = pc.is_in(history["action"], value_set=pa.array(sorted(WRITE_ACTIONS)))
     has_metadata = pc.and_(writes, pc.is_valid(history["metadata"]))
     recorded = set(history["requested"].filter(has_metadata).to_pylist())
     recorded |= {one.requested for one in entries if one.is_completed and one.is_write}
     recorded -= {one.requested for one in entries if not one.is_completed}
-    return min(known, default="9"), pa.array(sorted(known), pa.string()), pa.array(sorted(recorded), pa.string())
+    return (
+        min(recorded_instants, default="9"),
+        pa.array(sorted(recorded_instants), pa.string()),
+        pa.array(sorted(recorded), pa.string()),
+    )
 
 
 def _is_recorded(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.Table) -> pa.Array:

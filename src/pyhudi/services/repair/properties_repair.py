@@ -45,16 +45,16 @@ def repair_properties(
         UnsupportedTableError: A table with such properties is not supported.
         BusyError: A write or service is running on the table.
     """
-    wanted = {**properties}
-    wanted.pop(TABLE_CHECKSUM, None)
+    repaired = {**properties}
+    repaired.pop(TABLE_CHECKSUM, None)
     before = _before(storage)
-    config = _checked(wanted, before)
+    config = _checked(repaired, before)
     if dry_run:
-        wanted[TABLE_CHECKSUM] = table_checksum(wanted)
-        return _compared(before, wanted)
+        repaired[TABLE_CHECKSUM] = table_checksum(repaired)
+        return _compared(before, repaired)
     with make_lock_provider(storage, opts):
         check_not_in_use(ActiveTimeline.load(storage, config.layout), opts)
-        return _compared(before, overwrite_properties(storage, wanted))
+        return _compared(before, overwrite_properties(storage, repaired))
 
 
 def _before(storage: Storage) -> dict[str, str]:
@@ -69,17 +69,17 @@ def _before(storage: Storage) -> dict[str, str]:
         return {}
 
 
-def _checked(wanted: Mapping[str, str], before: Mapping[str, str]) -> TableConfig:
-    missing = [name for name in _NEEDED if not wanted.get(name)]
+def _checked(repaired: Mapping[str, str], before: Mapping[str, str]) -> TableConfig:
+    missing = [name for name in _NEEDED if not repaired.get(name)]
     if missing:
         raise ConfigError(f"the new properties lack {missing[0]}; they replace all properties of the table")
     for name in _FIXED:
-        if before.get(name, wanted.get(name)) != wanted.get(name):
+        if before.get(name, repaired.get(name)) != repaired.get(name):
             raise ConfigError(
-                f"the table has {name}={before[name]}, but the new properties have {wanted.get(name, 'none')}, "
+                f"the table has {name}={before[name]}, but the new properties have {repaired.get(name, 'none')}, "
                 "with which its files cannot be read; use upgrade or downgrade"
             )
-    config = TableConfig(MappingProxyType(dict(wanted)))
+    config = TableConfig(MappingProxyType(dict(repaired)))
     config.check_readable()
     _ = config.table_type, config.base_file_format, config.keygen, config.merging  # Parses them.
     return config

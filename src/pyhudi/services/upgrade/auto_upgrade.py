@@ -24,17 +24,17 @@ def required_version(config: TableConfig, opts: Options) -> int | None:
     named, automatic = opts.is_set(options.WRITE_TABLE_VERSION), opts.get_typed(options.AUTO_UPGRADE)
     if not named and not (opts.is_set(options.AUTO_UPGRADE) and automatic):
         return None
-    wanted = opts.get_typed(options.WRITE_TABLE_VERSION)
-    if wanted <= config.version:
+    version = opts.get_typed(options.WRITE_TABLE_VERSION)
+    if version <= config.version:
         return None
     if not automatic:
         _log.warning(
             "%s=%d is ignored, because %s=false: table %r keeps version %d",
             options.WRITE_TABLE_VERSION.key,
-            wanted,
+            version,
             options.AUTO_UPGRADE.key,
             config.name,
             config.version,
         )
         return None
-    return wanted
+    return version

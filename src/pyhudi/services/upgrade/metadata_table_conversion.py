@@ -123,9 +123,9 @@ def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) ->
     version 6 cannot distinguish from missed ones.
     """
     metadata = metadata_timeline(storage, 6)
-    known = {i.requested for i in metadata.timeline if i.is_write}
+    recorded = {i.requested for i in metadata.timeline if i.is_write}
     done = [i.requested for i in active.timeline.completed() if i.is_write or i.action == Action.ROLLBACK]
-    for missing in (*(i for i in done if i not in known), instant):
+    for missing in (*(i for i in done if i not in recorded), instant):
         complete_delta_commit(metadata, begin(metadata, missing), MetadataCommit([]), 6, None)
 
 

@@ -114,21 +114,21 @@ def _eight_to_nine(properties: Properties) -> Properties:
     if mode != "CUSTOM":
         properties.pop(keys.RECORD_MERGE_STRATEGY_ID, None)
     ordering = properties.get(keys.PRECOMBINE_FIELD) or properties.get(keys.ORDERING_FIELDS)
-    known = PAYLOADS.get(payload or "")
-    if payload and known is not None:
+    translation = PAYLOADS.get(payload or "")
+    if payload and translation is not None:
         if payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
-            strategy = _STRATEGIES[known.mode]
+            strategy = _STRATEGIES[translation.mode]
             properties |= {
-                keys.RECORD_MERGE_MODE: str(known.mode),
+                keys.RECORD_MERGE_MODE: str(translation.mode),
                 keys.RECORD_MERGE_STRATEGY_ID: strategy,
                 keys.RECORD_MERGER_STRATEGY: strategy,
             }
-        if known.partial is not None:
-            properties[keys.PARTIAL_UPDATE_MODE] = str(known.partial)
-        properties |= {f"{RECORD_MERGE_PROPERTY_PREFIX}{key}": value for key, value in known.properties.items()}
+        if translation.partial is not None:
+            properties[keys.PARTIAL_UPDATE_MODE] = str(translation.partial)
+        properties |= {f"{RECORD_MERGE_PROPERTY_PREFIX}{key}": value for key, value in translation.properties.items()}
         properties[keys.LEGACY_PAYLOAD_CLASS] = payload
         del properties[keys.PAYLOAD_CLASS]
-        ordering = ",".join(known.ordering) or ordering
+        ordering = ",".join(translation.ordering) or ordering
     if ordering:
         properties[keys.ORDERING_FIELDS] = ordering
         properties.pop(keys.PRECOMBINE_FIELD, None)
@@ -137,8 +137,8 @@ def _eight_to_nine(properties: Properties) -> Properties:
 
 def _nine_to_eight(properties: Properties) -> Properties:
     legacy = properties.get(keys.LEGACY_PAYLOAD_CLASS)
-    known = PAYLOADS.get(legacy or "")
-    if legacy and known is not None:
+    translation = PAYLOADS.get(legacy or "")
+    if legacy and translation is not None:
         properties[keys.PAYLOAD_CLASS] = legacy
         if legacy not in _MODES:
             properties |= {
@@ -146,11 +146,11 @@ def _nine_to_eight(properties: Properties) -> Properties:
                 keys.RECORD_MERGE_STRATEGY_ID: PAYLOAD_STRATEGY,
                 keys.RECORD_MERGER_STRATEGY: PAYLOAD_STRATEGY,
             }
-        for key in known.properties:
+        for key in translation.properties:
             properties.pop(f"{RECORD_MERGE_PROPERTY_PREFIX}{key}", None)
     ordering = properties.get(keys.ORDERING_FIELDS)
-    if legacy == _MYSQL_PAYLOAD and known is not None:
-        ordering = known.sequence
+    if legacy == _MYSQL_PAYLOAD and translation is not None:
+        ordering = translation.sequence
     if ordering:
         properties[keys.PRECOMBINE_FIELD] = ordering
         properties.pop(keys.ORDERING_FIELDS, None)

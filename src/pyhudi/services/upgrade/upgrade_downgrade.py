@@ -134,7 +134,7 @@ class UpgradeDowngrade:
             return UpgradePlan(to, to)
         failed = self._check(config, active, to)
         files = len([s for i in active.timeline for s in active.states(i)])
-        wanted = changed_properties(config.properties, to, self._opts.text(options.PARTITIONPATH_FIELD))
+        changed = changed_properties(config.properties, to, self._opts.text(options.PARTITIONPATH_FIELD))
         slices = _uncompacted(TableSnapshot(self._storage, config, active)) if _is_compacted(config, to) else 0
         return UpgradePlan(
             config.version,
@@ -143,8 +143,8 @@ class UpgradeDowngrade:
             slices,
             files if (to < 8) != (config.version < 8) else 0,
             tuple(dropped_partitions(self._storage, config, to)),
-            {k: v for k, v in wanted.items() if config.properties.get(k) != v},
-            tuple(sorted(set(config.properties) - set(wanted))),
+            {k: v for k, v in changed.items() if config.properties.get(k) != v},
+            tuple(sorted(set(config.properties) - set(changed))),
         )
 
     def run(self, to: int, *, downgrade: bool = False) -> UpgradeResult:

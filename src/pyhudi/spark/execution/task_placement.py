@@ -54,8 +54,8 @@ def place(sizes: npt.NDArray[np.int64], max_tasks: int, *, fewest: int = 1) -> t
     if not len(sizes):
         return np.zeros(0, dtype=np.int32), fewest
     large = sizes >= MIN_TASK_BYTES
-    wanted = int(large.sum()) + -(-int(sizes[~large].sum()) // MIN_TASK_BYTES)
-    tasks = max(1, fewest, min(max_tasks, wanted))
+    count = int(large.sum()) + -(-int(sizes[~large].sum()) // MIN_TASK_BYTES)
+    tasks = max(1, fewest, min(max_tasks, count))
     # the order is stable, so that planning twice gives the same plan
     largest_first = np.argsort(-sizes, kind="stable")
     task_of = np.empty(len(sizes), dtype=np.int64)

@@ -54,9 +54,9 @@ def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *,
 
     def keys(config: TableConfig, fence: WriteFence) -> IndexDelta | None:
         """Return an update of a record index whose build began or completed after the write began."""
-        known = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+        partitions = {*config.metadata_partitions, *config.metadata_partitions_inflight}
         lost = RECORD_INDEX in commit.config.metadata_partitions and RECORD_INDEX not in before.partitions
-        if lost or RECORD_INDEX not in known:
+        if lost or RECORD_INDEX not in partitions:
             return None
         return catch_up_delta(commit.with_config(config, fence))
 

@@ -153,5 +153,5 @@ def url_encoded(text: Column) -> Column:
     for char in ENCODED_CHARS.replace("%", ""):
         encoded = F.replace(encoded, F.lit(char), F.lit(f"%{ord(char):02X}"))
     # few values contain any of the characters: one check instead of 47 replacements
-    wanted = "[\\x00-\\x1f\\x7f\"#%'*/:=?\\[\\\\\\]^{]"
-    return F.when(text.rlike(wanted), encoded).otherwise(text)
+    escaped = "[\\x00-\\x1f\\x7f\"#%'*/:=?\\[\\\\\\]^{]"
+    return F.when(text.rlike(escaped), encoded).otherwise(text)

@@ -182,8 +182,8 @@ def base_rows(
 def with_file_no(spark: SparkSession, rows: DataFrame, files: BaseFiles) -> DataFrame:
     """Return rows of `base_rows` with ``_pyhudi_file_no`` and ``_pyhudi_old_partition``."""
     if _NAME in rows.columns:
-        known = F.broadcast(files.frame(spark, "name", "file_no", "partition"))
-        return rows.join(known, _NAME).drop(_NAME)
+        numbers = F.broadcast(files.frame(spark, "name", "file_no", "partition"))
+        return rows.join(numbers, _NAME).drop(_NAME)
     return rows.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO)
 
 

@@ -147,8 +147,8 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
     partitions: list[str] = pc.unique(found["partition"]).to_pylist()
     try:
         column = pa.field(RECORD_KEY, pa.string())
-        bounds, there = file_bounds(table, column, named.combine_chunks(), partitions, len(partitions))
+        bounds, has_statistics = file_bounds(table, column, named.combine_chunks(), partitions, len(partitions))
     except HudiError as reason:
         _log.warning("statistics of the metadata table are not used, footers are read: %s", reason)
         return None
-    return (in_one_order(bounds.least), in_one_order(bounds.greatest)) if there.any() else None
+    return (in_one_order(bounds.least), in_one_order(bounds.greatest)) if has_statistics.any() else None

@@ -56,7 +56,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     context = slice_context(pinned, found.schema, names=column_names(pinned, found.schema), opts=lookup.opts)
     names = [name for name in schema.names if name in found.schema.names]
     context = replace(context, columns=tuple(names))
-    wanted = from_spark_json(schema.json())
+    arrow_schema = from_spark_json(schema.json())
     out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
     slices, include_deleted = files.table, lookup.include_deleted
 
@@ -67,7 +67,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
                 row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
                 file_slice = FileSlice.from_row(row)
                 merged = _with_deleted(context, file_slice) if include_deleted else read_slice(context, file_slice)
-                yield from _rows(merged, number, wanted)
+                yield from _rows(merged, number, arrow_schema)
 
     tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * shuffle_partitions(spark)))
     numbers = small_frame(spark, pa.table({FILE_NO: slices["file_no"]}))
@@ -90,12 +90,12 @@ def _with_deleted(context: SliceContext, file_slice: FileSlice) -> Batches:
                 yield state.changes(left).rows.select(list(context.columns))
 
 
-def _rows(merged: Batches, number: int, wanted: pa.Schema) -> Batches:
+def _rows(merged: Batches, number: int, schema: pa.Schema) -> Batches:
     for batch in merged:
         have = set(batch.schema.names)
         columns = [
-            batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in wanted
+            batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in schema
         ]
         numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
         unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), batch.num_rows)
-        yield pa.RecordBatch.from_arrays([*columns, numbers, unknown], names=[*wanted.names, FILE_NO, ROW])
+        yield pa.RecordBatch.from_arrays([*columns, numbers, unknown], names=[*schema.names, FILE_NO, ROW])

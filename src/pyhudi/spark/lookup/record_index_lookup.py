@@ -158,9 +158,9 @@ def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:
     keys = distinct[RECORD_KEY].combine_chunks()
     partitions, ids = _look_up_keys(index, number, keys)
     if index.partitioned:
-        there = pc.equal(partitions, distinct[PARTITION_PATH].combine_chunks())
-        ids = pc.if_else(there, ids, pa.scalar(None, pa.string()))
-        partitions = pc.if_else(there, partitions, pa.scalar(None, pa.string()))
+        in_partition = pc.equal(partitions, distinct[PARTITION_PATH].combine_chunks())
+        ids = pc.if_else(in_partition, ids, pa.scalar(None, pa.string()))
+        partitions = pc.if_else(in_partition, partitions, pa.scalar(None, pa.string()))
     columns = [*(column.combine_chunks() for column in distinct.columns), partitions, ids, pa.array(counts, pa.int64())]
     return pa.RecordBatch.from_arrays(columns, names=_LOCATIONS.names)
 

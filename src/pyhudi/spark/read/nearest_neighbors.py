@@ -71,24 +71,24 @@ def nearest_to_each(
     Raises:
         QueryError: There are no such columns, or their types differ.
     """
-    mine, other = _vectors(rows.schema, column), _vectors(queries.schema, query_column)
+    stored, searched = _vectors(rows.schema, column), _vectors(queries.schema, query_column)
     k = check_count(k)
-    if is_vector(mine.type) and is_vector(other.type) and mine.type.list_size != other.type.list_size:
+    if is_vector(stored.type) and is_vector(searched.type) and stored.type.list_size != searched.type.list_size:
         raise QueryError(
-            f"column {mine.name!r} is a {vector_text(mine.type)}, and column {other.name!r} of the queries is a "
-            f"{vector_text(other.type)}; their dimensions must be the same"
+            f"column {stored.name!r} is a {vector_text(stored.type)}, and column {searched.name!r} of the queries is a "
+            f"{vector_text(searched.type)}; their dimensions must be the same"
         )
-    own_columns = [name for name in rows.columns if name != mine.name]
+    own_columns = [name for name in rows.columns if name != stored.name]
     taken = {name.lower() for name in rows.columns}
-    renamed = {n: f"{QUERY_PREFIX}{n}" if n.lower() in taken else n for n in queries.columns if n != other.name}
-    asked = _with_vectors(queries, other.name).select(
+    renamed = {n: f"{QUERY_PREFIX}{n}" if n.lower() in taken else n for n in queries.columns if n != searched.name}
+    asked = _with_vectors(queries, searched.name).select(
         *(sf.col(quoted_name(name)).alias(new) for name, new in renamed.items()),
-        sf.col(quoted_name(other.name)).alias(_QUERY),
+        sf.col(quoted_name(searched.name)).alias(_QUERY),
         sf.monotonically_increasing_id().alias(QUERY_INDEX),
     )
     pairs = rows.crossJoin(sf.broadcast(asked))
     columns = [*map(quoted_name, own_columns), *map(quoted_name, renamed.values()), QUERY_INDEX]
-    ranked = pairs.select(*columns, _distance_of_pairs(mine, other, metric).alias(DISTANCE))
+    ranked = pairs.select(*columns, _distance_of_pairs(stored, searched, metric).alias(DISTANCE))
     order = Window.partitionBy(QUERY_INDEX).orderBy(sf.col(DISTANCE).asc_nulls_last())
     nearest = ranked.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= k)
     return nearest.where(sf.col(DISTANCE).isNotNull()).select(*columns, DISTANCE)

@@ -226,10 +226,11 @@ class _RowPlanner(_Planner):
     def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
         """Plan the rows as of the last commit of the query."""
         columns = set(found.schema.names) if (found := resolve_table_schema(table)) is not None else set()
-        gone = [name for name in self.schema.names if name not in columns]
-        if gone:
+        dropped = [name for name in self.schema.names if name not in columns]
+        if dropped:
             raise QueryError(
-                f"the columns {', '.join(gone)} have been dropped from the table since the stream started; restart it"
+                f"the columns {', '.join(dropped)} have been dropped from the table since the stream started; restart "
+                "it"
             )
         plan = plan_scan(table, query, columns=self.schema.names, opts=self.settings)
         if plan.tasks.num_rows and not plan.output_schema.equals(self.schema):

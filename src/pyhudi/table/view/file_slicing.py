@@ -110,8 +110,8 @@ def pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
 
 def where(instants: pa.ChunkedArray, keep: Callable[[str], bool]) -> pa.Array:
     """Return a mask from a predicate that is evaluated once per distinct instant."""
-    wanted = [instant for instant in pc.unique(instants).to_pylist() if keep(instant)]
-    return pc.is_in(instants, value_set=pa.array(wanted, pa.string()))
+    kept = [instant for instant in pc.unique(instants).to_pylist() if keep(instant)]
+    return pc.is_in(instants, value_set=pa.array(kept, pa.string()))
 
 
 def mapped(instants: pa.ChunkedArray, convert: Callable[[str], str]) -> pa.Array:

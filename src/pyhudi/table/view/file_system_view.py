@@ -147,15 +147,15 @@ class FileSystemView:
         requested time on.
         """
         active = client.active_timeline()
-        known = active.timeline if timeline is None else timeline
+        timeline_of_view = active.timeline if timeline is None else timeline
         files, partition_paths = (lister or list_files)(client.storage, partitions)
         files = without_orphaned_files(active, files)
         by_completion = client.config.version >= 8
-        times = completions_of_archived(client.storage, active, files, known) if by_completion else {}
+        times = completions_of_archived(client.storage, active, files, timeline_of_view) if by_completion else {}
         instants = FileInstants(
-            known,
-            replaced_groups(active, known),
-            pending_compaction_groups(active, known),
+            timeline_of_view,
+            replaced_groups(active, timeline_of_view),
+            pending_compaction_groups(active, timeline_of_view),
             by_completion,
             {**times, **(archived or {})},
             compactions,
@@ -222,14 +222,14 @@ class FileSystemView:
         ``before`` restricts them to replacecommits that were requested earlier.
         """
         counts = self._is_visible(None, None)
-        gone = self._instants.replaced.filter(
+        replaced = self._instants.replaced.filter(
             where(self._instants.replaced["instant"], lambda i: counts(i) and (before is None or i < before))
         )
-        if not gone.num_rows:
+        if not replaced.num_rows:
             return SLICE_SCHEMA.empty_table()
         base = self._committed(BASE, counts)
         events = pa.concat_tables([base.append_column("key", base["instant"]), self._logs(counts, None)])
-        files = events.filter(in_groups(events, gone))
+        files = events.filter(in_groups(events, replaced))
         return fold_slices(files) if files.num_rows else SLICE_SCHEMA.empty_table()
 
     # --- helpers ------------------------------------------------------------------------------------------------------

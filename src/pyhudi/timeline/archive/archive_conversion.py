@@ -62,15 +62,15 @@ def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int 
     Raises:
         CorruptInstantError: An archive file cannot be parsed.
     """
-    there = read_archived_timeline(storage, target, metadata=False)
-    known = set(zip(there["requested"].to_pylist(), there["action"].to_pylist(), strict=True))
+    archived = read_archived_timeline(storage, target, metadata=False)
+    archived_instants = set(zip(archived["requested"].to_pylist(), archived["action"].to_pylist(), strict=True))
     instants = sorted(set(read_archived_timeline(storage, source, metadata=False)["requested"].to_pylist()))
     after: str | None = None
     for start in range(0, len(instants), _PART):
         up_to = instants[min(start + _PART, len(instants)) - 1]
         rows = read_archived_timeline(storage, source, after=after, up_to=up_to).to_pylist()
         after = up_to
-        missing = [row for row in rows if (row["requested"], row["action"]) not in known]
+        missing = [row for row in rows if (row["requested"], row["action"]) not in archived_instants]
         left_out = [row["requested"] for row in missing if row["action"] not in archive_log_writer.ACTIONS]
         if left_out:
             _log.warning("not archived in layout 1: %s", ", ".join(left_out))

@@ -81,8 +81,8 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
     # Instants leave the timeline in the order of their records.
     if not files or last_of_archive_file(storage, files[-1]) not in {i.requested for i in instants}:
         return []
-    there = completed_in_archive_file(storage, files[-1])
-    return [i for i in instants if (i.requested, i.action) in there]
+    completed = completed_in_archive_file(storage, files[-1])
+    return [i for i in instants if (i.requested, i.action) in completed]
 
 
 def add(

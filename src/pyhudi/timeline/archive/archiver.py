@@ -76,8 +76,8 @@ def archive(
     """
     settings = settings or ArchiveOptions()
     layout = active.layout
-    there = set(_archived(storage, layout, instants))  # By a killed run.
-    new = sorted(i for i in instants if i not in there)
+    already_archived = set(_archived(storage, layout, instants))  # By a killed run.
+    new = sorted(i for i in instants if i not in already_archived)
     if new and layout.version >= 2:
         lsm_timeline_writer.add(storage, active, new)
     elif new:

@@ -62,8 +62,8 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
     names = [file["fileName"] for file in manifest_files(storage, layout)]
     if first is None or all(_last_of(name) < first for name in names):
         return []
-    there = archived_completions(storage, layout, [i.requested for i in instants])
-    return [i for i in instants if there.get(i.requested) == i.completion]
+    completions = archived_completions(storage, layout, [i.requested for i in instants])
+    return [i for i in instants if completions.get(i.requested) == i.completion]
 
 
 def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> None:
@@ -195,5 +195,5 @@ def _clean(storage: Storage, layout: Layout) -> None:
         return
     kept = [n for n in numbers if number - _KEPT_MANIFESTS < n <= number]
     listed = {file["fileName"] for n in kept for file in manifest_files(storage, layout, n)}
-    gone = [f"manifest_{n}" for n in old] + [n for n in names if n.endswith(".parquet") and n not in listed]
-    storage.delete_many(f"{layout.history}/{name}" for name in gone)
+    unlisted = [f"manifest_{n}" for n in old] + [n for n in names if n.endswith(".parquet") and n not in listed]
+    storage.delete_many(f"{layout.history}/{name}" for name in unlisted)

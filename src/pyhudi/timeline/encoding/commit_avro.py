@@ -74,8 +74,8 @@ def decode_commit_record(data: bytes) -> tuple[dict[str, Any], pa.Array, pa.Stru
         raise FormatError(f"the schema of commit metadata is invalid: {e}") from e
     if not layout.is_simple:
         raise FormatError(f"commit metadata have an unexpected schema: {text[:200]}")
-    wanted = {key: RecordProjection(node.raw) for key, _, node in layout.select_fields(None) if node is not None}
-    raw = decode_columns(layout.avro(), body, 1, wanted)
+    projections = {key: RecordProjection(node.raw) for key, _, node in layout.select_fields(None) if node is not None}
+    raw = decode_columns(layout.avro(), body, 1, projections)
     fields = {f.name: node.restore(raw[key]) for key, f, node in layout.select_fields(None) if node is not None}
     stats = fields.pop(_STATS, None)
     if stats is None or not pa.types.is_map(stats.type) or not pa.types.is_list(stats.type.item_type):

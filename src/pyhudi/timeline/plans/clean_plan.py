@@ -166,10 +166,10 @@ def clean_metadata(
         dropped: Partitions that were deleted.
         failed: Names of files that could not be deleted, by partition.
     """
-    gone = plan.names_by_partition()
+    deleted = plan.names_by_partition()
     partitions = {}
-    for partition in dict.fromkeys([*gone, *dropped]):
-        names = gone.get(partition, [])
+    for partition in dict.fromkeys([*deleted, *dropped]):
+        names = deleted.get(partition, [])
         left = set(failed.get(partition, ()))
         partitions[partition] = {
             "partitionPath": partition,

@@ -46,10 +46,10 @@ class ReadSet:
                 return Conflicted(requested, other, f"restore {other.requested} removed rows that were read")
             if not other.is_write:
                 continue
-            theirs = active.commit_metadata(other)
-            if theirs.operation in COMPACTIONS:
+            other_metadata = active.commit_metadata(other)
+            if other_metadata.operation in COMPACTIONS:
                 continue
-            touched = touched_groups(theirs)
+            touched = touched_groups(other_metadata)
             both = common_group(self.groups, touched)
             if both is None and touched.num_rows:
                 now = self.replan(active) if now is None else now

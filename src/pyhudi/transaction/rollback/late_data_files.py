@@ -118,16 +118,16 @@ def _archived_later_attempts(active: ActiveTimeline, plans: list[RollbackPlan]) 
     because file names of Apache Hudi repeat: Spark counts stages and attempts of tasks anew in each application.
     """
     retried = (p.instant for p in plans if p.action in RETRIED or p.instant in BOOTSTRAP_INSTANTS)
-    wanted = [instant for instant in retried if active.timeline.find(instant) is None]
-    if not wanted:
+    archived = [instant for instant in retried if active.timeline.find(instant) is None]
+    if not archived:
         return set()
-    history = read_archived_timeline(active.storage, active.layout, up_to=max(wanted), metadata=False)
-    return set(wanted) & set(history["requested"].to_pylist())
+    history = read_archived_timeline(active.storage, active.layout, up_to=max(archived), metadata=False)
+    return set(archived) & set(history["requested"].to_pylist())
 
 
 def _delete(active: ActiveTimeline, plan: RollbackPlan, named: pa.Array | None) -> None:
-    wanted = frozenset(() if named is None else named.to_pylist())
-    active.storage.delete_many(path for paths in planned_paths(plan).values() for path in paths if path not in wanted)
+    recorded = frozenset(() if named is None else named.to_pylist())
+    active.storage.delete_many(path for paths in planned_paths(plan).values() for path in paths if path not in recorded)
 
 
 def _not_rolled_back(active: ActiveTimeline, rollback: Instant, plan: RollbackPlan) -> list[RollbackRequest]:

@@ -121,9 +121,9 @@ class RollbackExecutor:
             The completed rollback instant; None if a pending write turns out to be completed.
         """
         for begun in active.timeline.pending().of_actions(Action.ROLLBACK):
-            known = read_rollback_plan(active, begun)
-            if known is not None and known.instant == target.requested:
-                return self._finish(active, begun, known, announced_for=target)
+            existing_plan = read_rollback_plan(active, begun)
+            if existing_plan is not None and existing_plan.instant == target.requested:
+                return self._finish(active, begun, existing_plan, announced_for=target)
         kind = "completed" if target.is_completed else "failed"
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
         close_fences(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
@@ -210,12 +210,12 @@ class RollbackExecutor:
         attempt that created it. Rollbacks are read only if there is such a file.
         """
         late = [(files, files[0].requested) for files in active.inconsistent_instants()]
-        wanted = {requested for files, requested in late if files[0].is_write}
-        if not wanted:
+        late_writes = {requested for files, requested in late if files[0].is_write}
+        if not late_writes:
             return
         for rollback in active.timeline.completed().of_actions(Action.ROLLBACK):
             plan = read_rollback_plan(active, rollback)
-            if plan is None or plan.instant not in wanted:
+            if plan is None or plan.instant not in late_writes:
                 continue
             for files in (files for files, requested in late if requested == plan.instant):
                 for instant in _invalidated_files(files, rollback, forgets=plan.action in _FORGOTTEN):

@@ -103,9 +103,9 @@ def replace_table(
     return (Committed(entered[0]) if isinstance(outcome, Committed) else outcome), metadata
 
 
-def _replace(properties: dict[str, str], wanted: Mapping[str, str]) -> None:
+def _replace(properties: dict[str, str], new_properties: Mapping[str, str]) -> None:
     properties.clear()
-    properties.update(wanted)
+    properties.update(new_properties)
 
 
 def _groups_of_other_writes(storage: Storage, stats: pa.Table) -> pa.Table:

@@ -58,8 +58,8 @@ class FooterUnion:
         if num_rows:
             self._has_range = ranged
         if low is not None and high is not None:
-            known = self._range or (low, high)
-            self._range = min(low, known[0]), max(high, known[1])
+            key_range = self._range or (low, high)
+            self._range = min(low, key_range[0]), max(high, key_range[1])
         other = {key: text for key, text in entries.items() if key.decode("utf-8", "replace") not in _JOINED}
         self._other = other if self._other is None else dict(self._other.items() & other.items())
         nan = entries.get(NAN_KEY.encode())

@@ -128,17 +128,17 @@ class ProbedRecords:
         table, starts = _decode(body, count, schema, columns, fast=True)
         return cls(table, body, starts)
 
-    def decode(self, wanted: npt.NDArray[np.int64], schema: str, columns: Sequence[str]) -> pa.Table:
+    def decode(self, rows: npt.NDArray[np.int64], schema: str, columns: Sequence[str]) -> pa.Table:
         """Return the records of these ascending numbers.
 
         Raises:
             FormatError: A record does not match the schema.
         """
-        starts = self.starts[wanted]
-        sizes = self.starts[wanted + 1] - starts
+        starts = self.starts[rows]
+        sizes = self.starts[rows + 1] - starts
         chosen = gather(np.frombuffer(self.body, np.uint8), starts, sizes)
         data = memoryview(chosen.buffers()[2] or b"").cast("B")[: int(sizes.sum())]
-        return decode_framed(data, len(wanted), schema, columns)
+        return decode_framed(data, len(rows), schema, columns)
 
 
 def decode_framed(
@@ -157,9 +157,9 @@ def _decode(
     fast = fast and layout.is_simple and has_fast_decoder()
     # In polars, float is the cheapest type of four bytes and preserves them.
     prefix: Any = "float" if fast else {"type": "fixed", "name": "prefix", "size": PREFIX}
-    wanted = {name: RecordProjection(node.raw, node.unwrap) for name, _, node in fields if node is not None}
-    wanted[PREFIX_FIELD] = RecordProjection(pa.float32() if fast else pa.binary())
-    raw = decode_columns(layout.avro(prefix), body, count, wanted, fast=fast)
+    projections = {name: RecordProjection(node.raw, node.unwrap) for name, _, node in fields if node is not None}
+    projections[PREFIX_FIELD] = RecordProjection(pa.float32() if fast else pa.binary())
+    raw = decode_columns(layout.avro(prefix), body, count, projections, fast=fast)
     starts = _starts(body, raw.pop(PREFIX_FIELD))
     arrays = [pa.nulls(count) if node is None else node.restore(raw[name]) for name, _, node in fields]
     if not arrays:

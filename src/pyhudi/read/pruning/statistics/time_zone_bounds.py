@@ -77,9 +77,9 @@ def in_any_zone(bounds: Bounds, expression: Expression) -> Bounds:
         width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
         plain = replace(bounds, least=bounds.least.view(width), greatest=bounds.greatest.view(width))
         least, greatest = (end.view(kind) for end in _numbers(plain, apart))
-    known = pc.and_(least.is_valid(), greatest.is_valid())
+    has_bounds = pc.and_(least.is_valid(), greatest.is_valid())
     none = pa.scalar(None, kind)
-    return replace(bounds, least=pc.if_else(known, least, none), greatest=pc.if_else(known, greatest, none))
+    return replace(bounds, least=pc.if_else(has_bounds, least, none), greatest=pc.if_else(has_bounds, greatest, none))
 
 
 def _numbers(bounds: Bounds, apart: int) -> tuple[pa.Array, pa.Array]:

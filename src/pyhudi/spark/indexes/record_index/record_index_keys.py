@@ -169,9 +169,9 @@ def removed_keys(rows: DataFrame, partitions: pa.Array, routing: KeyRouting) -> 
         for batch in batches:
             keys, paths = (batch.column(name).cast(pa.string()) for name in (RECORD_KEY, PARTITION_PATH))
             at = pc.index_in(paths, value_set=partitions)
-            known = at.is_valid()
-            locations = removed_from(at).filter(known)
-            yield routing.route(keys.filter(known), paths.filter(known), locations)
+            is_listed = at.is_valid()
+            locations = removed_from(at).filter(is_listed)
+            yield routing.route(keys.filter(is_listed), paths.filter(is_listed), locations)
 
     return rows.select(RECORD_KEY, PARTITION_PATH).mapInArrow(number, _KEYS)
 

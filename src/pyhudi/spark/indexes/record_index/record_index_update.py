@@ -223,8 +223,8 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
     rows = pc.fill_null(pc.greater(stats["numWrites"], 0), False)
     # A base file still has keys that log files have deleted, where other indexes find them.
     from_logs = pc.and_(pc.and_(is_log, rows), pa.scalar(changes.bucketed or not changes.looked_up))
-    wanted = pc.or_(pc.and_(pc.invert(is_log), new), from_logs)
-    found = stats.filter(rows if changes.bucketed and every else wanted)
+    is_selected = pc.or_(pc.and_(pc.invert(is_log), new), from_logs)
+    found = stats.filter(rows if changes.bucketed and every else is_selected)
     files = numbered_locations(found["partitionPath"], found["fileId"], found["path"], millis)
     # new records are the last ones of a base file
     appended = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
@@ -267,5 +267,5 @@ def file_groups_of(storage: Storage, config: TableConfig, groups: RecordIndexFil
     if config.version >= 8:
         return [GroupSlice(file_id) for file_id in groups.ids]
     found = group_slices(storage, metadata_timeline(storage, config.version).timeline, PARTITION, config.version)
-    known = set(groups.ids)
-    return [one for one in found if one.file_id in known]
+    ids = set(groups.ids)
+    return [one for one in found if one.file_id in ids]

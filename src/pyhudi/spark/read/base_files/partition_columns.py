@@ -82,11 +82,11 @@ def partition_columns(
     if forced or wish is not PartitionValues.FILE:
         in_folders = forced or numbered or wish is PartitionValues.PATH or len(every) > 1
         for from_path, rows in _by_columns(plan):
-            mine = plan.partition_columns.partitions.filter(rows)
+            read_partitions = plan.partition_columns.partitions.filter(rows)
             values = {name: plan.partition_columns.values[name].values.filter(rows) for name in from_path}
-            folders = _in_folders(table, plan, mine, values, numbered=numbered) if in_folders else []
-            rest = pc.invert(pc.is_in(mine["partition"].combine_chunks(), value_set=_partitions_of(folders)))
-            others = _constant(mine.filter(rest), {n: v.filter(rest) for n, v in values.items()})
+            folders = _in_folders(table, plan, read_partitions, values, numbered=numbered) if in_folders else []
+            rest = pc.invert(pc.is_in(read_partitions["partition"].combine_chunks(), value_set=_partitions_of(folders)))
+            others = _constant(read_partitions.filter(rest), {n: v.filter(rest) for n, v in values.items()})
             sources += folders + [_mounted(source, root) if numbered else source for source in others]
             if len(sources) > _MOST_SOURCES:
                 return None

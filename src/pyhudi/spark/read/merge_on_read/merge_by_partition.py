@@ -55,6 +55,8 @@ def run_by_partition(
         of_partition = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], partition)))
         pieces = SlicePieces.from_plan(of_partition, -(-cores // len(partitions)), whole=whole)
         rows = run_on_slices(spark, pieces, work, schema)
-        known = {name: value for name, value in values[partition].items() if name in schema.names}
-        parts.append(rows.withColumns({name: constant(value, schema.field(name)) for name, value in known.items()}))
+        partition_values = {name: value for name, value in values[partition].items() if name in schema.names}
+        parts.append(
+            rows.withColumns({name: constant(value, schema.field(name)) for name, value in partition_values.items()})
+        )
     return union(parts)

@@ -130,9 +130,9 @@ def _is_worth_merging(cache: MergedLogCache, plan: ScanPlan, absent: Sequence[st
 
 def _only(plan: ScanPlan, groups: Sequence[tuple[str, str]]) -> ScanPlan:
     """Return the plan for the slices of some file groups."""
-    wanted = set(groups)
+    selected = set(groups)
     pairs = zip(plan.tasks["partition"].to_pylist(), plan.tasks["file_id"].to_pylist(), strict=True)
-    return plan.of_slices(pa.array([i for i, pair in enumerate(pairs) if pair in wanted], pa.int64()))
+    return plan.of_slices(pa.array([i for i, pair in enumerate(pairs) if pair in selected], pa.int64()))
 
 
 def _merge_logs(
