@@ -37,13 +37,18 @@ class ReadSet:
 
     def find_conflict(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
         """Return the first write completed since the snapshot that changed data that were read, or would have been
-        read; None if there is none."""
+        read, or the first rollback of a write of the snapshot; None if there is none."""
         now: pa.Table | None = None
         for other in active.timeline.completed():
             if other.requested in self.seen or other.requested == requested:
                 continue
             if other.action == Action.RESTORE:
                 return Conflicted(requested, other, f"restore {other.requested} removed rows that were read")
+            if other.action == Action.ROLLBACK:
+                undone = self.seen.intersection(active.completed_record(other)["commitsRollback"])
+                if undone:
+                    reason = f"rollback {other.requested} removed the rows of {min(undone)}, which were read"
+                    return Conflicted(requested, other, reason)
             if not other.is_write:
                 continue
             other_metadata = active.commit_metadata(other)

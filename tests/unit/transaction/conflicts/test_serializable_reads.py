@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.storage import Storage
+from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, State
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from tests.unit.transaction.conflicts.test_conflict_resolution import EARLIER, LATER, ME, completed
@@ -50,3 +52,22 @@ def test_a_commit_that_came_later_counts_too_and_compactions_do_not(storage: Sto
     assert reads("a:1").find_conflict(ME, active(storage)) is None
     completed(storage, LATER, ["a:1"])
     assert reads("a:1").find_conflict(ME, active(storage)) is not None
+
+
+@pytest.mark.parametrize(("undone", "stands_against"), [(EARLIER, True), ("20240101000000000", False)])
+def test_rollbacks_of_what_was_read(storage: Storage, undone: str, stands_against: bool):
+    """Those of failed writes removed no rows."""
+    timeline = active(storage)
+    version = 6 if timeline.layout.version == 1 else 9
+    record = {
+        "startRollbackTime": LATER,
+        "timeTakenInMillis": 1,
+        "totalFilesDeleted": 1,
+        "commitsRollback": [undone],
+        "partitionMetadata": {},
+        "version": 1,
+    }
+    inflight = timeline.to_inflight(timeline.create_requested(Action.ROLLBACK, LATER, b"plan"))
+    timeline.complete(inflight, encode_record(Action.ROLLBACK, State.COMPLETED, record, version), LATER)
+    found = reads("a:1", seen=(EARLIER,)).find_conflict(ME, active(storage))
+    assert (found is not None) == stands_against
