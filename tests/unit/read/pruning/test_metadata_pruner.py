@@ -12,9 +12,12 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import MetadataTableWarning
+from pyhudi.errors import MetadataTableError, MetadataTableWarning
 from pyhudi.metadata.reader import partition_freshness
+from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.indexes import column_stats_pruner
+from pyhudi.read.pruning.indexes.bloom_filter_pruner import BloomFilterPruner
+from pyhudi.read.pruning.indexes.column_stats_pruner import ColumnStatsPruner
 from pyhudi.read.pruning.statistics import partition_files_pruning
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.table.view.file_listing import list_files
@@ -213,3 +216,36 @@ def test_rows_beside_row_groups_of_what_is_no_number(tmp_path: Path):
         for op, value in (("not in", [math.inf, 0.5]), ("not in", [0.5]), ("!=", 0.5), ("in", [NAN, 7.0])):
             found = HudiTable.for_path(str(tmp_path / "t")).scan(filter=[(column, op, value)]).to_arrow()
             assert found["id"].to_pylist() == ["k2"], (column, op, value)
+
+
+def test_pruners_see_what_others_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    table = build(tmp_path / "t", {("a", f"f{n}-0"): [simple(n, i=n)] for n in range(4)}, partition_stats=False)
+    by_statistics = ColumnStatsPruner.prune_slices
+    seen: list[list[str]] = []
+
+    def by_bloom_filter(*_: Any) -> Pruning:
+        return Pruning(np.array([True, False, False, True]), ("bloom_filters: half",), is_final=is_final)
+
+    def spied(pruner: ColumnStatsPruner, slices: pa.Table, predicate: Predicate, indexes: Indexes) -> Pruning:
+        seen.append(slices["file_id"].to_pylist())
+        if broken:
+            raise MetadataTableError("the file is broken")
+        return by_statistics(pruner, slices, predicate, indexes)
+
+    monkeypatch.setattr(BloomFilterPruner, "prune_slices", by_bloom_filter)
+    monkeypatch.setattr(ColumnStatsPruner, "prune_slices", spied)
+    is_final = broken = False
+    found = plan(table, [("i", ">", 1)])
+    assert seen == [["f1-0", "f2-0"]]
+    assert found.tasks["file_id"].to_pylist() == ["f2-0"]
+    assert found.skipped[-2:] == ("bloom_filters: half", "column_stats: 1 of 2 slices out, by i")
+    # a pruner that finds the records themselves is the last one
+    is_final = True
+    assert plan(table, [("i", ">", 1)]).tasks["file_id"].to_pylist() == ["f1-0", "f2-0"]
+    assert len(seen) == 1
+    # what others have left out comes back if the metadata table turns out to be broken
+    is_final, broken = False, True
+    with pytest.warns(MetadataTableWarning, match="the file is broken"):
+        found = plan(table, [("i", ">", 1)])
+    assert found.tasks.num_rows == 4
+    assert found.skipped[-1] == "indexes: not used: the file is broken"
