@@ -120,10 +120,10 @@ def _folded(
 
 
 def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
-    """Return True if every version in the logs says which row of the slice's base file it is a version of."""
+    """Return True if every version in the logs has the position of its row in the slice's base file."""
     if not context.use_positions or file_slice.base_path is None:
         return False
-    if not context.selection.is_all:  # which rows are read has no say in their numbers
+    if not context.selection.is_all:  # positions do not depend on which rows are read
         return False
     instant = file_slice.base_instant
     return all(b.positions_base_instant == instant and Header.RECORD_POSITIONS in b.headers for b in blocks)

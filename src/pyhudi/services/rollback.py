@@ -226,7 +226,7 @@ def _check_last(table: TableSnapshot, target: Instant) -> None:
         # Their files may have been cleaned; and a timeline without any write makes no file visible.
         raise TransactionError(
             f"{target} cannot be rolled back, because the write before it, {archived['requested'][-1].as_py()}, is "
-            "archived, so that nothing tells which rows would be lost. Correct its rows by another write, or restore "
+            "archived, so the lost rows cannot be determined. Correct its rows by another write, or restore "
             "the table to a savepoint"
         )
     if earlier:

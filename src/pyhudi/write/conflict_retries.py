@@ -19,8 +19,8 @@ _Result = TypeVar("_Result", WriteResult, ChangeResult)
 
 _log = logging.getLogger(__name__)
 _FIXED = (
-    f"it is not retried as {options.NUM_RETRIES_ON_CONFLICT.key} says, because its rows were read from this table "
-    "before that commit and would undo it: load the table again, and make and write the rows anew"
+    f"{options.NUM_RETRIES_ON_CONFLICT.key} does not apply, because its rows were read from this table before that "
+    "commit and would undo it: load the table again and repeat the write"
 )
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 

@@ -109,7 +109,7 @@ def _check_concurrency_mode(config: TableConfig, opts: Options, operation: Opera
         )
     if config.cdc_enabled:
         raise UnsupportedTableError(
-            f"{mode}: the log of changes does not tell in which order concurrent writes change a record; use "
+            f"{mode}: CDC logs do not record in which order concurrent writes change a record; use "
             "OPTIMISTIC_CONCURRENCY_CONTROL"
         )
     if operation in REPLACING:

@@ -65,8 +65,8 @@ class StoredVersions:
 class LogRecordVersions:
     """Collects versions in the order in which they were written.
 
-    ``schema`` are the columns kept of each version; ``rules`` are `Rules.present` for it. Keys, ordering values and
-    flags stay in memory, the other columns in a `SpillableRowStore` with the budget of ``memory``. Records are
+    ``schema`` are the columns kept of each version; ``rules`` are `MergeRules.present` for it. Keys, ordering values
+    and flags stay in memory, the other columns in a `SpillableRowStore` with the budget of ``memory``. Records are
     identified by their key or, if all versions have positions, by the row of the base file.
     """
 

@@ -40,7 +40,7 @@ MAX_READ_ATTEMPTS = 3
 _KEPT_KEYS = 64
 """Number of keys up to which lookup results are kept for the next plan."""
 _KEPT_BYTES = 8 * 1024 * 1024
-"""Bytes of such results: more would drive out blocks of files."""
+"""Bytes of such results: larger results would evict file blocks."""
 Payloads = Iterable[str] | Mapping[str, Projection]
 _Read = Callable[[HFileSource], pa.Table]
 
@@ -164,15 +164,19 @@ class MetadataTable:
         )
 
     def _cached_records(
-        self, groups: list[dict[str, Any]], asked: tuple[str, ...], payloads: Payloads, look_up: Callable[[], pa.Table]
+        self,
+        groups: list[dict[str, Any]],
+        request: tuple[str, ...],
+        payloads: Payloads,
+        look_up: Callable[[], pa.Table],
     ) -> pa.Table:
-        """The records that are ``asked`` for, kept with the files that they were found in, which do not change: every
-        plan asks for the same lists of files, and plans of similar queries for the statistics of the same columns."""
+        """Return records from the cache, or look them up. The cache key contains the files, which do not change: every
+        plan requests the same lists of files, and plans of similar queries the statistics of the same columns."""
         if self.config.version < 8:  # which blocks of files count depends on more than the files
             return look_up()
         paths = ((*(g["log_paths"] or ()), g["base_path"]) for g in groups)
         sizes = ((*(g["log_sizes"] or ()), g["base_size"]) for g in groups)
-        name = (self.storage.root, self.config.version, tuple(paths), tuple(sizes), asked, frozen(payloads))
+        name = (self.storage.root, self.config.version, tuple(paths), tuple(sizes), request, frozen(payloads))
 
         table: pa.Table | None = CACHE.find(name)
         if table is None:
@@ -183,16 +187,16 @@ class MetadataTable:
 
     def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return the records whose keys start with any of these texts, in all file groups of the partition."""
-        every = self.groups(partition).to_pylist()
+        all_groups = self.groups(partition).to_pylist()
         texts = prefixes.to_pylist() if isinstance(prefixes, pa.Array) else list(prefixes)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
 
         def look_up() -> pa.Table:
-            return self._with_prefixes(every, texts, payloads)
+            return self._with_prefixes(all_groups, texts, payloads)
 
         if partition != COLUMN_STATS or len(texts) > _KEPT_KEYS:
             return look_up()
-        return self._cached_records(every, ("prefixes", *texts), payloads, look_up)
+        return self._cached_records(all_groups, ("prefixes", *texts), payloads, look_up)
 
     def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return the records of a secondary index whose keys start with these texts: whole values, each with its

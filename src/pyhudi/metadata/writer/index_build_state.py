@@ -5,7 +5,7 @@ A builder announces a partition (``hoodie.table.metadata.partitions.inflight``) 
 creating its file groups, and builds its base files from all data completed by then. Writes that complete later update
 the partition as if it were declared. When the base files exist, the builder adds its delta commit with the indexing
 instant to the metadata table's timeline, completes the indexing instant, and declares the partition. Until the indexing
-instant is completed the base files are not visible. Docs/format/metadata.md, section 6.4.
+instant is completed the base files are not visible. See docs/format/metadata.md, section 6.4.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 listing it.
 
 A partition that is being built is not declared, so that nobody reads it. After a crash its folder is deleted by the
-next build. Docs/format/metadata.md, section 6.1.
+next build. See docs/format/metadata.md, section 6.1.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 From version 8 on the write's log files and its delta commit are deleted, under a rollback instant of the same time as
 that of the table. Before, command blocks roll back the blocks, and a delta commit records the log files that the
-rollback of the table has written. Docs/format/metadata.md, section 1.7.
+rollback of the table has written. See docs/format/metadata.md, section 1.7.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Preconditions of upgrades and downgrades, checked before anything is changed. Each error has a value and a
-solution."""
+"""Preconditions of upgrades and downgrades, checked before anything is changed. Each error names the
+value and the solution."""
 
 from __future__ import annotations
 

@@ -320,7 +320,7 @@ class _FileTagging:
         table_columns = [name for name in rows.columns if name not in (RECORD_KEY, PARTITION_PATH, DELETE)]
         found, keys = scan_locations(replace(self.search, files=files), tuple(table_columns), merge_logs=True)
         key = keys.in_locations[0]
-        # Of several records of a key one is merged; all of them make way for the result.
+        # Of several records of a key one is merged; all of them are deleted.
         stored = found.dropDuplicates([key]).select(
             *(F.col(quoted([extra_name(name)])).alias(name) for name in table_columns),
             F.col(key).alias(RECORD_KEY),

@@ -1,6 +1,6 @@
 """Indexing action: plans of partitions of the metadata table that are built concurrently with writers.
 
-Docs/format/core.md, section 3 and docs/format/metadata.md, section 6.4.
+See docs/format/core.md, section 3 and docs/format/metadata.md, section 6.4.
 """
 
 from __future__ import annotations

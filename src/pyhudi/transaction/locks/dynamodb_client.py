@@ -1,4 +1,4 @@
-"""Client of a table in DynamoDB, whose errors say what to do."""
+"""Client of a table in DynamoDB, with actionable error messages."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def check_no_duplicates(count: int, groups: RecordIndexFileGroups) -> None:
     where = "several file groups of a partition" if groups.partitioned else "several file groups"
     cure = "" if groups.partitioned else ", or, if they are unique in their partitions, have a partitioned record index"
     raise UnsupportedTableError(
-        f"{count} keys are in {where}, and a record index knows one place of each; delete the duplicates{cure}"
+        f"{count} keys are in {where}, and a record index has one location per key; delete the duplicates{cure}"
     )
 
 
