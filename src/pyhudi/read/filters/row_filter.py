@@ -57,8 +57,8 @@ class RowFilter:
             return None
         if isinstance(value[0], str):
             raise QueryError(f"a filter must be a list of (column, op, value), not {value!r}; write [{tuple(value)!r}]")
-        groups = [value] if isinstance(value[0], tuple) else value
-        return cls(anyof=tuple(tuple(_term(term) for term in group) for group in groups))
+        conjunctions = [value] if isinstance(value[0], tuple) else value
+        return cls(anyof=tuple(tuple(_term(term) for term in conjunction) for conjunction in conjunctions))
 
     def arrow(self, schema: pa.Schema) -> pc.Expression:
         """Return the filter as a pyarrow expression on batches of that schema.
@@ -72,7 +72,11 @@ class RowFilter:
             return self.expression
         return reduce(
             lambda a, b: a | b,
-            (reduce(lambda a, b: a & b, (term.arrow(schema) for term in group)) for group in self.anyof if group),
+            (
+                reduce(lambda a, b: a & b, (term.arrow(schema) for term in conjunction))
+                for conjunction in self.anyof
+                if conjunction
+            ),
         )
 
     def bind(self, schema: pa.Schema, zone: dt.tzinfo = dt.UTC) -> RowFilter:
@@ -85,8 +89,8 @@ class RowFilter:
             return self
         return RowFilter(
             anyof=tuple(
-                tuple(t.bind(type_of(resolve_column(t.column, schema), schema), zone) for t in group)
-                for group in self.anyof
+                tuple(t.bind(type_of(resolve_column(t.column, schema), schema), zone) for t in conjunction)
+                for conjunction in self.anyof
             )
         )
 
@@ -98,14 +102,14 @@ class RowFilter:
         """
         if self.sql is None:
             return self
-        groups = equivalent(self.sql, schema)
-        if groups is None:
+        conjunctions = equivalent(self.sql, schema)
+        if conjunctions is None:
             raise QueryError(
                 f"the filter {self.sql!r} requires Spark: use to_spark(), or write it as [(column, op, value), …] "
                 "or as a pyarrow expression. Without Spark, SQL may compare columns with literals of their own "
                 "type (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'prefix%', IS NULL; AND, OR, NOT)"
             )
-        return RowFilter(anyof=groups).bind(schema)
+        return RowFilter(anyof=conjunctions).bind(schema)
 
     def residual(self, values: Mapping[str, Any], schema: pa.Schema) -> RowFilter | bool:
         """Return the remaining filter for rows whose columns have these values: only terms on other columns; or whether
@@ -113,12 +117,12 @@ class RowFilter:
         if not self.anyof:
             return self
         row = pa.table({name: pa.array([value], schema.field(name).type) for name, value in values.items()})
-        groups = []
-        for group in self.anyof:
-            known = [t for t in group if resolve_column(t.column, schema)[0] in values]
+        conjunctions = []
+        for conjunction in self.anyof:
+            known = [t for t in conjunction if resolve_column(t.column, schema)[0] in values]
             if all(row.filter(term.arrow(schema)).num_rows for term in known):
-                groups.append(tuple(t for t in group if t not in known))
-        return True if () in groups else bool(groups) and RowFilter(anyof=tuple(groups))
+                conjunctions.append(tuple(t for t in conjunction if t not in known))
+        return True if () in conjunctions else bool(conjunctions) and RowFilter(anyof=tuple(conjunctions))
 
     def is_for_row_groups(self, schema: pa.Schema) -> bool:
         """Return True if Arrow may prune row groups by it: their statistics omit NaN, for which all comparisons may be
@@ -127,8 +131,8 @@ class RowFilter:
             t.value is not None
             and (t.op not in ("=", "==", "<", "<=") or is_nan(t.value))
             and pa.types.is_floating(type_of(resolve_column(t.column, schema), schema))
-            for group in self.anyof
-            for t in group
+            for conjunction in self.anyof
+            for t in conjunction
         )
 
     def for_pruning(self, schema: pa.Schema) -> RowFilter | None:
@@ -139,8 +143,8 @@ class RowFilter:
         """
         if self.sql is None:
             return self
-        groups = implied_predicate(self.sql, schema)
-        return None if groups is None else RowFilter(anyof=groups)
+        conjunctions = implied_predicate(self.sql, schema)
+        return None if conjunctions is None else RowFilter(anyof=conjunctions)
 
     def for_rows(self, schema: pa.Schema) -> RowFilter | None:
         """Return the condition implied for every row of the filter, in a form by which rows can be skipped before
@@ -151,8 +155,10 @@ class RowFilter:
         implied = self.for_pruning(schema)
         if self.sql is None or implied is None:
             return implied
-        groups = tuple(tuple(t for t in group if not _is_floating(t, schema)) for group in implied.anyof)
-        return RowFilter(anyof=groups) if groups and all(groups) else None
+        conjunctions = tuple(
+            tuple(t for t in conjunction if not _is_floating(t, schema)) for conjunction in implied.anyof
+        )
+        return RowFilter(anyof=conjunctions) if conjunctions and all(conjunctions) else None
 
     def columns(self, schema: pa.Schema) -> list[str]:
         """Return the top-level columns of the schema that the filter needs (for a pyarrow expression: all it may
@@ -160,7 +166,7 @@ class RowFilter:
         if self.expression is not None:
             text = str(self.expression)
             return [name for name in schema.names if name in text]
-        used = {resolve_column(term.column, schema)[0] for group in self.anyof for term in group}
+        used = {resolve_column(term.column, schema)[0] for conjunction in self.anyof for term in conjunction}
         return [name for name in schema.names if name in used]
 
     def __str__(self) -> str:
@@ -169,7 +175,8 @@ class RowFilter:
         if self.expression is not None:
             return str(self.expression)
         return " or ".join(
-            "(" + " and ".join(f"{t.column} {t.op} {t.value!r}" for t in group) + ")" for group in self.anyof
+            "(" + " and ".join(f"{t.column} {t.op} {t.value!r}" for t in conjunction) + ")"
+            for conjunction in self.anyof
         )
 
 

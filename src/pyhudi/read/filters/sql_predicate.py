@@ -30,11 +30,11 @@ from pyhudi.read.filters.sql_operands import (
 from pyhudi.read.filters.sql_tokenizer import END, Token, tokens
 from pyhudi.read.filters.terms import Term
 
-Groups: TypeAlias = tuple[tuple[Term, ...], ...]
+Conjunctions: TypeAlias = tuple[tuple[Term, ...], ...]
 """A disjunction of conjunctions."""
 
-ANYTHING: Groups = ((),)
-_MOST_GROUPS = 64
+ANYTHING: Conjunctions = ((),)
+_MOST_CONJUNCTIONS = 64
 _COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
@@ -44,8 +44,9 @@ _MOST_SCALE = 18
 _LAST_BEFORE_SURROGATES = 0xD7FF
 
 
-def implied_predicate(text: str, schema: pa.Schema, known: Known | None = None) -> Groups | None:
-    """Return conditions implied by the SQL text: every matching row satisfies one group; None: nothing is implied.
+def implied_predicate(text: str, schema: pa.Schema, known: Known | None = None) -> Conjunctions | None:
+    """Return conditions implied by the SQL text: every matching row satisfies one conjunction; None: nothing is
+    implied.
 
     Terms on ``known`` expressions have the text of the expression as the column.
     """
@@ -53,9 +54,9 @@ def implied_predicate(text: str, schema: pa.Schema, known: Known | None = None) 
     return None if condition is None or () in condition.if_true else condition.if_true
 
 
-def equivalent(text: str, schema: pa.Schema) -> Groups | None:
-    """Return conditions equivalent to the SQL text: exactly the matching rows satisfy one group; None: it is not fully
-    supported."""
+def equivalent(text: str, schema: pa.Schema) -> Conjunctions | None:
+    """Return conditions equivalent to the SQL text: exactly the matching rows satisfy one conjunction; None: it is not
+    fully supported."""
     condition = _parsed(text, schema, {})
     return condition.if_true if condition is not None and condition.exact_if_true else None
 
@@ -81,8 +82,8 @@ class _Condition:
     """Conditions implied for rows for which a predicate is true, and for those for which it is false; ``exact_if_true``
     and ``exact_if_false``: the condition is equivalent."""
 
-    if_true: Groups = ANYTHING
-    if_false: Groups = ANYTHING
+    if_true: Conjunctions = ANYTHING
+    if_false: Conjunctions = ANYTHING
     exact_if_true: bool = False
     exact_if_false: bool = False
 
@@ -90,8 +91,10 @@ class _Condition:
         return _Condition(
             _both(self.if_true, other.if_true),
             _either(self.if_false, other.if_false),
-            self.exact_if_true and other.exact_if_true and len(self.if_true) * len(other.if_true) <= _MOST_GROUPS,
-            self.exact_if_false and other.exact_if_false and len(self.if_false) + len(other.if_false) <= _MOST_GROUPS,
+            self.exact_if_true and other.exact_if_true and len(self.if_true) * len(other.if_true) <= _MOST_CONJUNCTIONS,
+            self.exact_if_false
+            and other.exact_if_false
+            and len(self.if_false) + len(other.if_false) <= _MOST_CONJUNCTIONS,
         )
 
     def __or__(self, other: _Condition) -> _Condition:
@@ -104,15 +107,15 @@ class _Condition:
 UNKNOWN = _Condition()
 
 
-def _both(a: Groups, b: Groups) -> Groups:
-    if len(a) * len(b) > _MOST_GROUPS:
+def _both(a: Conjunctions, b: Conjunctions) -> Conjunctions:
+    if len(a) * len(b) > _MOST_CONJUNCTIONS:
         # Each of the two must be true as well.
         return a if len(a) <= len(b) else b
     return tuple(tuple(dict.fromkeys((*x, *y))) for x in a for y in b)
 
 
-def _either(a: Groups, b: Groups) -> Groups:
-    if () in a or () in b or len(a) + len(b) > _MOST_GROUPS:
+def _either(a: Conjunctions, b: Conjunctions) -> Conjunctions:
+    if () in a or () in b or len(a) + len(b) > _MOST_CONJUNCTIONS:
         return ANYTHING
     return a + b
 

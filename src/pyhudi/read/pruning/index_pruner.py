@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.filters.sql_predicate import Groups
+from pyhudi.read.filters.sql_predicate import Conjunctions
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 
@@ -50,8 +50,8 @@ class PruningFilter:
         return cls(given, rows, overridden_functions)
 
     @property
-    def groups(self) -> Groups:
-        """Terms of the condition on rows: those of one group all hold for a matching row."""
+    def conjunctions(self) -> Conjunctions:
+        """Terms of the condition on rows: those of one conjunction all hold for a matching row."""
         assert self.rows is not None
         return self.rows.anyof
 
@@ -82,7 +82,7 @@ class Predicate:
     @property
     def terms(self) -> dict[Term, str]:
         """Terms of the filter on columns that have statistics, with the names of the columns."""
-        return self.conditions.with_statistics(term for group in self.filter.groups for term in group)
+        return self.conditions.with_statistics(term for conjunction in self.filter.conjunctions for term in conjunction)
 
 
 @dataclass(frozen=True, slots=True)

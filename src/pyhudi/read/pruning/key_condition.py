@@ -22,16 +22,16 @@ def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> 
         keys: Columns on which all versions of a record agree. A version that lacks them, as of partial updates, has
             nulls there, so that terms which are true of null say nothing.
     """
-    groups = []
-    for group in rows.anyof:
-        mine = tuple(term for term in group if _is_of(term, schema, keys))
+    conjunctions = []
+    for conjunction in rows.anyof:
+        mine = tuple(term for term in conjunction if _is_of(term, schema, keys))
         if not mine:
             return None
-        groups.append(mine)
-    if not groups:
+        conjunctions.append(mine)
+    if not conjunctions:
         return None
     try:
-        found = RowFilter(anyof=tuple(groups)).bind(schema)
+        found = RowFilter(anyof=tuple(conjunctions)).bind(schema)
         expression = found.arrow(schema)
     except QueryError:  # A value of another type: the evaluation of the filter reports it.
         return None

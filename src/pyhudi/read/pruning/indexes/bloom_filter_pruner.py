@@ -11,7 +11,7 @@ from pyhudi.format.bloom_filter import BloomFilter
 from pyhudi.format.file_names import file_names_of
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
-from pyhudi.metadata.records import metadata_keys as ids
+from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER_PAYLOAD
 from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning, pruned_line
 from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
@@ -48,7 +48,7 @@ def slices_without_keys(
         return out, 0
     some = slices.take(pa.array(rows))
     names = file_names_of(some["base_path"])
-    wanted = ids.bloom_filter_keys(some["partition"].combine_chunks(), names)
+    wanted = metadata_keys.bloom_filter_keys(some["partition"].combine_chunks(), names)
     filters = table.lookup(index, wanted, [BLOOM_FILTER_PAYLOAD])
     texts = dict(zip(filters[KEY].to_pylist(), filters[BLOOM_FILTER_PAYLOAD].to_pylist(), strict=True))
     for row, key in zip(rows.tolist(), wanted.to_pylist(), strict=True):

@@ -23,7 +23,7 @@ from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.slice_files import slice_files
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
-from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_group
+from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_conjunction
 from pyhudi.read.pruning.statistics.partition_files_pruning import partitions_without_matching_files
 from pyhudi.table.view.file_slicing import has_log_files
 
@@ -45,7 +45,7 @@ class ColumnStatsPruner:
             without = partitions_without_matching_files(
                 metadata,
                 predicate.conditions,
-                predicate.filter.groups,
+                predicate.filter.conjunctions,
                 terms,
                 partitions.to_pylist(),
                 indexes.num_partitions,
@@ -70,7 +70,7 @@ class ColumnStatsPruner:
             return Pruning.not_used(COLUMN_STATS, "no condition on a column that supports statistics")
         statistics = SliceStatistics.of(slices, predicate.conditions, indexes)
         masks, has_none = statistics.masks(terms)
-        out = matches_no_group(predicate.filter.groups, masks, slices.num_rows)
+        out = matches_no_conjunction(predicate.filter.conjunctions, masks, slices.num_rows)
         pruning = Pruning.by_columns(COLUMN_STATS, "slices", out, terms.values())
         if not has_none.any():
             return pruning

@@ -14,7 +14,7 @@ from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.indexes.column_stats_pruner import SliceStatistics
 from pyhudi.read.pruning.indexes.indexed_expressions import IndexedExpressions
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask
-from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_group
+from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_conjunction
 
 _NAME = "expression indexes"
 
@@ -54,14 +54,14 @@ class ExpressionIndexPruner:
             return Pruning(report=(f"{_NAME}: not used for partitions: {e}",), failure=e)
         if not masks:
             return Pruning(report=tuple(unused))
-        out = matches_no_group(expressions.groups, masks, len(partitions))
+        out = matches_no_conjunction(expressions.conjunctions, masks, len(partitions))
         pruning = Pruning.by_columns(expressions.names(masks), "partitions", out, (term.column for term in masks))
         return replace(pruning, report=(*unused, *pruning.report))
 
     def prune_slices(self, slices: pa.Table, predicate: Predicate, indexes: Indexes) -> Pruning:
         """Prune slices in which no value of an indexed expression satisfies the filter.
 
-        Terms of the filter on columns are evaluated by column statistics, where a group of terms needs both.
+        Terms of the filter on columns are evaluated by column statistics, where a conjunction needs both.
         """
         expressions, pruning = self.load(predicate, indexes)
         if expressions is None or not slices.num_rows:
@@ -70,7 +70,7 @@ class ExpressionIndexPruner:
             return Pruning(report=expressions.unused)
         statistics = SliceStatistics.of(slices, predicate.conditions, indexes)
         masks, used = _masks(expressions, statistics)
-        out = matches_no_group(expressions.groups, masks, slices.num_rows)
+        out = matches_no_conjunction(expressions.conjunctions, masks, slices.num_rows)
         columns = (term.column for term in expressions.terms)
         pruning = Pruning.by_columns(", ".join(sorted(used)), "slices", out, columns)
         return replace(pruning, report=(*expressions.unused, *pruning.report))
@@ -81,7 +81,7 @@ def _masks(expressions: IndexedExpressions, statistics: SliceStatistics) -> tupl
     terms, indexes = expressions.terms, statistics.indexes
     masks: dict[Term, Mask] = {}
     if COLUMN_STATS in indexes.metadata.partitions and not all(
-        any(term in terms for term in group) for group in expressions.groups
+        any(term in terms for term in conjunction) for conjunction in expressions.conjunctions
     ):
         plain = statistics.conditions.with_statistics(expressions.hashable_terms - set(terms))
         masks, _ = statistics.masks(plain)

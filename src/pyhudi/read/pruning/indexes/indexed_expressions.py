@@ -22,7 +22,7 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.metadata.records.stats_values import members_of_type
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
+from pyhudi.read.filters.sql_predicate import Conjunctions, implied_predicate
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.read.pruning.indexes.bloom_filter_pruner import slices_without_keys
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ordered_type, partition_bounds
@@ -55,11 +55,11 @@ class UnusedExpression:
 
 @dataclass(frozen=True, slots=True)
 class IndexedExpressions:
-    """The indexed expressions in a filter, by the text that represents each in its terms; the filter (``groups``); and
-    the reasons why other indexes are not used."""
+    """The indexed expressions in a filter, by the text that represents each in its terms; the filter
+    (``conjunctions``); and the reasons why other indexes are not used."""
 
     by_text: Mapping[str, KnownExpression]
-    groups: Groups
+    conjunctions: Conjunctions
     unused: tuple[str, ...] = ()
 
     @property
@@ -70,7 +70,7 @@ class IndexedExpressions:
     @property
     def hashable_terms(self) -> set[Term]:
         """All terms of the filter that masks can be given for."""
-        return {term for group in self.groups for term in group if isinstance(term.value, Hashable)}
+        return {term for conjunction in self.conjunctions for term in conjunction if isinstance(term.value, Hashable)}
 
     @classmethod
     def of(
@@ -88,18 +88,18 @@ class IndexedExpressions:
         usable_by_text, unused = _usable_expressions(
             expression_indexes(table.storage, table.config), schema, non_file_columns
         )
-        groups: Groups = () if plain is None else plain.anyof
+        conjunctions: Conjunctions = () if plain is None else plain.anyof
         why: tuple[str, ...] = ()
         if text.sql is not None:
             kinds = {usable.indexes[0].expression: usable.kind for usable in usable_by_text.values()}
-            groups = implied_predicate(text.sql, schema, kinds) or ()
+            conjunctions = implied_predicate(text.sql, schema, kinds) or ()
             every = _columns(
                 implied_predicate(text.sql, schema, {**kinds, **{other.expression: other.kind for other in unused}})
             )
             why = tuple(other.why for other in unused if str(other.expression) in every)
-        columns = _columns(groups)
+        columns = _columns(conjunctions)
         used = {name: usable for name, usable in usable_by_text.items() if name in columns}
-        return cls(used, groups, why) if used or why else None
+        return cls(used, conjunctions, why) if used or why else None
 
     def mask(
         self, term: Term, table: MetadataTable, slices: pa.Table, files: pa.Table, known_partitions: int
@@ -145,8 +145,8 @@ class IndexedExpressions:
         return masks, [f"{name}: not used for partitions: {text}" for name, text in why.items() if text is not None]
 
 
-def _columns(groups: Groups | None) -> set[str]:
-    return {term.column for group in groups or () for term in group}
+def _columns(conjunctions: Conjunctions | None) -> set[str]:
+    return {term.column for conjunction in conjunctions or () for term in conjunction}
 
 
 def _usable_expressions(

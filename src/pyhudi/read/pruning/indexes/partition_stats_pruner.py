@@ -12,7 +12,7 @@ from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.statistics.column_statistics import partition_bounds
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds
-from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_group
+from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_conjunction
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -40,7 +40,7 @@ class PartitionStatsPruner:
             masks = conditions.without_path_values(masks, terms, partitions)
         except HudiError as e:
             return Pruning.not_used(PARTITION_STATS, e)
-        out = matches_no_group(predicate.filter.groups, masks, len(partitions))
+        out = matches_no_conjunction(predicate.filter.conjunctions, masks, len(partitions))
         return Pruning.by_columns(PARTITION_STATS, "partitions", out, terms.values())
 
 

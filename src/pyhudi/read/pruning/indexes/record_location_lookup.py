@@ -13,7 +13,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
-from pyhudi.metadata.records import metadata_keys as ids
+from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.file_id_encoding import file_ids_of
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.read.filters.terms import Term, literal
@@ -39,17 +39,19 @@ LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), (
 def equality_keys(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options) -> pa.StringArray | None:
     """Return the record keys that a matching row must have; None if the filter does not restrict them."""
     keys: list[str] = []
-    for group in rows.anyof:
-        mine = _keys_of_group(group, schema, config, opts)
+    for conjunction in rows.anyof:
+        mine = _keys_of_conjunction(conjunction, schema, config, opts)
         if mine is None:
             return None
         keys += mine
     return pa.array(sorted(set(keys)), pa.string()) if 0 < len(keys) <= MOST_KEYS else None
 
 
-def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConfig, opts: Options) -> list[str] | None:
+def _keys_of_conjunction(
+    conjunction: tuple[Term, ...], schema: pa.Schema, config: TableConfig, opts: Options
+) -> list[str] | None:
     values_by_field: dict[str, tuple[object, ...]] = {}
-    for term in group:
+    for term in conjunction:
         if term.op in ("=", "==") and term.value is not None:
             values_by_field.setdefault(term.column, (term.value,))
         elif term.op == "in":
@@ -98,7 +100,7 @@ def record_index_locations(
     """
     prefixes = {file_id.rsplit("-", 2)[0] for file_id in table.groups(RECORD_INDEX)["file_id"].to_pylist()}
     if partitions is not None and not prefixes <= {_GLOBAL}:
-        prefixes &= {f"{_GLOBAL}-{ids.data_partition_id(path)}" for path in partitions}
+        prefixes &= {f"{_GLOBAL}-{metadata_keys.data_partition_id(path)}" for path in partitions}
     if len(prefixes) > _MOST_INDEXES:
         return None
     tables = [LOCATION_SCHEMA.empty_table()]
@@ -106,6 +108,6 @@ def record_index_locations(
         records = table.lookup(RECORD_INDEX, keys, [RECORD_INDEX_PAYLOAD], prefix=f"{prefix}-").combine_chunks()
         if records.num_rows:
             place = records[RECORD_INDEX_PAYLOAD].chunk(0)
-            columns = [records[KEY], ids.paths_of_keys(place.field("partitionName")), file_ids_of(place)]
+            columns = [records[KEY], metadata_keys.paths_of_keys(place.field("partitionName")), file_ids_of(place)]
             tables.append(pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA))
     return pa.concat_tables(tables)

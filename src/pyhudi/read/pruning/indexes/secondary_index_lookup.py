@@ -11,7 +11,7 @@ from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes, texts
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
-from pyhudi.metadata.records import metadata_keys as ids
+from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX_PAYLOAD
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.read.pruning.indexes.record_location_lookup import MOST_KEYS
@@ -35,8 +35,8 @@ def secondary_index_keys(
     indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in non_file_columns]
     key_sets: list[pa.Array] = []
     used: set[str] = set()
-    for group in rows.anyof if indexes else ():
-        named = [(index, _values_of(group, index.column, schema)) for index in indexes]
+    for conjunction in rows.anyof if indexes else ():
+        named = [(index, _values_of(conjunction, index.column, schema)) for index in indexes]
         usable = [(index, values) for index, values in named if values is not None]
         if not usable:
             return None
@@ -51,17 +51,17 @@ def secondary_index_keys(
 
 def _record_keys(table: MetadataTable, index: SecondaryIndex, values: pa.StringArray) -> pa.StringArray:
     """Return the record keys of the rows with these values."""
-    entries = table.secondary_lookup(index.partition, ids.secondary_prefix(values), [SECONDARY_INDEX_PAYLOAD])
+    entries = table.secondary_lookup(index.partition, metadata_keys.secondary_prefix(values), [SECONDARY_INDEX_PAYLOAD])
     live = pc.invert(pc.fill_null(pc.struct_field(entries[SECONDARY_INDEX_PAYLOAD], "isDeleted"), False))
-    return ids.split_secondary_key(entries[KEY].filter(live).combine_chunks())[1]
+    return metadata_keys.split_secondary_key(entries[KEY].filter(live).combine_chunks())[1]
 
 
-def _values_of(group: tuple[Term, ...], column: str, schema: pa.Schema) -> pa.StringArray | None:
+def _values_of(conjunction: tuple[Term, ...], column: str, schema: pa.Schema) -> pa.StringArray | None:
     """Return the values, as texts, one of which a column must have; None if the conditions do not determine them."""
     if column not in schema.names or not can_be_indexed(schema.field(column).type):
         return None
     kind = schema.field(column).type
-    for term in group:
+    for term in conjunction:
         if term.column != column or term.value is None or term.op not in ("=", "==", "in"):
             continue
         try:

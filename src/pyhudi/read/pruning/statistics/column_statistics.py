@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
-from pyhudi.metadata.records import metadata_keys as keys
+from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import COLUMN_STATS_PAYLOAD
 from pyhudi.metadata.records.stats_values import members_of_type, unwrap
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
@@ -73,10 +73,10 @@ class ColumnStatistics:
     ) -> ColumnStatistics:
         """Load those of the files in some partitions, and possibly of others; ``known_partitions`` is the number of the
         table's partitions."""
-        column_id = keys.column_ids([column])[0].as_py()
+        column_id = metadata_keys.column_ids([column])[0].as_py()
         prefixes = [column_id]
         if len(partitions) * _FEW <= known_partitions:
-            prefixes = [column_id + text for text in keys.partition_ids(partitions).to_pylist()]
+            prefixes = [column_id + text for text in metadata_keys.partition_ids(partitions).to_pylist()]
         stats = table.prefixes(index, prefixes, _projection(kind)).combine_chunks()
         payload = (
             stats[COLUMN_STATS_PAYLOAD].chunk(0) if stats.num_rows else pa.array([], stats[COLUMN_STATS_PAYLOAD].type)
@@ -95,7 +95,7 @@ class ColumnStatistics:
         statistics."""
         at = pc.index_in(names, value_set=self.names)
         hit = np.bincount(at.drop_null().to_numpy(), minlength=len(self.names))
-        ids = keys.partition_ids(partitions)
+        ids = metadata_keys.partition_ids(partitions)
         # For duplicate names only the first position is found.
         if bool(hit.all()) or pc.count_distinct(self.names).as_py() == len(self.names):
             positions = pc.fill_null(at, 0).to_numpy()
@@ -105,7 +105,7 @@ class ColumnStatistics:
             return pc.if_else(pc.and_(pa.array(same), at.is_valid()), at, pa.scalar(None, at.type))
         # Files of the same name in several partitions.
         full = pc.binary_join_element_wise(ids.take(pa.array(rows)), names, "/")
-        partition_ids = pc.utf8_slice_codeunits(self.keys, keys.SHORT_ID, 2 * keys.SHORT_ID)
+        partition_ids = pc.utf8_slice_codeunits(self.keys, metadata_keys.SHORT_ID, 2 * metadata_keys.SHORT_ID)
         return pc.index_in(full, value_set=pc.binary_join_element_wise(partition_ids, self.names, "/"))
 
 
@@ -135,7 +135,7 @@ def partition_bounds(
 ) -> Bounds:
     """Return the bounds of a column in each partition, given by path; unknown without statistics. ``index`` is the
     partition of the metadata table with the statistics."""
-    make = keys.partition_stats_keys if index == PARTITION_STATS else keys.expression_partition_keys
+    make = metadata_keys.partition_stats_keys if index == PARTITION_STATS else metadata_keys.expression_partition_keys
     record_keys = make(pa.array([column] * len(partitions), pa.string()), partitions)
     stats = table.lookup(index, record_keys, _projection(kind))
     if not stats.num_rows:
@@ -159,11 +159,11 @@ def _is_of_partition(
     ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray, places: npt.NDArray[Any]
 ) -> Mask:
     """Return a mask of the rows whose ids are those of the partitions in the keys at the given positions."""
-    key_words = _words(key, keys.SHORT_ID, 2 * keys.SHORT_ID + keys.FILE_ID)
+    key_words = _words(key, metadata_keys.SHORT_ID, 2 * metadata_keys.SHORT_ID + metadata_keys.FILE_ID)
     if key_words is None:
-        parts = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID)
+        parts = pc.utf8_slice_codeunits(key, metadata_keys.SHORT_ID, 2 * metadata_keys.SHORT_ID)
         return numpy_mask(pc.equal(ids.take(pa.array(rows)), parts.take(pa.array(places))))
-    id_words = _words(ids, 0, keys.SHORT_ID)
+    id_words = _words(ids, 0, metadata_keys.SHORT_ID)
     assert id_words is not None
     same: Mask = (id_words[rows] == key_words[places]).all(axis=1)
     return same
@@ -176,7 +176,7 @@ def _words(texts: pa.StringArray, start: int, size: int) -> npt.NDArray[np.uint3
     if not bool((np.diff(offsets) == size).all()):
         return None
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]].reshape(-1, size)
-    return np.ascontiguousarray(data[:, start : start + keys.SHORT_ID]).view(np.uint32)
+    return np.ascontiguousarray(data[:, start : start + metadata_keys.SHORT_ID]).view(np.uint32)
 
 
 def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = True) -> Bounds:

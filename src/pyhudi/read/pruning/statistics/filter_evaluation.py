@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import QueryError
 from pyhudi.keygen.partition_value_extractor import has_known_kinds, partition_fields
-from pyhudi.read.filters.sql_predicate import Groups
+from pyhudi.read.filters.sql_predicate import Conjunctions
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.partition_pruning import path_values, values_from_path
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
@@ -118,14 +118,14 @@ class StatisticsEvaluator:
         return self.config.merge_mode is not MergeMode.CUSTOM or term.column in keys
 
 
-def matches_no_group(groups: Groups, masks: Mapping[Term, Mask], count: int) -> Mask:
-    """Return a mask of the rows of bounds in which no group of conditions can be satisfied."""
-    if not groups:
+def matches_no_conjunction(conjunctions: Conjunctions, masks: Mapping[Term, Mask], count: int) -> Mask:
+    """Return a mask of the rows of bounds in which no conjunction can be satisfied."""
+    if not conjunctions:
         return np.zeros(count, np.bool_)
     out = np.ones(count, np.bool_)
-    for group in groups:
+    for conjunction in conjunctions:
         of_group = np.zeros(count, np.bool_)
-        for term in group:
+        for term in conjunction:
             if isinstance(term.value, Hashable) and term in masks:
                 of_group |= masks[term]
         out &= of_group

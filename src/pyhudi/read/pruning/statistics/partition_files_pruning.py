@@ -20,11 +20,11 @@ from pyhudi.metadata.reader.metadata_file_listing import file_lists
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.statistics.column_statistics import ColumnStatistics
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
-from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_group
+from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_conjunction
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.filters.sql_predicate import Groups
+    from pyhudi.read.filters.sql_predicate import Conjunctions
 
 _CHANGE_FILES = ".cdc"
 """Suffix of the names of change data files, which are not used by row queries."""
@@ -37,7 +37,7 @@ _WORTH = 0.75
 def partitions_without_matching_files(
     metadata: MetadataTable,
     conditions: StatisticsEvaluator,
-    groups: Groups,
+    conjunctions: Conjunctions,
     terms: Mapping[Term, str],
     partitions: list[str],
     known_partitions: int,
@@ -45,7 +45,7 @@ def partitions_without_matching_files(
     """Return the files of partitions, and which of the partitions have none with a matching row; None if this is not
     worthwhile.
 
-    ``terms`` of the filter's ``groups`` are those on columns with statistics, with the names of the columns.
+    ``terms`` of the filter's ``conjunctions`` are those on columns with statistics, with the names of the columns.
 
     Raises:
         MetadataTableError: The metadata table cannot be read.
@@ -53,7 +53,9 @@ def partitions_without_matching_files(
 
     def prune(paths: list[str]) -> tuple[FileLists, Mask]:
         lists = file_lists(metadata, paths)
-        return lists, matches_no_group(groups, _masks(metadata, conditions, terms, lists, known_partitions), len(paths))
+        return lists, matches_no_conjunction(
+            conjunctions, _masks(metadata, conditions, terms, lists, known_partitions), len(paths)
+        )
 
     tried = partitions[:: max(1, len(partitions) // _TRIED)][:_TRIED]
     if len(partitions) > 2 * _TRIED and prune(tried)[1].mean() < _WORTH:
