@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.varint import unsigned
+from pyhudi.format.protobuf import BYTES, Field, bytes_of, number_of, read_fields, read_varint, write_fields
 
 _NONE, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 _DEFAULT_CHUNK = 256 * 1024
@@ -28,65 +28,6 @@ _OFFSET, _INDEX_LENGTH, _DATA_LENGTH, _STRIPE_FOOTER_LENGTH = 1, 2, 3, 4
 _WRITER_TIMEZONE = 3
 _ITEM_NAME, _ITEM_VALUE = 1, 2
 
-Field = tuple[int, int, "int | bytes"]
-"""Number, wire type, value: an int for varints (wire type 0), else bytes."""
-
-
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protobuf varint and its end position."""
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise FormatError("the tail of the ORC file is not valid protobuf")
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-
-
-def _fields(data: bytes) -> list[Field]:
-    """Parse one level of a protobuf message."""
-    fields: list[Field] = []
-    at = 0
-    while at < len(data):
-        tag, at = read_varint(data, at)
-        wire = tag & 7
-        if wire == 0:
-            value, at = read_varint(data, at)
-            fields.append((tag >> 3, wire, value))
-            continue
-        if wire == 2:
-            size, at = read_varint(data, at)
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-        else:
-            raise FormatError(f"the tail of the ORC file has a field of unknown wire type {wire}")
-        if at + size > len(data):
-            raise FormatError("the tail of the ORC file is truncated")
-        fields.append((tag >> 3, wire, data[at : at + size]))
-        at += size
-    return fields
-
-
-def _message(fields: list[Field]) -> bytes:
-    out = bytearray()
-    for number, wire, value in fields:
-        out += unsigned(number << 3 | wire)
-        if isinstance(value, int):
-            out += unsigned(value)
-        else:
-            out += (unsigned(len(value)) if wire == 2 else b"") + value
-    return bytes(out)
-
-
-def _number(fields: list[Field], number: int, default: int = 0) -> int:
-    return next((v for n, _, v in fields if n == number and isinstance(v, int)), default)
-
-
-def _bytes(fields: list[Field], number: int) -> list[bytes]:
-    return [v for n, _, v in fields if n == number and isinstance(v, bytes)]
-
 
 @dataclass(frozen=True, slots=True)
 class _PostScript:
@@ -98,19 +39,19 @@ class _PostScript:
         length = tail[-1] if tail else 0
         if not 0 < length < len(tail):
             raise FormatError("not an ORC file: it has no postscript")
-        return cls(_fields(tail[-1 - length : -1]), length)
+        return cls(read_fields(tail[-1 - length : -1]), length)
 
     @property
     def footer_length(self) -> int:
-        return _number(self.fields, _FOOTER_LENGTH)
+        return number_of(self.fields, _FOOTER_LENGTH)
 
     @property
     def compression(self) -> int:
-        return _number(self.fields, _COMPRESSION)
+        return number_of(self.fields, _COMPRESSION)
 
     @property
     def chunk_size(self) -> int:
-        return _number(self.fields, _CHUNK_SIZE, _DEFAULT_CHUNK)
+        return number_of(self.fields, _CHUNK_SIZE, _DEFAULT_CHUNK)
 
 
 def with_user_metadata(tail: bytes, entries: Mapping[str, str]) -> bytes:
@@ -119,17 +60,17 @@ def with_user_metadata(tail: bytes, entries: Mapping[str, str]) -> bytes:
     post = _PostScript.of(tail)
     items: list[Field] = []
     for name, value in entries.items():
-        item: list[Field] = [(_ITEM_NAME, 2, name.encode()), (_ITEM_VALUE, 2, value.encode())]
-        items.append((_USER_METADATA, 2, _message(item)))
+        item: list[Field] = [(_ITEM_NAME, BYTES, name.encode()), (_ITEM_VALUE, BYTES, value.encode())]
+        items.append((_USER_METADATA, BYTES, write_fields(item)))
     # Fields of a protobuf message may have any order, so additional chunks after the footer are part of it.
-    added = _message(items)
+    added = write_fields(items)
     if post.compression != _NONE:
         added = b"".join(
             _chunk(added[at : at + post.chunk_size], post.compression) for at in range(0, len(added), post.chunk_size)
         )
     length = post.footer_length + len(added)
     fields = [(n, w, length if n == _FOOTER_LENGTH else v) for n, w, v in post.fields]
-    script = _message(fields)
+    script = write_fields(fields)
     return tail[: -1 - post.length] + added + script + bytes([len(script)])
 
 
@@ -154,11 +95,11 @@ def writer_timezone(source: Any) -> str | None:
     if post.compression not in (_NONE, _ZLIB, _SNAPPY, _ZSTD):
         return None
     end = size - 1 - post.length
-    footer = _fields(_unpack(_read(source, end - post.footer_length, end), post))
-    for stripe in map(_fields, _bytes(footer, _STRIPES)):
-        at = _number(stripe, _OFFSET) + _number(stripe, _INDEX_LENGTH) + _number(stripe, _DATA_LENGTH)
-        stripe_footer = _fields(_unpack(_read(source, at, at + _number(stripe, _STRIPE_FOOTER_LENGTH)), post))
-        return next((zone.decode() for zone in _bytes(stripe_footer, _WRITER_TIMEZONE)), None)
+    footer = read_fields(_unpack(_read(source, end - post.footer_length, end), post))
+    for stripe in map(read_fields, bytes_of(footer, _STRIPES)):
+        at = number_of(stripe, _OFFSET) + number_of(stripe, _INDEX_LENGTH) + number_of(stripe, _DATA_LENGTH)
+        stripe_footer = read_fields(_unpack(_read(source, at, at + number_of(stripe, _STRIPE_FOOTER_LENGTH)), post))
+        return next((zone.decode() for zone in bytes_of(stripe_footer, _WRITER_TIMEZONE)), None)
     return None
 
 

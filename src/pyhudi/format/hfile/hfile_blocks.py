@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile.block_codecs import Codec, decompress
+from pyhudi.format.protobuf import bytes_of, read_fields, read_varint
 from pyhudi.format.varint import unsigned
 
 MAGIC_SIZE = 8
@@ -93,8 +94,8 @@ def parse_trailer(data: memoryview) -> Trailer:
     major = int.from_bytes(data[-3:], "big")
     if major != MAJOR_VERSION:
         raise FormatError(f"unsupported HFile version {major}; only version {MAJOR_VERSION} is supported")
-    length, at = protobuf_varint(data, MAGIC_SIZE)
-    fields = dict(protobuf_fields(data[at : at + length]))
+    length, at = read_varint(data, MAGIC_SIZE)
+    fields = {number: value for number, _, value in read_fields(data[at : at + length])}
     numbers = {number: value for number, value in fields.items() if isinstance(value, int)}
     if 13 in fields:
         raise FormatError("encrypted HFiles are not supported")
@@ -124,45 +125,14 @@ def parse_file_info(payload: bytes) -> dict[str, bytes]:
     """
     if payload[:4] != b"PBUF":
         raise FormatError(f"the file info of an HFile starts with {payload[:4]!r}")
-    length, at = protobuf_varint(payload, 4)
+    length, at = read_varint(payload, 4)
     result: dict[str, bytes] = {}
-    for number, entry in protobuf_fields(payload[at : at + length]):
-        pair = dict(protobuf_fields(entry)) if number == 1 and isinstance(entry, bytes) else {}
-        name, value = pair.get(1), pair.get(2)
-        if not isinstance(name, bytes) or not isinstance(value, bytes):
+    for number, _, entry in read_fields(payload[at : at + length]):
+        pair = read_fields(entry) if number == 1 and isinstance(entry, bytes) else []
+        names, values = bytes_of(pair, 1), bytes_of(pair, 2)
+        if not names or not values:
             raise FormatError("the file info of an HFile has an invalid entry")
-        result[name.decode("utf-8", "replace")] = value
-    return result
-
-
-def protobuf_varint(data: memoryview | bytes, at: int) -> tuple[int, int]:
-    """Return the varint at a position, and the position after it."""
-    result = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, at
-    raise FormatError("a varint in an HFile's protobuf is too long")
-
-
-def protobuf_fields(data: memoryview | bytes) -> list[tuple[int, int | bytes]]:
-    """Return numbers and values of the fields of a protobuf message, which may only be varints and bytes."""
-    result: list[tuple[int, int | bytes]] = []
-    at = 0
-    while at < len(data):
-        tag, at = protobuf_varint(data, at)
-        value, at = protobuf_varint(data, at)
-        if tag & 7 == 0:
-            result.append((tag >> 3, value))
-        elif tag & 7 == 2 and at + value <= len(data):
-            result.append((tag >> 3, bytes(data[at : at + value])))
-            at += value
-        else:
-            raise FormatError(f"an unknown field {tag} in an HFile's protobuf")
+        result[names[-1].decode("utf-8", "replace")] = values[-1]
     return result
 
 
