@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,12 +10,12 @@ import pyarrow.compute as pc
 from pyhudi.index.bucket_file_ids import bucket_numbers
 from pyhudi.index.sampled_keys import first_keys
 from pyhudi.merge.base_file_readers import read_footer
+from pyhudi.storage.concurrent_reads import concurrent_map
 
 if TYPE_CHECKING:
     from pyhudi.index.bucket_index import BucketIndex
     from pyhudi.storage import Storage
 
-_READ_THREADS = 16
 _FILES_ASKED = 16
 
 
@@ -38,14 +37,13 @@ def check_buckets(storage: Storage, bucketing: BucketIndex, slices: pa.Table, *,
         return
     step = -(-with_base.num_rows // _FILES_ASKED)
     samples = with_base.take(pa.array(range(0, with_base.num_rows, step))).to_pylist()
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        footers = pool.map(lambda row: read_footer(storage, row["base_path"]), samples)
-        footer_keys = [{key for key in (footer.min_key, footer.max_key) if key is not None} for footer in footers]
-        missing = 2 * _FILES_ASKED - sum(map(len, footer_keys))
-        few = -(-missing // len(samples))
-        if few > 0:
-            more = pool.map(lambda row: first_keys(storage, row["base_path"], few), samples)
-            footer_keys = [ends.union(some) for ends, some in zip(footer_keys, more, strict=True)]
+    footers = concurrent_map(lambda row: read_footer(storage, row["base_path"]), samples)
+    footer_keys = [{key for key in (footer.min_key, footer.max_key) if key is not None} for footer in footers]
+    missing = 2 * _FILES_ASKED - sum(map(len, footer_keys))
+    few = -(-missing // len(samples))
+    if few > 0:
+        more = concurrent_map(lambda row: first_keys(storage, row["base_path"], few), samples)
+        footer_keys = [ends.union(some) for ends, some in zip(footer_keys, more, strict=True)]
     for row, some in zip(samples, footer_keys, strict=True):
         for key in sorted(some):
             bucketing.check_key(key, row["number"], row["partition"])

@@ -13,7 +13,6 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,13 +29,13 @@ from pyhudi.format.xxh32 import xxh32
 from pyhudi.index.bucket_hash import values_of
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART
 from pyhudi.storage import Storage, join_path
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import BUCKET_FOLDER
 
 FOLDER = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
 FIRST_INSTANT = "00000000000000"
 _EXTENSION, _DONE = ".hashing_meta", ".commit"
 _MAX = 0x7FFFFFFF
-_THREADS = 16
 _JAVA_NULL = "null"  # Java's text of a null in a join of texts.
 
 
@@ -215,9 +214,8 @@ def load_metadata(
         path = join_path(folder, instant + _EXTENSION)
         return HashingMetadata.decode(storage.read(path), path)
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        loaded = zip(partitions, pool.map(load, partitions), strict=True)
-        return {partition: metadata for partition, metadata in loaded if metadata is not None}
+    loaded = zip(partitions, concurrent_map(load, partitions), strict=True)
+    return {partition: metadata for partition, metadata in loaded if metadata is not None}
 
 
 def store(storage: Storage, metadata: HashingMetadata) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +16,10 @@ from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.evolution.schema_projection import FileNames, file_columns, with_table_names
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.storage import Storage
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import is_skeleton
 
 _BATCH_BYTES = 32 * 1024 * 1024
-_READ_THREADS = 16
 _MIN_ROWS, _MAX_ROWS = 1024, 131_072
 
 
@@ -227,5 +226,4 @@ def read_schema(storage: Storage, path: str) -> pa.Schema:
 
 def row_counts(storage: Storage, paths: pa.ChunkedArray) -> list[int]:
     """Return the numbers of rows of base files, from their footers."""
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        return list(pool.map(lambda path: read_footer(storage, path).num_rows, paths.to_pylist()))
+    return concurrent_map(lambda path: read_footer(storage, path).num_rows, paths.to_pylist())

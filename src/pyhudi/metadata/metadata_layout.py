@@ -6,7 +6,6 @@ It is a merge-on-read table in ``.hoodie/metadata``. All paths are relative to t
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from pyhudi.config import property_keys
 from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import AlreadyExistsError
 from pyhudi.format.file_names import file_names_of
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER, METADATA_META_FOLDER
 from pyhudi.table.config.properties_text import format_properties, table_checksum
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -52,7 +52,6 @@ PROPERTIES = f"{METADATA_META_FOLDER}/hoodie.properties"
 HEARTBEATS = f"{METADATA_META_FOLDER}/.heartbeat"
 """Folder of the heartbeats of the metadata table's compactions, which run without the lock of the table."""
 
-_LIST_THREADS = 16
 _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
 
 
@@ -83,8 +82,7 @@ def names_by_partition(storage: Storage, partitions: Collection[str]) -> dict[st
 
     if len(partitions) < 2:
         return {partition: names(partition) for partition in partitions}
-    with ThreadPoolExecutor(_LIST_THREADS) as pool:
-        return dict(zip(partitions, pool.map(names, partitions), strict=True))
+    return dict(zip(partitions, concurrent_map(names, partitions), strict=True))
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyhudi.arrow.arrays import contiguous, list_sums
 from pyhudi.keygen.partition_value_extractor import as_formatted, decode_partition_paths
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pyhudi.table.table_snapshot import TableSnapshot
 
-_READ_THREADS = 16
 
 _TOTALS = {
     "rows_written": "numWrites",
@@ -75,12 +74,11 @@ def history(table: TableSnapshot, *, archived: bool = False) -> pa.Table:
     """Return the instants of the table (`HISTORY_SCHEMA`); with ``archived``, archived ones, too."""
     active = table.active
     instants = list(active.timeline)
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        known = pool.map(lambda i: active.commit_metadata(i) if i.is_completed and i.is_write else None, instants)
-        rows = [
-            _history_row(i.requested, i.completion, i.action, i.state, m, archived=False)
-            for i, m in zip(instants, known, strict=True)
-        ]
+    known = concurrent_map(lambda i: active.commit_metadata(i) if i.is_completed and i.is_write else None, instants)
+    rows = [
+        _history_row(i.requested, i.completion, i.action, i.state, m, archived=False)
+        for i, m in zip(instants, known, strict=True)
+    ]
     if archived:
         for row in read_archived_timeline(table.storage, active.layout).to_pylist():
             metadata = decode_commit(row["metadata"]) if row["action"] in WRITE_ACTIONS and row["metadata"] else None
@@ -206,17 +204,16 @@ class Inspect:
         """Return the files written by each completed write of the active timeline (`COMMITS_SCHEMA`)."""
         active = self._now().active
         done = [i for i in active.timeline.writes() if i.is_completed]
-        with ThreadPoolExecutor(_READ_THREADS) as pool:
-            parts = []
-            for instant, metadata in zip(done, pool.map(active.commit_metadata, done), strict=True):
-                stats = metadata.stats
-                same = {
-                    "requested": instant.requested,
-                    "completed": instant.completion,
-                    "operation": metadata.operation,
-                }
-                columns = [pa.array([value] * stats.num_rows, pa.string()) for value in same.values()]
-                columns += [stats[n] for n in ("partitionPath", "fileId", "path", "prevCommit")]
-                columns += [stats[n] for n in (*_TOTALS.values(), "fileSizeInBytes")]
-                parts.append(pa.Table.from_arrays(columns, schema=COMMITS_SCHEMA))
+        parts = []
+        for instant, metadata in zip(done, concurrent_map(active.commit_metadata, done), strict=True):
+            stats = metadata.stats
+            same = {
+                "requested": instant.requested,
+                "completed": instant.completion,
+                "operation": metadata.operation,
+            }
+            columns = [pa.array([value] * stats.num_rows, pa.string()) for value in same.values()]
+            columns += [stats[n] for n in ("partitionPath", "fileId", "path", "prevCommit")]
+            columns += [stats[n] for n in (*_TOTALS.values(), "fileSizeInBytes")]
+            parts.append(pa.Table.from_arrays(columns, schema=COMMITS_SCHEMA))
         return ResultTable(pa.concat_tables([COMMITS_SCHEMA.empty_table(), *parts]))

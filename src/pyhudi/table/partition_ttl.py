@@ -10,7 +10,6 @@ the time of the bootstrap counts.
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TtlStrategy
 from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.partition_metadata import marked_ms, read_partition_metadata
 from pyhudi.table.view.file_slicing import has_log_files
@@ -37,7 +37,6 @@ _CLASSES = {
     "KeepByCreationTimeStrategy": TtlStrategy.KEEP_BY_CREATION_TIME,
 }
 _LOG_INSTANT = r"_(?P<instant>\d{14,17})\.log\.\d+[^/]*$"
-_THREADS = 16
 _UNKNOWN = "9" * 17
 """Time of a bootstrap that is not known: its partitions are kept."""
 
@@ -138,8 +137,7 @@ def _created_before(table: OpenTable, partitions: list[str], limit: str) -> list
         made = read_partition_metadata(table.storage, partition)
         return _UNKNOWN if made is None else made.commit_time
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        instants = pa.array(pool.map(created, partitions), pa.string())
+    instants = pa.array(concurrent_map(created, partitions), pa.string())
     made = pa.table([pa.array(partitions, pa.string()), instants], names=["partition", "instant"])
     return _without_bootstrapped(table, made.filter(pc.less(made["instant"], limit)), limit)
 
@@ -158,8 +156,7 @@ def _without_bootstrapped(table: OpenTable, old: pa.Table, limit: str) -> list[s
         partition, instant = row
         return partition, times.get(instant) or _marked_at(table, partition)
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return partitions + [path for path, done in pool.map(time_of, rows) if done < limit]
+    return partitions + [path for path, done in concurrent_map(time_of, rows) if done < limit]
 
 
 def _completions_of_bootstraps(table: OpenTable) -> dict[str, str]:

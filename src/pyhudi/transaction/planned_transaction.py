@@ -9,7 +9,6 @@ its logs may have been compacted since.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -21,6 +20,7 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import delete_if_disabled
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.attempt_claim import AttemptClaim
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
 
-_CHECK_THREADS = 16
 _TAKEN_FOR_DEAD = (
     "another process considered it dead and rolled it back. With several processes set "
     "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
@@ -231,8 +230,7 @@ def _check_files(storage: Storage, entry: Instant, stats: pa.Table) -> None:
     """Check that no other process has considered this attempt dead, deleted its files and started another one under the
     same instant."""
     paths = stats["path"].drop_null().to_pylist()
-    with ThreadPoolExecutor(_CHECK_THREADS) as pool:
-        exists = pa.array(list(pool.map(storage.exists, paths)), pa.bool_())
+    exists = pa.array(concurrent_map(storage.exists, paths), pa.bool_())
     if pc.all(exists, min_count=0).as_py():
         return
     missing = paths[exists.to_pylist().index(False)]

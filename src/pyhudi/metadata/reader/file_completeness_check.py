@@ -7,7 +7,6 @@ Therefore the instants still in the active timeline are read; older ones have be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_na
 from pyhudi.metadata.file_groups.delta_commit_writer import INIT_TOKEN
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 
@@ -74,8 +74,13 @@ def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence
     """Return the files written by each instant; those not cached are read on threads."""
     unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
     if len(unknown) > 1:
-        with ThreadPoolExecutor(_READ_THREADS) as pool:
-            written = dict(zip(unknown, pool.map(lambda i: written_by(storage, active, i), unknown), strict=True))
+        written = dict(
+            zip(
+                unknown,
+                concurrent_map(lambda i: written_by(storage, active, i), unknown, threads=_READ_THREADS),
+                strict=True,
+            )
+        )
     else:
         written = {}
     return [written[i] if i in written else written_by(storage, active, i) for i in instants]

@@ -6,7 +6,6 @@ later additions.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -16,6 +15,7 @@ from pyhudi.format.file_names import BASE
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action
@@ -23,8 +23,6 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, Action
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.timeline.instant import Instant
-
-_READ_THREADS = 16
 
 
 def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
@@ -48,8 +46,7 @@ def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
     ]
     instants.sort(key=lambda i: i.order_time, reverse=True)
     try:
-        with ThreadPoolExecutor(_READ_THREADS) as pool:
-            updated = list(pool.map(lambda instant: _touched(table, instant), instants))
+        updated = concurrent_map(lambda instant: _touched(table, instant), instants)
     except HudiError as e:
         return str(e)
     for instant, touched in zip(instants, updated, strict=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.schema.type_conversion import convert
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import is_skeleton
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 BOUNDS = "bounds"
 """Additional column of WRITE_STAT_SCHEMA: the bounds of a file from write statuses."""
 
-_THREADS = 16
 _BATCH_ROWS = 65_536
 _log = logging.getLogger(__name__)
 _WITHOUT_NAN = "parquet-cpp"
@@ -224,8 +223,7 @@ def bounds_type_array(columns: pa.Schema) -> pa.StructArray:
 
 
 def _on_threads(read_file: Any, *columns: Sequence[str]) -> list[Any]:
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(read_file, zip(*columns, strict=True)))
+    return concurrent_map(read_file, zip(*columns, strict=True))
 
 
 def _of_rows(batches: Any, columns: pa.Schema) -> pa.StructArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from pyhudi.read.schema.table_columns import path_columns, query_columns, resolv
 from pyhudi.read.selection.incremental_query import completed_compactions, data_writes
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
@@ -236,8 +236,7 @@ def _files_read(plan: CdcPlan, tasks: pa.Table) -> pa.Table:
 
 def _present(storage: Storage, paths: list[str]) -> pa.Array:
     """Return which of a few files exist, without listing their partitions."""
-    with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
-        exists = list(pool.map(storage.exists, paths))
+    exists = concurrent_map(storage.exists, paths, threads=_ASKED_AT_A_TIME)
     return pa.array(paths, pa.string()).filter(pa.array(exists, pa.bool_()))
 
 

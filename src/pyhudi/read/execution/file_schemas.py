@@ -7,7 +7,6 @@ services that recorded no columns, is one file per instant read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,14 +19,13 @@ from pyhudi.schema.evolution.internal_schema import ELEMENT, KEY, VALUE
 from pyhudi.schema.evolution.schema_projection import FileNames, nested_columns
 from pyhudi.schema.table_types import to_table_types
 from pyhudi.schema.timestamp_units import actual_type
+from pyhudi.storage.concurrent_reads import concurrent_map
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.storage.storage_protocol import Storage
     from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
-
-_READ_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +188,7 @@ def written_schemas(active: ActiveTimeline, files: pa.Table) -> dict[str, pa.Sch
     """Return the columns of base files by the instant that wrote them; ``files`` has the columns base_instant and
     base_path (never null)."""
     instants: list[str] = pc.unique(files["base_instant"]).to_pylist()
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        return dict(zip(instants, pool.map(lambda i: _schema_of(active, files, i), instants), strict=True))
+    return dict(zip(instants, concurrent_map(lambda i: _schema_of(active, files, i), instants), strict=True))
 
 
 def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Schema:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,10 +10,10 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.file_names import BASE, LOG, file_names_of, file_paths, parse_names
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
-_READ_THREADS = 16
 _WRITTEN_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("partition", "file_id", "path", "order", "kind", "instant")]
 )
@@ -32,8 +31,7 @@ class Write:
 def written_files(writes: Sequence[Write]) -> pa.Table:
     """Return the base and log files that the writes wrote: partition, file_id, path, ``order`` (the write's time),
     kind, and the instant in the file's name."""
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        stats = list(pool.map(lambda w: w.read().stats, writes))
+    stats = concurrent_map(lambda w: w.read().stats, writes)
     table = pa.concat_tables([_files_of_write(t, w.time) for w, t in zip(writes, stats, strict=True)])
     names = file_names_of(table["path"])
     parsed = parse_names(names)

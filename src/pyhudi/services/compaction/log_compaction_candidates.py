@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.read.execution.file_slice_reader import block_view
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.compaction_operations import operation_paths
 
 if TYPE_CHECKING:
@@ -36,5 +36,6 @@ def log_compaction_candidates(table: TableSnapshot, operations: pa.Table, least:
         enough = max(len(row["log_files"]), len(blocks)) >= least
         return enough and not any(block.is_partial for block in blocks)
 
-    with ThreadPoolExecutor(_SCAN_THREADS) as pool:
-        return operations.filter(pa.array(list(pool.map(is_worth, operations.to_pylist())), pa.bool_()))
+    return operations.filter(
+        pa.array(concurrent_map(is_worth, operations.to_pylist(), threads=_SCAN_THREADS), pa.bool_())
+    )

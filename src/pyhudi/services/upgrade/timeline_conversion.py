@@ -3,11 +3,11 @@ of files that no version needs any more."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.metadata_layout import metadata_layout
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
 from pyhudi.timeline.layout_conversion import (
@@ -52,8 +52,7 @@ def copy_timeline(
         if file.changed_ms is not None:
             storage.set_modified(file.path, file.changed_ms)
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(copy, files))
+    concurrent_map(copy, files, threads=_THREADS)
     if target.version >= 2:
         archive_to_lsm(storage, active.layout, target)
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_slicing import is_strict
 from pyhudi.timeline.archive.archived_timeline import archived_completions
 from pyhudi.timeline.instant import Action
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 GROUP_INSTANT_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])
 """File groups with the instant that affected them."""
 
-_READ_THREADS = 16
-
 
 def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
     """Return the file groups replaced by completed replacecommits of the timeline: partition, file_id, instant.
@@ -32,12 +30,11 @@ def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
     One file is read per replacecommit. Archived ones need not be read, because their file groups have been deleted.
     """
     done = [i for i in timeline if i.is_completed and i.action == Action.REPLACE_COMMIT]
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        tables = [
-            metadata.replaced.append_column("instant", pa.array([instant.requested] * metadata.replaced.num_rows))
-            for instant, metadata in zip(done, pool.map(active.commit_metadata, done), strict=True)
-            if metadata.replaced is not None and metadata.replaced.num_rows
-        ]
+    tables = [
+        metadata.replaced.append_column("instant", pa.array([instant.requested] * metadata.replaced.num_rows))
+        for instant, metadata in zip(done, concurrent_map(active.commit_metadata, done), strict=True)
+        if metadata.replaced is not None and metadata.replaced.num_rows
+    ]
     if not tables:
         return GROUP_INSTANT_SCHEMA.empty_table()
     table = pa.concat_tables(tables).cast(GROUP_INSTANT_SCHEMA)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
 
 if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
 
-_LIST_THREADS = 16
 
 FILE_SCHEMA = pa.schema(
     [
@@ -71,14 +70,12 @@ def list_files(
 def _list_tree(storage: Storage) -> pa.Table:
     # Not one recursive listing, because .hoodie can be larger than the table.
     dirs = [name for name in storage.list_dirs("") if name != META_FOLDER]
-    with ThreadPoolExecutor(_LIST_THREADS) as pool:
-        below = pool.map(lambda name: storage.list(name, recursive=True), dirs)
-        return pa.concat_tables([storage.list(""), *below])
+    below = concurrent_map(lambda name: storage.list(name, recursive=True), dirs)
+    return pa.concat_tables([storage.list(""), *below])
 
 
 def _list_folders(storage: Storage, partitions: Sequence[str]) -> pa.Table:
     folders = sorted(set(partitions))
     if len(folders) == 1:
         return storage.list(folders[0])
-    with ThreadPoolExecutor(_LIST_THREADS) as pool:
-        return pa.concat_tables([storage.list("").slice(0, 0), *pool.map(storage.list, folders)])
+    return pa.concat_tables([storage.list("").slice(0, 0), *concurrent_map(storage.list, folders)])

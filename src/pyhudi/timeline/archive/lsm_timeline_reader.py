@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
 from pyhudi.format.corruption_errors import as_corruption
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -38,7 +38,6 @@ _NO_METADATA, _NO_PLAN = (
 )
 VERSION_FILE = "_version_"
 """File with the number of the current manifest."""
-_READ_THREADS = 16
 
 
 def read_lsm_timeline(storage: Storage, layout: Layout, names: list[str], condition: pc.Expression | None) -> pa.Table:
@@ -56,8 +55,7 @@ def read_lsm_timeline(storage: Storage, layout: Layout, names: list[str], condit
     if "metadata" in names or len(files) < 2:  # metadata may be large
         tables = [read_file(file) for file in files]
     else:
-        with ThreadPoolExecutor(_READ_THREADS) as pool:
-            tables = list(pool.map(read_file, files))
+        tables = concurrent_map(read_file, files)
     return pa.concat_tables([ARCHIVED_INSTANTS_SCHEMA.empty_table(), *tables])
 
 
