@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pyhudi.config import property_keys
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeyConfig
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,7 +37,7 @@ def decode_partition_paths(config: KeyConfig, schema: pa.Schema, paths: Sequence
     columns: dict[str, pa.Array] = {}
     exacts: dict[str, pa.Array] = {}
     for index, field in enumerate(fields):
-        kind = _leaf_type(schema, field.name)
+        kind = field_type(schema, field.name) or pa.string()
         values: list[Any] = []
         exact: list[bool] = []
         for texts in rows:
@@ -123,20 +124,6 @@ def _levels(field: PartitionField, config: KeyConfig) -> int:
     if field.kind is not PartitionKind.TIMESTAMP or config.url_encode:
         return 1
     return config.properties.get(property_keys.TIMESTAMP_OUTPUT_FORMAT, "").count("/") + 1
-
-
-def _leaf_type(schema: pa.Schema, name: str) -> pa.DataType:
-    if name in schema.names:
-        return schema.field(name).type
-    head, *rest = name.split(".")
-    if head not in schema.names:
-        return pa.string()
-    leaf = schema.field(head).type
-    for part in rest:
-        if not pa.types.is_struct(leaf) or leaf.get_field_index(part) < 0:
-            return pa.string()
-        leaf = leaf.field(leaf.get_field_index(part)).type
-    return leaf
 
 
 def _value(text: str | None, kind: pa.DataType, config: KeyConfig) -> tuple[Any, bool]:

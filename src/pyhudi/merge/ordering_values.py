@@ -113,22 +113,6 @@ def field_of(rows: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.Chunke
     return pc.struct_field(rows.column(first), rest)
 
 
-def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
-    """Return the type of such a field; None if it does not exist."""
-    index = schema.get_field_index(path)
-    if index >= 0:
-        return schema.field(index).type
-    first, *rest = path.split(".")
-    if not rest or schema.get_field_index(first) < 0:
-        return None
-    kind = schema.field(first).type
-    for part in rest:
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
-            return None
-        kind = kind.field(part).type
-    return kind
-
-
 def _compare(left: pa.Array, right: pa.Array) -> tuple[Mask, Mask]:
     """Return two masks of the rows: left is greater than right, and left is less than right."""
     kind = left.type

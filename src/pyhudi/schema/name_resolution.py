@@ -48,6 +48,20 @@ def resolve_path(name: str, schema: pa.Schema, *, case_sensitive: bool = False) 
     return resolve_nested(name, pa.struct(list(schema)), _struct_fields, case_sensitive=case_sensitive)
 
 
+def field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """Return the type of a column by its name, which may have dots, or of a field by its dotted path into structs.
+
+    Returns:
+        None if the schema has no such column.
+    """
+    if name in schema.names:
+        return schema.field(name).type
+    first, _, rest = name.partition(".")
+    if not rest or first not in schema.names or not pa.types.is_struct(schema.field(first).type):
+        return None
+    return field_type(pa.schema(list(schema.field(first).type)), rest)
+
+
 def resolve_nested(
     name: str, struct: T, fields: Callable[[T], Mapping[str, T]], *, case_sensitive: bool = False
 ) -> list[str] | None:

@@ -15,10 +15,10 @@ from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, L
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions, write_overlay
-from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.storage import open_storage
 
 SCHEMA = pa.schema([("id", pa.string()), ("o", pa.int64()), ("a", pa.string()), ("b", pa.int64())])
@@ -85,7 +85,7 @@ class Slice:
         """
         own = schema or self.schema
         written = add_meta_columns(own if columns is None else pa.schema([own.field(c) for c in columns]))
-        fields = pa.schema([pa.field(name, type_of(self.schema, name)) for name in self.ordering])
+        fields = pa.schema([pa.field(name, field_type(self.schema, name)) for name in self.ordering])
         where = LogSlice(FILE_ID, self.base_instant if self.version < 8 else at(n), f"0-{n}-0", len(self.log_paths) + 1)
         header = LogBlockHeader(
             at(n),

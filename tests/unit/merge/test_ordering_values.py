@@ -20,9 +20,9 @@ from pyhudi.merge.ordering_values import (
     newer_wins,
     ordering_ranks,
     padded,
-    type_of,
     without_ordering,
 )
+from pyhudi.schema.name_resolution import field_type
 
 
 def wins(old: list[object], new: list[object], kind: pa.DataType, *, delete: bool = False) -> list[bool]:
@@ -99,9 +99,9 @@ def assert_same_order(columns: list[pa.Array], n: int) -> None:
 def test_ordering_values_inside_structs() -> None:
     rows = pa.RecordBatch.from_pylist([{"s": {"o": 5}}, {"s": None}])
     assert field_of(rows, "s.o").to_pylist() == [5, None]
-    assert type_of(rows.schema, "s.o") == pa.int64()
-    assert type_of(rows.schema, "s.x") is None
-    assert type_of(rows.schema, "x.o") is None
+    assert field_type(rows.schema, "s.o") == pa.int64()
+    assert field_type(rows.schema, "s.x") is None
+    assert field_type(rows.schema, "x.o") is None
 
 
 def test_values_without_an_order_are_refused() -> None:

@@ -15,10 +15,10 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.format.file_names import log_file_name, next_log_version
 from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
-from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.storage import Storage, join_path, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -126,7 +126,7 @@ class MorTable:
     ) -> dict[str, Any]:
         file_id, config = FILE_IDS[partition], self.client.config
         where = self._where(file_id, partition, tx.instant)
-        fields = pa.schema([pa.field(n, type_of(SCHEMA, n)) for n in config.ordering_fields])
+        fields = pa.schema([pa.field(n, field_type(SCHEMA, n)) for n in config.ordering_fields])
         assert self.storage is not None
 
         def opened(name: str) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.schema.type_conversion import convert
 
@@ -38,20 +39,10 @@ def flat_schema(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Return columns by (dotted) name with their types; columns that are not in the schema are omitted."""
     fields = []
     for name in names:
-        kind = leaf_type(schema, name)
+        kind = field_type(schema, name)
         if kind is not None:
             fields.append(pa.field(name, kind))
     return pa.schema(fields)
-
-
-def leaf_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """Return the type of a column, or of a leaf of nested structs (``a.b``)."""
-    if name in schema.names:
-        return schema.field(name).type
-    first, _, rest = name.partition(".")
-    if not rest or first not in schema.names or not pa.types.is_struct(schema.field(first).type):
-        return None
-    return leaf_type(pa.schema(list(schema.field(first).type)), rest)
 
 
 class BoundsRecorder:
@@ -172,11 +163,11 @@ def parquet_bounds(
     for field in columns:
         place = places.get(field.name)
         if place is None:
-            kind = leaf_type(stored, field.name)
+            kind = field_type(stored, field.name)
             if kind is None:
                 bounds[field.name] = _all_null(field.type, metadata.num_rows)
             continue
-        column = _footer_column(groups, place, field, leaf_type(stored, field.name), field.name in nans)
+        column = _footer_column(groups, place, field, field_type(stored, field.name), field.name in nans)
         if column is not None:
             bounds[field.name] = column
     return struct_of(columns, bounds)

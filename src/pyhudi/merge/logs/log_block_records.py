@@ -21,10 +21,10 @@ from pyhudi.merge.logs.merged_log_records import LogRecordVersions
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
-from pyhudi.merge.ordering_values import Index, as_mask, type_of
+from pyhudi.merge.ordering_values import Index, as_mask
 from pyhudi.schema.evolution.schema_projection import FileNames, conform, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.schema.name_resolution import top_column
+from pyhudi.schema.name_resolution import field_type, top_column
 from pyhudi.schema.timestamp_units import with_actual_types
 
 
@@ -52,7 +52,7 @@ class LogRecordColumns:
 
     def ordering(self) -> pa.Schema:
         """Ordering fields with their types in the table."""
-        return pa.schema([pa.field(name, type_of(self.kept, name)) for name in self.rules.ordering_fields])
+        return pa.schema([pa.field(name, field_type(self.kept, name)) for name in self.rules.ordering_fields])
 
     def read(self) -> pa.Schema:
         """Return the columns to read from a block: those that are kept, and those that identify deletes and keys."""

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import MergeMode, PartialUpdateMode
 from pyhudi.merge.mergers.merger_registry import registered
-from pyhudi.merge.ordering_values import Index, Mask, as_mask, check_orderable, field_of, padded, type_of
+from pyhudi.merge.ordering_values import Index, Mask, as_mask, check_orderable, field_of, padded
 from pyhudi.schema.converters.arrow_avro import default_value
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.merge_settings import UNAVAILABLE_VALUE, MergeSettings
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class MergeRules:
         Raises:
             UnsupportedTableError: An ordering field has a type without an order.
         """
-        kinds = [(name, type_of(schema, name)) for name in self.ordering_fields]
+        kinds = [(name, field_type(schema, name)) for name in self.ordering_fields]
         fields = tuple(name for name, kind in kinds if kind is not None)
         for name, kind in kinds:
             if kind is not None:

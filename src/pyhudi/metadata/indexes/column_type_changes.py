@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.format.base_file.column_bounds import leaf_type
 from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
 from pyhudi.schema.converters.arrow_avro import from_avro
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 
@@ -33,4 +33,4 @@ def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline,
     if before is None:
         return []
     old, new = (from_avro(text) for text in (before[1].schema_json, metadata.schema_json) if text is not None)
-    return [partition for partition, column in indexes if leaf_type(old, column) != leaf_type(new, column)]
+    return [partition for partition, column in indexes if field_type(old, column) != field_type(new, column)]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import LayoutStrategy
 from pyhudi.errors import ConfigError
+from pyhudi.merge.ordering_values import field_of
 from pyhudi.read.schema.column_paths import type_of
 from pyhudi.schema.name_resolution import resolve_path
 from pyhudi.services.clustering.space_filling_curves import bits_per_column, bounds, curve_positions
@@ -74,7 +75,7 @@ class RowOrder:
 
     def values(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """Return the values by which rows are sorted, as columns ``0``, ``1``, …"""
-        columns = [_value(rows, name) for name in self.columns]
+        columns = [field_of(rows, name) for name in self.columns]
         return pa.table(columns, names=[str(n) for n in range(len(columns))])
 
     def sample(self, batches: Iterator[pa.RecordBatch], most: int) -> pa.Table | None:
@@ -117,10 +118,3 @@ def _resolved(schema: pa.Schema, name: str) -> str:
             "no order; use a nested field"
         )
     return ".".join(path)
-
-
-def _value(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
-    if name in rows.schema.names:
-        return rows.column(name)
-    root, *path = name.split(".")
-    return pc.struct_field(rows.column(root), path)

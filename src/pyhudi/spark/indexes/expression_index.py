@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.base_file.column_bounds import leaf_type
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
 from pyhudi.metadata.file_groups.log_file_groups import write_logs
 from pyhudi.metadata.indexes.expression_index_definition import (
@@ -35,6 +34,7 @@ from pyhudi.metadata.writer.initialize_partitions import (
     table_contents,
 )
 from pyhudi.read.schema.table_columns import schema_after
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.spark.indexes.expression_values import check_expression, summaries
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
@@ -116,7 +116,7 @@ def expression_delta(commit: IndexedCommit, only: Collection[str] | None = None)
         index
         for index in asked
         if can_be_kept(index, config)
-        and can_be_indexed(index, leaf_type(columns, index.expression.column), config.version)
+        and can_be_indexed(index, field_type(columns, index.expression.column), config.version)
         and not _is_overridden(spark, index, storage)
     ]
     if not indexes:

@@ -12,8 +12,8 @@ from pyhudi.format.base_file.column_bounds import BoundsRecorder
 from pyhudi.format.file_names import file_name_of, parse_names
 from pyhudi.format.log import LogBlockHeader, LogWriter
 from pyhudi.merge.modes.record_versions import ordering_of
-from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.handles.base_file_output import RowLayout
@@ -137,7 +137,7 @@ class AppendHandle:
         ordering = self._logs.schema.ordering
         if not len(ordering) or self._context.merging.hard_deletes:
             return pa.table(keys)
-        if any(type_of(rows.schema, name) is None for name in ordering.names):
+        if any(field_type(rows.schema, name) is None for name in ordering.names):
             return pa.table(keys)
         values = ordering_of(rows, ordering.names, self._context.columns.schema)
         return pa.table({**keys, **dict(zip(ordering.names, values, strict=True))})

@@ -13,12 +13,12 @@ from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.format.log.cdc_schema import cdc_schema
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.merge.ordering_values import type_of
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.metadata_writer import enabled_partitions, is_enabled
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.planning.small_files import Sizing
@@ -137,7 +137,7 @@ def log_settings(
     if changed := partial_columns(opts):
         partial = pa.schema([f for f in schema if f.name in changed])
         avro_schema = to_avro(add_meta_columns(partial), config.name)
-    kinds = [(name, type_of(schema, name)) for name in merging.ordering_fields]
+    kinds = [(name, field_type(schema, name)) for name in merging.ordering_fields]
     if len(kinds) > 1 and config.version < 9:
         raise ConfigError(
             f"the table orders records by {', '.join(merging.ordering_fields)}, but deletes in a table of version "

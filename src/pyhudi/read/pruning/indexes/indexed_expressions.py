@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
-from pyhudi.format.base_file.column_bounds import leaf_type
 from pyhudi.metadata.indexes.expression_index_definition import (
     IDENTITY,
     Expression,
@@ -28,6 +27,7 @@ from pyhudi.read.pruning.indexes.bloom_filter_pruner import slices_without_keys
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ordered_type, partition_bounds
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask, cannot_match
 from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
+from pyhudi.schema.name_resolution import field_type
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -157,7 +157,7 @@ def _usable_expressions(
     unused: list[UnusedExpression] = []
     for index in indexes:
         expression = index.expression
-        source = leaf_type(schema, expression.column)
+        source = field_type(schema, expression.column)
         if source is None or expression.column.partition(".")[0] in non_file_columns:
             continue
         name = expression.column if expression.function == IDENTITY else str(expression)
