@@ -13,9 +13,9 @@ from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
-from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator
+from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.transaction.begin_checks import latest_instant_time, refuse_pending_restore
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_lock_provider, make_time_generator
 from pyhudi.transaction.locks.lock_provider import LockProvider
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def lock_timeline(client: TableMetaClient, opts: Options) -> Iterator[LockedTime
         TransactionError: A restore is pending.
     """
     lock = make_lock_provider(client.storage, opts)
-    with TimeGenerator(client.storage, opts, client.config.timezone, lock=lock).reserve() as reserved:
+    with make_time_generator(client.storage, opts, client.config.timezone, lock).reserve() as reserved:
         active = client.active_timeline()
         refuse_pending_restore(active)
         yield LockedTimeline(active, reserved, lock)

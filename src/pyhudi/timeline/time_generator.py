@@ -6,6 +6,8 @@ Any writer that acquires the lock later then reads a later time, regardless of i
 later than those that the caller has seen in the timeline, so a clock that was set back (or a table written in another
 local time zone) cannot break the order.
 
+Writers that read the same clock need not wait: the next one reads a later time anyway.
+
 Only the next holder of the lock must wait, not the writer that has obtained the time: it continues, and the lock is
 released when the wait is over. If it acquires the lock again in the meantime, to read the table, it does not wait
 either; only to obtain its next time does it wait.
@@ -62,8 +64,8 @@ class TimeGenerator:
 
     ``timezone`` is ``hoodie.table.timeline.timezone`` (LOCAL or UTC). ``lock`` is the lock of the table if several
     writers use it; by default the widest lock that leaves no files in the table (all processes of this host for a local
-    table). ``clock`` returns epoch milliseconds. :attr:`lock` is that lock for other uses, which takes its deferred
-    release into account.
+    table). ``one_clock``: all who use the lock read the same clock, so there is no skew. ``clock`` returns epoch
+    milliseconds. :attr:`lock` is that lock for other uses, which takes its deferred release into account.
     """
 
     def __init__(
@@ -73,13 +75,14 @@ class TimeGenerator:
         timezone: str = "LOCAL",
         *,
         lock: Lock | DeferredReleaseLock | None = None,
+        one_clock: bool = False,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._root = storage.root
         self._timezone = timezone
         self.lock = lock if isinstance(lock, DeferredReleaseLock) else DeferredReleaseLock(lock or host_lock(storage))
         self._clock = clock
-        self._skew_ms = Options.parse(options).get_typed(TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
+        self._skew_ms = 0 if one_clock else Options.parse(options).get_typed(TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
 
     def next(self, after: str | None = None) -> str:
         """Return a new instant time, later than ``after``. No other is issued before the clock skew has passed."""

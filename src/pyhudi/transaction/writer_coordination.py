@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.timeline import heartbeat
-from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_lock_provider, make_time_generator
 from pyhudi.transaction.locks.lock_provider import LockProvider
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.time_generator import TimeGenerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,6 @@ class WriterCoordination:
     def from_options(cls, storage: Storage, config: TableConfig, opts: Options) -> Self:
         """Return the coordination of a writer of a table."""
         lock = make_lock_provider(storage, opts)
-        generator = TimeGenerator(storage, opts, config.timezone, lock=lock)
+        generator = make_time_generator(storage, opts, config.timezone, lock)
         policy = heartbeat.HeartbeatPolicy.from_options(opts)
         return cls(lock, generator, RollbackExecutor(storage, config.version, generator, policy))

@@ -29,7 +29,8 @@ _LOCK = "hoodie.write.lock."
 TIME_GENERATOR_MAX_CLOCK_SKEW_MS = integer(
     "hoodie.time.generator.max_expected_clock_skew_ms",
     200,
-    "Maximum clock skew between writers; after an instant time is issued, the writer waits for this time.",
+    "Maximum clock skew between writers; after an instant time is issued, the next one waits for this time. Unless it "
+    "is set, a single writer whose lock is that of its machine does not wait, as there is one clock.",
 )
 
 # --- concurrency ---------------------------------------------------------------------------------------------------

@@ -47,12 +47,22 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
     return known[short]()
 
 
-def make_time_generator(storage: Storage, opts: Options, timezone: str) -> TimeGenerator:
-    """Return the time generator of a table, whose lock is the one of its options (`make_lock_provider`).
+def make_time_generator(
+    storage: Storage, opts: Options, timezone: str, lock: LockProvider | None = None
+) -> TimeGenerator:
+    """Return the time generator of a table.
 
     Args:
         storage: Storage of the table.
         opts: Options of the lock and the clock skew.
         timezone: ``hoodie.table.timeline.timezone``.
+        lock: Lock of the table; None: that of its options (`make_lock_provider`).
     """
-    return TimeGenerator(storage, opts, timezone, lock=make_lock_provider(storage, opts))
+    lock = lock or make_lock_provider(storage, opts)
+    return TimeGenerator(storage, opts, timezone, lock=lock, one_clock=_has_one_clock(lock, opts))
+
+
+def _has_one_clock(lock: LockProvider, opts: Options) -> bool:
+    """Return True if a lock excludes writers of this machine only, and there are no others to wait for."""
+    asked = opts.is_set(options.TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
+    return isinstance(lock, LocalLockProvider) and not has_several_writers(opts) and not asked

@@ -20,7 +20,7 @@ from pyhudi.errors import (
 )
 from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Storage, open_storage
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_lock_provider, make_time_generator
 from pyhudi.transaction.locks.lock_holder import Holder
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy
 from pyhudi.transaction.locks.storage_based_lock import LOCK_PATH, StorageBasedLockProvider
@@ -351,3 +351,24 @@ def test_processes_count(storage: Storage, tmp_path: Path, provider: str) -> Non
     with multiprocessing.get_context("fork").Pool(3) as pool:
         pool.starmap(_count, [(str(tmp_path), provider, 10)] * 3)
     assert storage.read("counter") == b"30"
+
+
+@pytest.mark.parametrize(
+    ("given", "waits"),
+    [
+        ({}, False),
+        ({"hoodie.write.lock.provider": "InProcessLockProvider"}, False),
+        ({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}, True),
+        ({"hoodie.write.lock.provider": "FileSystemBasedLockProvider"}, True),
+        ({"hoodie.time.generator.max_expected_clock_skew_ms": "200"}, True),
+    ],
+)
+def test_writers_of_one_machine_have_no_clock_skew(tmp_path: Path, given: dict[str, str], waits: bool) -> None:
+    (tmp_path / ".hoodie").mkdir()
+    opts = Options.parse(given)
+    storage = open_storage(tmp_path)
+    first = make_time_generator(storage, opts, "UTC").next()
+    begun = time.monotonic()
+    second = make_time_generator(storage, opts, "UTC").next()
+    assert (time.monotonic() - begun >= 0.1) == waits
+    assert first < second
