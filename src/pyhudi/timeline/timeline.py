@@ -24,7 +24,7 @@ class Timeline:
         for instant in files:
             key = (instant.requested, instant.family)
             current = best.get(key)
-            if current is None or _precedence(instant) > _precedence(current):
+            if current is None or _precedes(instant, current):
                 best[key] = instant
         return cls(best.values())
 
@@ -155,6 +155,8 @@ class Timeline:
         return requested in self._completions or self.is_before_start(requested)
 
 
-def _precedence(instant: Instant) -> tuple[int, str]:
+def _precedes(one: Instant, other: Instant) -> bool:
+    if one.state is not other.state:
+        return one.state.rank > other.state.rank
     # Two completed files of one instant can only be written without a lock; the first to complete became visible.
-    return (instant.state.rank, "".join(chr(0x10FFFF - ord(c)) for c in instant.completion or ""))
+    return one.completion is not None and (other.completion is None or one.completion < other.completion)

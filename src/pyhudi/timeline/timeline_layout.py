@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pyhudi.config import property_keys
 from pyhudi.storage.table_paths import META_FOLDER
@@ -57,21 +58,7 @@ class Layout:
         A completed file of layout 2 without a completion time (not written by any current release) is considered
         completed and ordered by its requested time.
         """
-        match = _NAME.fullmatch(name)
-        if match is None:
-            return None
-        requested, completion, action, suffix = match.groups()
-        if action == "inflight" and suffix is None and completion is None:
-            return Instant(requested, Action.COMMIT, State.INFLIGHT, None, name)
-        if action not in ACTIONS:
-            return None
-        if suffix is not None:
-            if completion is not None:
-                return None
-            return Instant(requested, action, State(suffix.upper()), None, name)
-        if completion is not None and self.version < 2:
-            return None
-        return Instant(requested, action, State.COMPLETED, completion, name)
+        return _parsed(self.version, name)
 
     def file_name(self, requested: str, action: str, state: State, completion: str | None = None) -> str:
         """Return the name of an instant's file; for a completed one, with the completed form of ``action``."""
@@ -86,6 +73,25 @@ class Layout:
     def path(self, file_name: str) -> str:
         """Return the path of a timeline file relative to the root of the table."""
         return f"{self.folder}/{file_name}"
+
+
+@lru_cache(maxsize=8192)  # an active timeline is listed many times by a write
+def _parsed(version: int, name: str) -> Instant | None:
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    requested, completion, action, suffix = match.groups()
+    if action == "inflight" and suffix is None and completion is None:
+        return Instant(requested, Action.COMMIT, State.INFLIGHT, None, name)
+    if action not in ACTIONS:
+        return None
+    if suffix is not None:
+        if completion is not None:
+            return None
+        return Instant(requested, action, State(suffix.upper()), None, name)
+    if completion is not None and version < 2:
+        return None
+    return Instant(requested, action, State.COMPLETED, completion, name)
 
 
 LAYOUT_1 = Layout.v1()

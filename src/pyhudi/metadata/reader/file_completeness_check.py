@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 _READ_THREADS = 8
+_READ_ALONE = 2
+"""Files to read for which threads do not pay: a write and the clean after it add two."""
 _FIRST_INSTANTS = "0" * 14
 """Prefix of instants that build a partition."""
 WRITTEN_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
@@ -73,7 +75,7 @@ def check_complete(
 def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
     """Return the files written by each instant; those not cached are read on threads."""
     unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
-    if len(unknown) > 1:
+    if len(unknown) > _READ_ALONE:
         written = dict(
             zip(
                 unknown,

@@ -41,6 +41,8 @@ _KEPT_KEYS = 64
 """Number of keys up to which lookup results are kept for the next plan."""
 _KEPT_BYTES = 8 * 1024 * 1024
 """Bytes of such results: larger results would evict file blocks."""
+_SCANNED_BYTES = 64 * 1024
+"""Bytes of files up to which all lists of files are read, and kept for the next lookup, instead of some."""
 Payloads = Iterable[str] | Mapping[str, Projection]
 _Read = Callable[[HFileSource], pa.Table]
 
@@ -154,6 +156,9 @@ class MetadataTable:
         if not groups or not len(unique_keys):
             return self._nothing(payloads)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
+        if partition == FILES and _bytes(groups) <= _SCANNED_BYTES:
+            records = self.scan(FILES, payloads)
+            return records.filter(pc.is_in(records[KEY], value_set=unique_keys))
 
         def look_up() -> pa.Table:
             return self._lookup(groups, unique_keys, self._numbers(partition, unique_keys, len(groups)), payloads)
@@ -313,6 +318,10 @@ class MetadataTable:
 
     def _nothing(self, payloads: Payloads) -> pa.Table:
         return _keyed(decoded_schema(self.config.version, payloads)).empty_table()
+
+
+def _bytes(groups: Iterable[dict[str, Any]]) -> int:
+    return sum((group["base_size"] or 0) + sum(group["log_sizes"] or ()) for group in groups)
 
 
 def _keyed(schema: pa.Schema) -> pa.Schema:

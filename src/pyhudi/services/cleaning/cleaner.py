@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -235,8 +236,9 @@ class Cleaner:
         batches = [paths[at : at + _BATCH] for at in range(0, len(paths), _BATCH)]
         workers = min(_THREADS, self._opts.get_typed(options.CLEAN_PARALLELISM), max(len(batches), 1))
         done = 0
-        with ThreadPoolExecutor(workers) as pool:
-            for batch, _ in zip(batches, pool.map(self._storage.delete_many, batches), strict=True):
+        with ThreadPoolExecutor(workers) if len(batches) > 1 else nullcontext() as pool:
+            deleted = (map if pool is None else pool.map)(self._storage.delete_many, batches)
+            for batch, _ in zip(batches, deleted, strict=True):
                 done += len(batch)
                 report_progress(self._progress, "delete files", done, len(paths))
 

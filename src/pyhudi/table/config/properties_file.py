@@ -41,7 +41,8 @@ def load_properties(storage: Storage) -> dict[str, str]:
     """
     broken: list[str] = []
     for wait in _WAITS:
-        time.sleep(wait)
+        if wait:  # even a sleep of no time lets other processes run first
+            time.sleep(wait)
         broken = []
         # Main, backup, and main again: a rewrite may complete (and delete the backup) between the first two reads.
         for path in (PATH, BACKUP_PATH, PATH):
