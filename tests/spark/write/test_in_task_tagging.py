@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.enums import TableType
 from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans import in_task_tagging_plan
-from pyhudi.spark.write.plans.in_task_tagging_plan import is_cheaper
+from pyhudi.spark.write.plans import file_group_plan, in_task_tagging_plan
+from pyhudi.spark.write.plans.in_task_tagging_plan import count_partitions, is_cheaper
 from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
@@ -104,6 +104,33 @@ def test_a_record_index_wants_to_know_the_keys(spark: SparkSession, tmp_path: Pa
     write(frame(spark, [("a", "p", 2, "y"), ("b", "p", 1, "z")]), path, given("upsert", "COPY_ON_WRITE", 9, **index))
     assert rows_of(path) == [("a", "p", 2, "y"), ("b", "p", 1, "z")]
     assert "run_in_task_tagging" not in sent
+
+
+@pytest.mark.parametrize("most", [100, 5])
+def test_rows_of_a_table_without_partitions_are_counted_only_if_they_are_many(
+    spark: SparkSession, tmp_path: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(file_group_plan, "UNCOUNTED_ROWS", most)
+    counted: list[DataFrame] = []
+
+    def count(rows: DataFrame, *args: Any) -> pa.Table:
+        counted.append(rows)
+        return count_partitions(rows, *args)
+
+    monkeypatch.setattr(file_group_plan, "count_partitions", count)
+    path, model = str(tmp_path / "t"), Model()
+    whole = given("upsert", "COPY_ON_WRITE", 9) | {"hoodie.datasource.write.partitionpath.field": ""}
+    for number in range(2):
+        # of rows of one key and time, the last one of the batch stays
+        rows = [(f"k{i % 4}", "p", number, f"v{number}.{i}") for i in range(8)]
+        write(frame(spark, rows), path, whole)
+        model.upsert(rows)
+        assert rows_of(path) == model.rows
+    assert sent == ["run_upsert", *["run_in_task_tagging"] * (1 if most > 8 else 2)]
+    assert len(counted) == (0 if most > 8 else 1)
+    write(frame(spark, rows).limit(0), path, whole)
+    assert rows_of(path) == model.rows
+    assert HudiTable.for_path(path).validate_metadata().num_rows == 0
 
 
 def test_only_small_and_even_partitions_are_worth_it() -> None:

@@ -11,7 +11,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.row_serialization import pack
 from pyhudi.write.location_columns import STATUS
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.tasks.in_task_tagging import InTaskTagging, in_task_tagging_task
+from pyhudi.write.tasks.in_task_tagging import TOO_MANY_ROWS, InTaskTagging, in_task_tagging_task
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
 
@@ -38,18 +38,23 @@ def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
     return run_write_tasks(rows, work)
 
 
-def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table:
+def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table | None:
     """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.in_task_tagging_plan`); return
-    the write stats of all files. Runs a Spark job."""
+    the write stats of all files, or None if there are more than ``lookup.most_rows``. Runs a Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return in_task_tagging_task(batches, context, task, lookup)
 
-    return run_write_tasks(rows, work)
+    statuses = _statuses(rows, work)
+    return None if TOO_MANY_ROWS in statuses else decode_stats(statuses)
 
 
 def run_write_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
     """Run ``work`` in each task on its rows; return the write stats of all tasks. Runs a Spark job."""
+    return decode_stats(_statuses(rows, work))
+
+
+def _statuses(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> list[bytes]:
     packed, unpacking = pack(rows)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -57,4 +62,4 @@ def run_write_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -
         status = work(unpacking.rows(batches), this_task())
         yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
-    return decode_stats(bytes(row[0]) for row in packed.mapInArrow(task, _STATUS_SCHEMA).collect())
+    return [bytes(row[0]) for row in packed.mapInArrow(task, _STATUS_SCHEMA).collect()]

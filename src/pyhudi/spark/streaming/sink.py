@@ -87,7 +87,7 @@ class StreamingSink:
             try:
                 # Spark may still run the query in another process, which may commit the batch at any time.
                 commit = IdempotentCommit(this.metadata(), partial(history.later_commit, this))
-                write(rows, self.path, self._options(), idempotent=commit)
+                write(rows, self.path, self._options(), idempotent=commit, cached=True)
             except Exception as error:
                 if attempt < attempts and not _is_final(error):
                     _log.warning("batch %d failed, next attempt in %g s: %s", this.batch, wait, error)

@@ -79,6 +79,7 @@ def write(
     *,
     partitions: Sequence[str] = (),
     idempotent: IdempotentCommit | None = None,
+    cached: bool = False,
 ) -> WriteResult:
     """Write a DataFrame. A table that does not exist is created. After conflicts the write is repeated as the options
     say, except if the rows come from the table as it was before.
@@ -94,6 +95,7 @@ def write(
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
             Empty: as the options say.
         idempotent: How the commit is recognized, if its rows may be written more than once.
+        cached: The caller has persisted the rows.
 
     Returns:
         The result, with the instant of the commit and the files written.
@@ -107,7 +109,7 @@ def write(
         NonRetryableConflictError: So it was, and the rows come from the table as it was before.
     """
     request = _WriteRequest.of(df, target, given or {}, mode)
-    request = replace(request, partitions=tuple(partitions), idempotent=idempotent)
+    request = replace(request, partitions=tuple(partitions), idempotent=idempotent, cached=cached)
     storage = request.storage
     return with_retries(storage, request.opts, lambda: _write_once(request), lambda: bool(snapshot_ids(df, storage)))
 
@@ -145,6 +147,7 @@ class _WriteRequest:
         save_mode: Save mode.
         partitions: As of `write`.
         idempotent: As of `write`.
+        cached: As of `write`.
     """
 
     df: DataFrame
@@ -153,6 +156,7 @@ class _WriteRequest:
     save_mode: str
     partitions: tuple[str, ...] = ()
     idempotent: IdempotentCommit | None = None
+    cached: bool = False
 
     @classmethod
     def of(cls, df: DataFrame, target: TableMetaClient | str, given: Mapping[str, object], mode: str) -> _WriteRequest:
@@ -169,7 +173,7 @@ class _WriteRequest:
     def job(self, client: TableMetaClient | None, operation: Operation) -> WriteJob:
         """Prepare the write to a table; None: to a new one."""
         job = prepare_write(self.df, self.storage, client, self.opts, operation)
-        return replace(job, partitions=self.partitions, idempotent=self.idempotent)
+        return replace(job, partitions=self.partitions, idempotent=self.idempotent, cached=self.cached)
 
 
 def _write_once(request: _WriteRequest) -> WriteResult:

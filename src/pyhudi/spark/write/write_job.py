@@ -106,6 +106,7 @@ class WriteJob:
         instant: Requested instant of a write that always has the same one; None: a new one.
         partitions: Paths of the partitions that the operation replaces or drops, verbatim; empty: as the options say.
         idempotent: How the commit is recognized, if its rows may be written more than once.
+        cached: The caller has persisted the rows.
     """
 
     df: DataFrame
@@ -119,6 +120,7 @@ class WriteJob:
     instant: str | None = None
     partitions: tuple[str, ...] = ()
     idempotent: IdempotentCommit | None = None
+    cached: bool = False
 
     @property
     def client(self) -> TableMetaClient | None:

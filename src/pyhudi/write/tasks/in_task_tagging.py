@@ -6,6 +6,7 @@ reads all its keys, so this is efficient only for partitions of moderate size.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -31,6 +32,12 @@ BASES_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("base_size", pa.int64())]
 )
 """Base files in which keys are looked up; sizes in bytes."""
+TOO_MANY_ROWS = b""
+"""Result of a task that has written nothing, because it has more rows than it may have."""
+
+
+class _TooManyRowsError(Exception):
+    """A task has more rows than it may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +75,13 @@ class InTaskTagging:
         bases: Base files of the partitions that are written (BASES_SCHEMA).
         placement: Placement of new records.
         dedupe: Merges rows with the same key first; None: they are not merged.
+        most_rows: Number of rows of the only partition above which a task writes nothing; None: it writes any number.
     """
 
     bases: pa.Table
     placement: InsertPlacement
     dedupe: SortedDeduplicator | None
+    most_rows: int | None = None
 
     def of(self, partition: str) -> InTaskTagging:
         """Return the settings for one partition."""
@@ -87,16 +96,34 @@ def in_task_tagging_task(
 
     Memory: the buffer of *context* for a partition's rows, which are spilled beyond it; the keys of a partition's rows
     and of one base file at a time.
+
+    Returns:
+        The write stats, encoded; `TOO_MANY_ROWS` if there are more than ``lookup.most_rows``.
     """
     writer = GroupWriter(context, task)
-    rows = FileGroupRowReader(batches)
-    for partition in rows.groups():
-        with SpillableRows(context.buffer_size) as buffered:
-            buffer_rows(rows, partition, lookup.dedupe, buffered)
-            share = PartitionShare.parse(partition.file_id)
-            for key, located, filled in _located(partition.partition, buffered, context, lookup, share):
-                writer.write(key, located, append=not filled)
+    try:
+        limited = batches if lookup.most_rows is None else _at_most(iter(batches), lookup.most_rows)
+        rows = FileGroupRowReader(limited)
+        for partition in rows.groups():
+            with SpillableRows(context.buffer_size) as buffered:
+                buffer_rows(rows, partition, lookup.dedupe, buffered)
+                share = PartitionShare.parse(partition.file_id)
+                for key, located, filled in _located(partition.partition, buffered, context, lookup, share):
+                    writer.write(key, located, append=not filled)
+    except _TooManyRowsError:
+        return TOO_MANY_ROWS
     return encode_stats(writer.stats)
+
+
+def _at_most(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; fail once they have more than ``most`` rows, after the last of them."""
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        if count > most:
+            deque(batches, maxlen=0)  # Spark does not use a worker again that has not read its input
+            raise _TooManyRowsError
+        yield batch
 
 
 def _located(

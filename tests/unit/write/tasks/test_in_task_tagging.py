@@ -24,7 +24,13 @@ from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, TaskId, WriteContext
-from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare, in_task_tagging_task
+from pyhudi.write.tasks.in_task_tagging import (
+    BASES_SCHEMA,
+    TOO_MANY_ROWS,
+    InTaskTagging,
+    PartitionShare,
+    in_task_tagging_task,
+)
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
@@ -55,6 +61,24 @@ def write(
     tasks: int = 1,
 ) -> pa.Table:
     """Write with a planned file size of so many records, by several tasks for each partition; returns the stats."""
+    statuses = written(folder, instant, rows, bases, per_file, logs=logs, size=size, task=task, tasks=tasks)
+    return decode_stats(statuses)
+
+
+def written(
+    folder: Path,
+    instant: str,
+    rows: list[Row],
+    bases: pa.Table,
+    per_file: int,
+    *,
+    logs: bool = False,
+    size: int = 3,
+    task: TaskId = TASK,
+    tasks: int = 1,
+    most_rows: int | None = None,
+) -> list[bytes]:
+    """Write as `write`; returns the results of the tasks."""
     storage = LocalStorage(folder)
     WriteFence(storage, instant).open()
     avro = to_avro(add_meta_columns(SCHEMA), "t")
@@ -81,9 +105,10 @@ def write(
             1000,
         ),
         SortedDeduplicator((RECORD_KEY,), DELETE, MergeRules()),
+        most_rows,
     )
     shares = [PartitionShare(number, tasks) for number in range(tasks)]
-    return decode_stats([in_task_tagging_task(batches(rows, size, each), context, task, sought) for each in shares])
+    return [in_task_tagging_task(batches(rows, size, each), context, task, sought) for each in shares]
 
 
 def base_files(stats: pa.Table) -> pa.Table:
@@ -136,6 +161,15 @@ def test_rows_find_their_places(
         assert latest(folder, *done) == model
     again = write(folder, SECOND, second, base_files(done[0]), per_file, size=size, task=TaskId(3, 5, 8), tasks=tasks)
     assert again["fileId"].to_pylist() == done[1]["fileId"].to_pylist(), "the same in every attempt"
+
+
+def test_a_task_writes_nothing_if_it_has_too_many_rows(tmp_path: Path) -> None:
+    rows = [("", key, 0, False) for key in "abcdefg"]
+    none = BASES_SCHEMA.empty_table()
+    assert written(tmp_path, FIRST, rows, none, 100, most_rows=6) == [TOO_MANY_ROWS]
+    assert not list(tmp_path.glob("*.parquet"))
+    stats = decode_stats(written(tmp_path, FIRST, rows, none, 100, most_rows=7))
+    assert latest(tmp_path, stats) == {("", key): (0, FIRST) for key in "abcdefg"}
 
 
 def test_updates_and_deletes_go_to_log_files_where_no_new_record_does(tmp_path: Path) -> None:

@@ -26,10 +26,12 @@ from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
 from pyhudi.spark.write.dml_commit import RowChanges
 from pyhudi.spark.write.plans.in_task_tagging_plan import (
+    UNCOUNTED_ROWS,
     InTaskTaggingPlan,
     base_files,
     count_partitions,
     is_cheaper,
+    only_partition,
     supports_in_task_tagging,
     without_key_indexes,
 )
@@ -185,37 +187,65 @@ def plan_file_groups(
             if without_key_indexes(metadata_partitions) and supports_in_task_tagging(
                 job, table.slices, table.logged, table.clustering
             ):
-                rows = cached.add(with_batch_positions(rows) if job.combines else rows)
-                partitions = count_partitions(rows, table.slices, job.key_constraint)
-                most = job.opts.get_typed(options.INDEX_TASK_ROWS)
-                if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
-                    return _in_task_tagging(table, rows, partitions, cached)
-            elif job.key_constraint is not None:
+                rows = with_batch_positions(rows) if job.combines else rows
+                return _plan_in_tasks(table, rows, cached, metadata_partitions)
+            if job.key_constraint is not None:
                 rows = cached.add(rows)
                 job.key_constraint.count_partitions(rows)
-        records = record_index_of(job)
-        if job.changes is not None and job.changes.located:
-            found = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
-        else:
-            found = _count_tagged(table, rows, cached, records)
-        _check_duplicates(job, found.counts)
-        workload = table.workload(found.counts)
-        logs = table.log_slices(appended_groups(workload))
-        return FileGroupPlan(job, found, workload, table.slices, logs, table.snapshot, cached, records)
+        return _plan_by_counts(table, rows, cached, metadata_partitions)
     except BaseException:
         cached.release()
         raise
 
 
+def _plan_by_counts(
+    table: TableState, rows: DataFrame, cached: CachedFrames, metadata_partitions: Collection[str]
+) -> FileGroupPlan:
+    """Tag keyed rows, and count them by file group."""
+    job = table.job
+    records = record_index_of(job)
+    if job.changes is not None and job.changes.located:
+        found = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
+    else:
+        found = _count_tagged(table, rows, cached, records)
+    _check_duplicates(job, found.counts)
+    workload = table.workload(found.counts)
+    logs = table.log_slices(appended_groups(workload))
+    return FileGroupPlan(job, found, workload, table.slices, logs, table.snapshot, cached, records)
+
+
+def _plan_in_tasks(
+    table: TableState, rows: DataFrame, cached: CachedFrames, metadata_partitions: Collection[str]
+) -> FileGroupPlan | InTaskTaggingPlan:
+    """Have rows tagged in tasks, unless this takes longer. They are counted first unless one task writes them."""
+    job = table.job
+    most = job.opts.get_typed(options.INDEX_TASK_ROWS)
+    cores = parallelism(rows.sparkSession)
+
+    def counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
+        partitions = count_partitions(rows, table.slices, job.key_constraint)
+        if is_cheaper(partitions, job.config.table_type, cores, most):
+            return _in_task_tagging(table, rows, partitions, cached)
+        return _plan_by_counts(table, rows, cached, metadata_partitions)
+
+    if not job.spec.partition_fields and job.key_constraint is None:
+        alone = only_partition(table.slices)
+        plan = _in_task_tagging(table, rows, alone, cached, UNCOUNTED_ROWS)
+        if is_cheaper(alone, job.config.table_type, cores, most) and plan.takes_one_task:
+            again = rows if job.cached else cached.add(rows)
+            return replace(plan, rows=again, count_rows=lambda: counted(again))
+    return counted(cached.add(rows))
+
+
 def _in_task_tagging(
-    table: TableState, rows: DataFrame, partitions: pa.Table, cached: CachedFrames
+    table: TableState, rows: DataFrame, partitions: pa.Table, cached: CachedFrames, most_rows: int | None = None
 ) -> InTaskTaggingPlan:
     """A plan whose tasks look keys up themselves."""
     job = table.job
     bases = base_files(table.slices, partitions)
     deletes = job.operation is Operation.DELETE
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
-    lookup = InTaskTagging(bases, table.placement, dedupes)
+    lookup = InTaskTagging(bases, table.placement, dedupes, most_rows)
     logs = table.log_slices(bases)
     return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
 

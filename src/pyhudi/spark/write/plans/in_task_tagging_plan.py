@@ -1,12 +1,13 @@
 """Plans of upserts and deletes that are tagged in the write tasks: rows are routed by partition, and the task of a
 partition looks up their locations.
 
-Only row counts by partition are computed beforehand.
+Only row counts by partition are computed beforehand; not even these if there is a single partition that one task
+writes, unless it turns out to have too many rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,7 @@ from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
-from pyhudi.spark.write.plans.write_plan import most_tasks
+from pyhudi.spark.write.plans.write_plan import WritePlan, most_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -53,13 +54,18 @@ _SEARCHED, _WRITTEN, _REWRITTEN = 200e6, 400e3, 30e6
 base files rewritten. Rough, as they only distinguish small partitions from large ones."""
 _SHARED = 16 * 1024 * 1024
 """Bytes of base files that justify another task."""
+UNCOUNTED_ROWS = 100_000
+"""Most rows that one task writes without knowing their number. A batch with more of them loses the time of sorting as
+many."""
 
 
 @dataclass(frozen=True, slots=True)
 class InTaskTaggingPlan:
     """A `WritePlan`. ``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition,
     rows, bytes of base files) are the affected ones. ``slices`` are the file groups at the time of planning, ``logs``
-    (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is the timeline on which the plan is based."""
+    (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is the timeline on which the plan is based.
+    ``count_rows`` returns the plan that takes the place of this one if the rows have not been counted and there are
+    more than ``lookup.most_rows``."""
 
     job: WriteJob
     rows: DataFrame
@@ -69,6 +75,7 @@ class InTaskTaggingPlan:
     logs: pa.Table
     snapshot: TimelineSnapshot
     cached: CachedFrames
+    count_rows: Callable[[], WritePlan] | None = None
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and still no index needs the individual keys."""
@@ -78,10 +85,20 @@ class InTaskTaggingPlan:
         """Return the kind of the write: the rows of each file group are not known before they are written."""
         return CommitMetadata(type_name(self.job.operation))
 
+    @property
+    def takes_one_task(self) -> bool:
+        """True if one task writes all rows."""
+        return bool(partition_shares(self, most_tasks(self.job)).num_rows == 1)
+
     def write(self, instant: str) -> pa.Table:
-        """Write the rows. Return the write stats. Runs a Spark job."""
+        """Write the rows. Return the write stats. Runs a Spark job, and others if there are more rows than expected."""
         context = self.job.context(instant).with_log_slices(self.logs)
-        return run_in_task_tagging(_by_partition(self, most_tasks(self.job)), context, self.lookup)
+        rows = _by_partition(self, most_tasks(self.job)) if self.count_rows is None else _in_one_task(self)
+        stats = run_in_task_tagging(rows, context, self.lookup)
+        if stats is not None:
+            return stats
+        assert self.count_rows is not None
+        return self.count_rows().write(instant)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return the changes of keys: only the stats, because no index needs more."""
@@ -134,6 +151,13 @@ def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | N
     return counts.append_column("size", pc.fill_null(sizes["size"].combine_chunks().take(at), 0))
 
 
+def only_partition(slices: pa.Table) -> pa.Table:
+    """Return the partition of a table that is not partitioned, as `count_partitions`, if the batch has
+    `UNCOUNTED_ROWS`."""
+    size = pc.sum(_sizes(slices)["size"]).as_py() or 0
+    return pa.table({"partition": [""], "rows": [UNCOUNTED_ROWS], "size": [size]})
+
+
 def is_cheaper(partitions: pa.Table, table_type: TableType, cores: int, most_rows: int) -> bool:
     """Return True if one task for each partition (`count_partitions`) does not take much longer than all cores
     together, and none has more than ``most_rows`` rows."""
@@ -163,11 +187,24 @@ def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
     cores = parallelism(plan.rows.sparkSession)
     keys, tasks = place(work, most_tasks, fewest=min(most_tasks, len(work), cores))
     shares = shares.drop_columns(["seconds"]).append_column(TASK, pa.array(keys, pa.int32()))
-    order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in plan.rows.columns else [])]
     routed = _routed(plan.rows, shares)
     # One task needs no shuffle.
-    moved = routed.coalesce(1) if tasks == 1 else routed.repartition(tasks, TASK)
-    return moved.sortWithinPartitions(*order)
+    return _sorted(routed.coalesce(1) if tasks == 1 else routed.repartition(tasks, TASK))
+
+
+def _in_one_task(plan: InTaskTaggingPlan) -> DataFrame:
+    """Return as many rows as one task needs to notice that there are too many, without a look at the others."""
+    assert plan.lookup.most_rows is not None
+    # computed in parallel until then, and moved to one task
+    rows = plan.rows.limit(plan.lookup.most_rows + 1)
+    share = pa.table({PARTITION_PATH: [""], FILE_ID: [str(PartitionShare())], TASK: pa.array([0], pa.int32())})
+    return _sorted(_routed(rows, share))
+
+
+def _sorted(routed: DataFrame) -> DataFrame:
+    """Return routed rows sorted by partition and share, in input order."""
+    order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in routed.columns else [])]
+    return routed.sortWithinPartitions(*order)
 
 
 def partition_shares(plan: InTaskTaggingPlan, most_tasks: int) -> pa.Table:
