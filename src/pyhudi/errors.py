@@ -30,6 +30,7 @@ Messages name the offending value and a solution::
     │   ├── LockError                     a lock could not be acquired in time
     │   ├── ConflictError                 another writer committed an overlapping change
     │   │   └── NonRetryableConflictError another attempt would have the same conflict
+    │   ├── ValidationError               a pre-commit validator refused the write, which was rolled back
     │   ├── CommitStateUnknownError       it is unknown whether a commit was published
     │   └── BusyError                     another process is executing the plan
     ├── ServiceAfterCommitError           a table service failed after a write that is committed
@@ -206,6 +207,10 @@ class ConflictError(TransactionError):
 
 class NonRetryableConflictError(ConflictError):
     """A conflict that another attempt at the write would have, too, so that the write is not retried."""
+
+
+class ValidationError(TransactionError):
+    """A pre-commit validator refused the write, which was rolled back."""
 
 
 class CommitStateUnknownError(TransactionError):

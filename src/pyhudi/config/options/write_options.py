@@ -230,6 +230,33 @@ SCHEMA_EVOLUTION_ENABLE = flag(
 )
 WRITE_SCHEMA = optional_text("hoodie.write.schema", "Avro schema with which to write instead of that of the input.")
 
+# --- validation ------------------------------------------------------------------------------------------------------
+
+_VALIDATORS = "hoodie.precommit.validators"
+PRECOMMIT_VALIDATORS = text(
+    _VALIDATORS,
+    "",
+    "Validators that check a write before it is published, separated by commas, by Apache Hudi's class names "
+    "`org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator`, `…SqlQueryEqualityPreCommitValidator` "
+    "and `…SqlQueryInequalityPreCommitValidator`. A write that one refuses is rolled back. Queries see the partitions "
+    "that the write changes.",
+)
+SINGLE_RESULT_QUERIES = text(
+    f"{_VALIDATORS}.single.value.sql.queries",
+    "",
+    "Queries on `<TABLE_NAME>` and the value that each must return after the write: `query1#value1;query2#value2`.",
+)
+EQUALITY_QUERIES = text(
+    f"{_VALIDATORS}.equality.sql.queries",
+    "",
+    "Queries on `<TABLE_NAME>` that must return the same rows before and after the write, separated by `;`.",
+)
+INEQUALITY_QUERIES = text(
+    f"{_VALIDATORS}.inequality.sql.queries",
+    "",
+    "Queries on `<TABLE_NAME>` that must not return the same rows before and after the write, separated by `;`.",
+)
+
 # --- streaming -------------------------------------------------------------------------------------------------------
 
 STREAMING_CHECKPOINT_IDENTIFIER = text(

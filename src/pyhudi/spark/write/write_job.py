@@ -24,6 +24,7 @@ from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, in
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
+from pyhudi.spark.write.precommit_validation import StagedTable, validate_write
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
@@ -39,6 +40,7 @@ from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.settings.precommit_validators import query_validations
 from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
@@ -254,6 +256,13 @@ class WriteJob:
         if conflict is not None:
             raise conflict.error()
 
+    def _validate(self, tx: Transaction, metadata: CommitMetadata) -> None:
+        """Run the pre-commit validators of the options on the table as it is now, and with this write."""
+        validations = query_validations(self.opts)
+        if validations:
+            table = TableSnapshot(self.storage, self.config, tx.active.reload())
+            validate_write(self.df.sparkSession, StagedTable(table, tx.instant, metadata), validations)
+
     def index_delta(self, tx: Transaction, changes: KeyChanges) -> IndexDelta | None:
         """Update the record index (`pyhudi.spark.indexes.record_index.record_index_update.index_delta`).
 
@@ -267,11 +276,13 @@ class WriteJob:
 
         Raises:
             ConflictError: Another writer committed a conflicting change first.
+            ValidationError: A pre-commit validator refuses the write.
         """
         nothing = metadata.stats.num_rows == 0 and not _replaces(metadata)
         if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
+        self._validate(tx, metadata)
         if self.client is not None:
             commit = IndexedCommit.from_transaction(self.df.sparkSession, self.client, self.opts, tx, metadata)
             index = update_dependent_indexes(commit, index)

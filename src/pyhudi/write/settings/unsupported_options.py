@@ -12,6 +12,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.write.settings.precommit_validators import query_validations
 
 _OFF = ("", "false")
 
@@ -23,10 +24,6 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     options.ALLOW_OPERATION_FIELD.key: (_OFF, "change operations of records are not stored; leave the option out"),
     options.WRITE_SCHEMA.key: (("",), "the columns of the DataFrame are written; select and cast them instead"),
-    "hoodie.precommit.validators": (
-        ("",),
-        "validators are Java classes, which pyhudi cannot run; validate the DataFrame before the write",
-    ),
     "hoodie.prewrite.validators": (
         ("",),
         "validators are Java classes, which pyhudi cannot run; validate the DataFrame before the write",
@@ -80,6 +77,7 @@ def check_unsupported_options(opts: Options) -> None:
     """
     allows_updates(opts)
     check_metrics_options(opts)
+    query_validations(opts)
     for key, why in _options_with_effect(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _options_with_effect(opts, _WITHOUT_EFFECT):

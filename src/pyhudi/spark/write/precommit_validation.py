@@ -1,0 +1,128 @@
+"""Validation of a write by SQL queries before it is published (`pyhudi.write.settings.precommit_validators`).
+
+The queries see the partitions that the write has changed, before and after it, with merged log files. The table after
+the write is read by a timeline in which the write is completed. Files are listed from the storage, as the metadata
+table contains the files of the write only after its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ValidationError
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.unpublished_commit import WithUnpublishedCommit
+from pyhudi.write.settings.precommit_validators import Expectation, QueryValidation
+
+_SHOWN = 5
+"""Maximum number of rows in a message."""
+_FROM_STORAGE = Options.parse({options.METADATA_ENABLE.key: "false"})
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """A table with a write that is not published yet.
+
+    Attributes:
+        table: The table, with the timeline that contains the pending instant.
+        instant: Requested time of the pending instant.
+        metadata: Metadata of the commit.
+    """
+
+    table: TableSnapshot
+    instant: str
+    metadata: CommitMetadata
+
+    @property
+    def partitions(self) -> list[str]:
+        """Paths of the partitions that the write changes."""
+        written: set[str] = set(pc.unique(self.metadata.stats["partitionPath"]).to_pylist())
+        replaced = self.metadata.replaced
+        return sorted(written if replaced is None else written.union(replaced["partition"].to_pylist()))
+
+    def timeline_after(self) -> ActiveTimeline:
+        """Return the timeline in which the write is completed."""
+        pending = self.table.active.timeline.find(self.instant)
+        assert pending is not None
+        return WithUnpublishedCommit(self.table.active, pending, self.metadata)
+
+
+def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequence[QueryValidation]) -> None:
+    """Run the queries of the validations.
+
+    Args:
+        spark: The session.
+        staged: The table and the write.
+        validations: The queries and what is expected of them.
+
+    Raises:
+        ValidationError: A query did not give the expected result. The message has the query and its results.
+    """
+    table = staged.table
+    after = _rows(spark, TableSnapshot(table.storage, table.config, staged.timeline_after()), staged.partitions)
+    before = _rows(spark, table, staged.partitions) if table.active.timeline.completed().writes() else after.limit(0)
+    name = f"pyhudi_staged_{uuid4().hex}"
+    views = {f"{name}_before": before, f"{name}_after": after}
+    for view, rows in views.items():
+        rows.createOrReplaceTempView(view)
+    try:
+        for validation in validations:
+            _validate(validation, *(spark.sql(validation.of_table(view)) for view in views))
+    finally:
+        for view in views:
+            spark.catalog.dropTempView(view)
+
+
+def _rows(spark: SparkSession, table: TableSnapshot, partitions: Sequence[str]) -> DataFrame:
+    """Return the rows of some partitions of a table."""
+    plan = plan_scan(table, opts=_FROM_STORAGE)
+    if not plan.tasks.num_rows:
+        return spark.createDataFrame([], spark_schema(plan.schema))
+    rows = dataframe(spark, table, plan, _FROM_STORAGE, merges=False)
+    if not table.config.populate_meta_fields:
+        return rows
+    return rows.where(sf.col(PARTITION_PATH).isin(list(partitions)))
+
+
+def _validate(validation: QueryValidation, before: DataFrame, after: DataFrame) -> None:
+    if validation.expectation is Expectation.SINGLE_RESULT:
+        _check_single_result(validation, after)
+        return
+    equal = not before.exceptAll(after).take(1) and not after.exceptAll(before).take(1)
+    if equal is (validation.expectation is Expectation.EQUAL):
+        return
+    wanted = "the same rows" if validation.expectation is Expectation.EQUAL else "other rows"
+    raise ValidationError(
+        f"the write was rolled back: the query {validation.query!r} should return {wanted} after it; before: "
+        f"{_shown(before)}; after: {_shown(after)}"
+    )
+
+
+def _check_single_result(validation: QueryValidation, after: DataFrame) -> None:
+    values = after.toDF(*(f"value_{number}" for number in range(len(after.columns))))
+    texts = values.select(*(sf.col(name).cast("string") for name in values.columns)).take(2)
+    if len(texts) == 1 and list(texts[0]) == [validation.expected]:
+        return
+    raise ValidationError(
+        f"the write was rolled back: the query {validation.query!r} should return {validation.expected!r} after it, "
+        f"but returned {_shown(after)}"
+    )
+
+
+def _shown(rows: DataFrame) -> str:
+    found = [tuple(row) for row in rows.take(_SHOWN + 1)]
+    more = ", …" if len(found) > _SHOWN else ""
+    return f"[{', '.join(map(str, found[:_SHOWN]))}{more}]"
