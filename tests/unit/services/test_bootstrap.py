@@ -96,6 +96,15 @@ def rows_of(table: HudiTable, **scan: Any) -> list[dict[str, Any]]:
     return sorted(own, key=lambda row: str(row.get("id")))
 
 
+def test_names_of_folders_determine_the_style_of_partitions(tmp_path: Path):
+    rows = make_source(tmp_path / "hive", hive=True)
+    pyhudi.bootstrap_table(tmp_path / "table", options_for(tmp_path / "hive"))
+    table = HudiTable.for_path(str(tmp_path / "table"))
+    assert rows_of(table) == sorted(rows, key=lambda row: str(row["id"]))
+    properties = (tmp_path / "table" / ".hoodie" / "hoodie.properties").read_text()
+    assert "hoodie.datasource.write.hive_style_partitioning=true\n" in properties
+
+
 @pytest.mark.parametrize(
     ("version", "table_type", "hive"), each_choice((9, 8, 6), ("COPY_ON_WRITE", "MERGE_ON_READ"), (True, False))
 )
@@ -240,9 +249,10 @@ class TestRefused:
         pq.write_table(rows, source / "top.parquet")
         self.check(source, table, ConfigError, "different depth")
 
-    def test_hive_folders_without_saying_so(self, tmp_path: Path):
+    def test_hive_folders_with_other_options(self, tmp_path: Path):
         make_source(tmp_path / "hive", hive=True)
-        self.check(tmp_path / "hive", tmp_path / "table", ConfigError, "hive_style_partitioning=true")
+        key = "hoodie.datasource.write.hive_style_partitioning"
+        self.check(tmp_path / "hive", tmp_path / "table", ConfigError, f"{key}=true", **{key: "false"})
 
     def test_a_table_that_was_written_to(self, source: Path, tmp_path: Path):
         pyhudi.bootstrap_table(tmp_path / "table", options_for(source))

@@ -15,7 +15,13 @@ from pyhudi.keygen import KeySpec, partition_fields
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, to_table_types
-from pyhudi.services.bootstrap.source_listing import check_input_provider, list_source, select_mode
+from pyhudi.services.bootstrap.source_listing import (
+    check_input_provider,
+    check_partitions,
+    has_hive_style_folders,
+    list_source,
+    select_mode,
+)
 from pyhudi.storage import Storage, join_path, open_storage
 from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -65,10 +71,14 @@ class BootstrapPlan:
         source = open_storage(base_path, opts)
         _check_places(storage, source)
         _check_options(config, opts)
+        listed = list_source(source, config, opts)
+        if not opts.is_set(options.HIVE_STYLE_PARTITIONING) and has_hive_style_folders(listed, config):
+            opts = opts.merged({options.HIVE_STYLE_PARTITIONING.key: "true"})
+            config = TableConfig.for_new_table(opts)
+        check_partitions(source, listed, config)
         spec = KeySpec.from_config(config, opts)
         if spec.auto_keys:
             raise ConfigError(f"a bootstrap requires a record key: set {options.RECORDKEY_FIELD.key}")
-        listed = list_source(source, config, opts)
         metadata_only, full = select_mode(listed, opts)
         check_input_provider(opts)
         if metadata_only.num_rows:

@@ -39,7 +39,7 @@ def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Tabl
     """List the files of a source (LISTED_SCHEMA), sorted by partition and name.
 
     Raises:
-        ConfigError: There are none, or some are not in partitions of the table.
+        ConfigError: There are none, or they are in folders of different depth.
     """
     extension = "." + config.base_file_format.value.lower()
     listing = storage.list(recursive=True)
@@ -51,7 +51,6 @@ def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Tabl
     folders = pc.replace_substring_regex(paths, "/?[^/]*$", "")
     translated = _translated(folders, translator(opts))
     _check_depths(storage, paths, config)
-    _check_partitions(storage, folders, translated, config)
     names = file_names_of(paths)
     columns = [translated, folders, names, listing["size"].combine_chunks(), listing["mtime_ms"].combine_chunks()]
     table = pa.table(columns, schema=LISTED_SCHEMA)
@@ -160,22 +159,39 @@ def _check_depths(storage: Storage, paths: pa.StringArray, config: TableConfig) 
         )
 
 
-def _check_partitions(
-    storage: Storage, folders: pa.StringArray, translated: pa.StringArray, config: TableConfig
-) -> None:
-    """Refuse folders that are not valid partitions of the table, or whose later writes would use other ones."""
+def has_hive_style_folders(listed: pa.Table, config: TableConfig) -> bool:
+    """Return True if the folders of all files have the names of the partition columns of the table and values."""
+    paths = pc.unique(listed["partition"]).to_pylist()
+    return bool(config.partition_fields) and all(_is_hive_style(path, config) for path in paths)
+
+
+def _is_hive_style(path: str, config: TableConfig) -> bool:
     fields = [field.name for field in config.partition_fields]
-    for path in pc.unique(translated).to_pylist():
+    return [part.partition("=")[0] for part in path.split("/") if "=" in part] == fields
+
+
+def check_partitions(storage: Storage, listed: pa.Table, config: TableConfig) -> None:
+    """Check that the folders of a source are partitions of the table, which later writes use as well.
+
+    Args:
+        storage: Storage of the source.
+        listed: The files of the source.
+        config: The table.
+
+    Raises:
+        ConfigError: A folder is not.
+    """
+    fields = [field.name for field in config.partition_fields]
+    for path in pc.unique(listed["partition"]).to_pylist():
         texts = partition_texts(config, path)
-        named = [path.split("/")[i].partition("=")[0] for i in range(len(fields)) if path.count("/") >= i]
-        hive = bool(fields) and named == fields and "=" in path
+        hive = bool(fields) and _is_hive_style(path, config)
         if texts is None or (fields and not path) or (hive and not config.hive_style):
             cure = (
                 f"set {options.HIVE_STYLE_PARTITIONING.key}=true"
                 if hive
                 else f"set the columns of its folders in {options.PARTITIONPATH_FIELD.key}"
             )
-            source = folders[pc.index(translated, path).as_py()].as_py()
+            source = listed["source_partition"][pc.index(listed["partition"], path).as_py()].as_py()
             raise ConfigError(
                 f"the folder {source!r} of {storage.uri()} is not a partition path of the fields "
                 f"({', '.join(fields) or 'none'}); {cure}"
