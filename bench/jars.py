@@ -25,6 +25,7 @@ COORDINATES: dict[str, str] = {
     "connect-3.5.7": "org.apache.spark:spark-connect_2.12:3.5.7",
     "hudi-0.15.0": "org.apache.hudi:hudi-spark3.5-bundle_2.12:0.15.0",
     "hudi-1.0.2": "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2",
+    "hudi-1.1.1": "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.1.1",
     "hudi-1.2.0": "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0",
     "delta-3.3.2": "io.delta:delta-spark_2.12:3.3.2",
     "hadoop-aws-3.3.4": "org.apache.hadoop:hadoop-aws:3.3.4",

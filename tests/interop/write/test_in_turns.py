@@ -7,6 +7,7 @@ nine commits of every operation, the others through two, so that each side meets
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from tests.cases import seldom
 from tests.interop.harness.both import OURS, THEIRS, Both
-from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.oracle import OTHER_RELEASES, Oracle
 from tests.interop.harness.pairwise import pairwise
 from tests.interop.harness.scenarios import ENGINES, LAYOUTS, Scenario, Step, ping_pong_steps
 
@@ -46,6 +47,12 @@ LONG = list({scenario.engine: scenario for scenario in reversed(SCENARIOS)}.valu
 """One scenario of each engine gets all nine commits."""
 
 SHORT = [scenario for scenario in SCENARIOS if scenario not in LONG]
+OTHER = [
+    replace(next(s for s in SHORT if s.engine.version == engine.version and s.layout.fits(engine)), engine=engine)
+    for engine in ENGINES
+    if engine.release in OTHER_RELEASES
+]
+"""One scenario of each release whose table version another one writes, too."""
 
 SHORT_STEPS = [
     Step("bulk_insert", numbers=tuple(range(12)), mode="overwrite"),
@@ -77,7 +84,9 @@ def _sides(scenario: Scenario) -> tuple[str, str]:
     return (OURS, THEIRS) if scenario.ours_first else (THEIRS, OURS)
 
 
-@pytest.mark.parametrize(("oracle", "scenario"), [seldom(case) for case in _cases(LONG)], indirect=["oracle"])
+@pytest.mark.parametrize(
+    ("oracle", "scenario"), [seldom(case) for case in _cases([*LONG, *OTHER])], indirect=["oracle"]
+)
 def test_nine_commits(oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: Path) -> None:
     both = Both(scenario, tmp_path / "table", oracle, spark)
     sides = _sides(scenario)
@@ -101,7 +110,7 @@ def test_nine_commits(oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: 
     both.check_hudi_rs()
 
 
-@pytest.mark.parametrize(("oracle", "scenario"), _usual(SHORT), indirect=["oracle"])
+@pytest.mark.parametrize(("oracle", "scenario"), [*_usual(SHORT), *_cases(OTHER)], indirect=["oracle"])
 def test_each_reads_and_changes_what_the_other_wrote(
     oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: Path
 ) -> None:
