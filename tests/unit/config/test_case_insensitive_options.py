@@ -29,7 +29,7 @@ def test_options_are_added_as_spark_does(given: dict[str, Any], expected: dict[s
 
 def test_every_writer_treats_options_alike() -> None:
     from pyhudi.spark.activation.call_state import call_state, keep_options
-    from pyhudi.spark.sql.table_writers import TableWriter
+    from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
 
     class Target:
         pass

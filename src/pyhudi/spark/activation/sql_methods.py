@@ -65,7 +65,8 @@ def read_table(
 def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
     """``df.writeTo``: pyhudi's writer for a Hudi table, otherwise Spark's, which ``using("hudi")`` replaces by
     pyhudi's."""
-    from pyhudi.spark.sql.table_writers import TableWriter, table_of_name
+    from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
+    from pyhudi.spark.sql.table_writers import table_of_name
 
     name = args[0] if args else kwargs["table"]
     if table_of_name(frame.sparkSession, name) is not None:
@@ -77,7 +78,7 @@ def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs:
 
 def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
     """``df.writeTo(name).using(provider)``."""
-    from pyhudi.spark.sql.table_writers import TableWriter
+    from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
     from pyhudi.sql.parsers.create_parser import PROVIDERS
 
     provider = args[0] if args else kwargs["provider"]

@@ -9,8 +9,9 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import AmbiguousMergeError
+from pyhudi.spark.dml.clause_evaluation import KIND, ROW_ID
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.merge_plan import KIND, ROW_ID, MatchedClauses
+from pyhudi.spark.dml.merge_plan import MatchedClauses
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.row_changes import STORED_KEY
 from pyhudi.sql.statements import ClauseKind

@@ -1,16 +1,14 @@
-"""Tables by name for DataFrames: ``spark.table``, ``saveAsTable``, ``insertInto`` and ``writeTo``."""
+"""Tables by name for DataFrames: ``spark.table``, ``saveAsTable`` and ``insertInto``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import options
-from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
 from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
@@ -24,7 +22,6 @@ from pyhudi.spark.sql.queries.query_sources import table_frame
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
-from pyhudi.sql.parsers.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.table_properties import refuse_misspelt_properties
 from pyhudi.sql.token_cursor import Cursor
@@ -161,7 +158,7 @@ def _save_to(rows: DataFrame, table: CatalogTable, spec: TableSpec, chosen: str,
         raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
     if chosen == APPEND:
         _check_partition_columns(spark, table, spec.partitioned_by)
-        insert_rows(_with(table, spec.options), rows, by_name=True)
+        insert_rows(with_write_options(table, spec.options), rows, by_name=True)
     elif chosen == OVERWRITE:
         statement = _statement(spark, table.name, spec) if redefine else _statement_of(spark, table, spec)
         if statement.location is None and not table.managed:
@@ -208,7 +205,7 @@ def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> Non
         create_table(spark, statement)
         found = find_table(spark, name)
         assert found is not None
-        insert_rows(_with(found, spec.options), rows, by_name=True)
+        insert_rows(with_write_options(found, spec.options), rows, by_name=True)
 
 
 def create_for_stream(rows: DataFrame, text: str, spec: TableSpec) -> CatalogTable | None:
@@ -293,11 +290,11 @@ def insert_into(
         raise QueryError(
             f"insertInto writes to the partitions of {table.sql}; leave out partitionBy({', '.join(partition_by)})"
         )
-    insert_rows(_with(table, given), rows, overwrite=overwrite)
+    insert_rows(with_write_options(table, given), rows, overwrite=overwrite)
     return True
 
 
-def _with(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
+def with_write_options(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
     """Return a table with the options of a write over its properties.
 
     Raises:
@@ -324,80 +321,3 @@ def _statement_of(spark: SparkSession, table: CatalogTable, spec: TableSpec) -> 
         columns = tuple(one.name for one in SqlTable.of(spark, table).load_config().partition_fields)
     own = {key: value for key, value in table.properties.items() if key != "path"}
     return _statement(spark, table.name, TableSpec(columns, {**own, **spec.options}))
-
-
-@dataclass(frozen=True, slots=True)
-class TableWriter:
-    """``df.writeTo(name)`` of a Hudi table: the methods of Spark's ``DataFrameWriterV2``."""
-
-    rows: DataFrame
-    text: str
-    given: Mapping[str, str] = field(default_factory=dict)
-    partitions: tuple[str, ...] = ()
-
-    def using(self, provider: str) -> TableWriter:
-        """Say the format."""
-        if provider.upper() not in PROVIDERS:
-            raise QueryError(f"{self.text} is a Hudi table, and cannot be written as {provider!r}")
-        return self
-
-    def option(self, key: str, value: Any) -> TableWriter:
-        """Give an option."""
-        return self.options(**{key: value})
-
-    def options(self, **given: Any) -> TableWriter:
-        """Give options."""
-        return TableWriter(self.rows, self.text, with_options(self.given, given), self.partitions)
-
-    def tableProperty(self, property: str, value: str) -> TableWriter:  # noqa: N802
-        """Give a property of a new table."""
-        return self.options(**{property: value})
-
-    def partitionedBy(self, col: Column | str, *cols: Column | str) -> TableWriter:  # noqa: N802
-        """Say the partition columns of a new table."""
-        names = tuple(self.rows.select(one).columns[0] for one in (col, *cols))
-        return TableWriter(self.rows, self.text, self.given, names)
-
-    def create(self) -> None:
-        """Make the table of the rows."""
-        self._save(ERROR)
-
-    def replace(self) -> None:
-        """Put a new table of the rows in place of the one that is there."""
-        self._existing()
-        self._save(OVERWRITE)
-
-    def createOrReplace(self) -> None:  # noqa: N802
-        """Make the table, or put a new one in its place."""
-        self._save(OVERWRITE)
-
-    def append(self) -> None:
-        """Insert the rows, columns by name."""
-        insert_rows(_with(self._existing(), self.given), self.rows, by_name=True)
-
-    def overwritePartitions(self) -> None:  # noqa: N802
-        """Replace the partitions that the rows belong to."""
-        dynamic = {**self.given, options.OVERWRITE_MODE.key: "DYNAMIC"}
-        table = _with(self._existing(), dynamic)
-        insert_rows(table, self.rows, overwrite=True, by_name=True)
-
-    def overwrite(self, condition: Column) -> None:
-        """Refuse to replace rows by a condition.
-
-        Raises:
-            QueryError: always; deleting and inserting would be two commits.
-        """
-        raise QueryError(
-            f"rows of {self.text} cannot be replaced by the condition {condition}; use overwritePartitions(), "
-            "createOrReplace(), or a MERGE"
-        )
-
-    def _existing(self) -> CatalogTable:
-        found = table_of_name(self.rows.sparkSession, self.text)
-        if found is None:
-            raise QueryError(f"there is no Hudi table {self.text}; make it with create()")
-        return found
-
-    def _save(self, mode: str) -> None:
-        spec = TableSpec(self.partitions, self.given)
-        save_as_table(self.rows, self.text, spec, is_hudi=True, mode=mode, redefine=True)

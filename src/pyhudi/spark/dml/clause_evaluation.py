@@ -1,0 +1,182 @@
+"""Evaluation of the clauses of a MERGE on pairs of rows: which clause applies, and the resulting row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.spark.dml.assignments import as_column, check_types, resolved
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
+from pyhudi.spark.dml.target_table import TargetTable
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.sql.statements import ClauseKind
+
+ROW_ID = "_pyhudi_row_id"
+"""Number of a row of the table; null for new records."""
+KIND = "_pyhudi_kind"
+"""Value of `MergeAction`."""
+IN_TARGET, IN_SOURCE = "_pyhudi_in_target", "_pyhudi_in_source"
+"""Whether a pair has a row of the table, and one of the source: true or null."""
+CLAUSE, STORED = "_pyhudi_clause", "_pyhudi_stored"
+"""Number of the clause that applies to a pair, and, if rows may move, the stored row."""
+EQUATED = "_pyhudi_equated_"
+"""Prefix of copies of the source's columns that the condition equates with columns of the table."""
+_NEW, _COPY = "_pyhudi_new_", "_pyhudi_copy_of_"
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseEvaluator:
+    """Clauses of a MERGE into a table.
+
+    Attributes:
+        clauses: The clauses, in the order in which they are tried.
+        alias: Name of the table in them.
+        target: The table.
+        case_sensitive: Whether names of columns are compared by case.
+        source_columns: Names of the columns of the source.
+    """
+
+    clauses: Sequence[Clause]
+    alias: str
+    target: TargetTable
+    case_sensitive: bool
+    source_columns: Sequence[str]
+
+    def has(self, kind: ClauseKind) -> bool:
+        """Return True if there is a clause for rows of a kind."""
+        return any(clause.kind is kind for clause in self.clauses)
+
+    def folded(self, name: str) -> str:
+        """Return a name of a column in the form in which names are compared."""
+        return name if self.case_sensitive else name.lower()
+
+    def copy_name(self, name: str) -> str:
+        """Return the name of the copy of a source column that is copied by name."""
+        return _COPY + self.folded(name)
+
+    def evaluate(
+        self,
+        joined: DataFrame,
+        kinds: Sequence[ClauseKind],
+        unassigned: frozenset[str],
+        equated: Sequence[str] = (),
+    ) -> DataFrame:
+        """Evaluate the clauses for some kinds of rows: the number of the clause that applies to a pair (null: none),
+        and the resulting row, of which updates have no values of ``unassigned`` columns.
+
+        In clauses for source rows without a match, an unqualified name is a column of the source; those of the table
+        are null. ``equated``: columns of the source whose copies the result keeps.
+        """
+        stored = [kind for kind in kinds if kind is not ClauseKind.NOT_MATCHED]
+        numbered = joined.withColumn(CLAUSE, self._clause_number(stored))
+        updated = numbered.withColumns(self._updated(numbered, stored, unassigned)).drop(*self._stored_columns.values())
+        if ClauseKind.NOT_MATCHED in kinds:
+            if self.folded(self.alias) not in {self.folded(name) for name in self.source_columns}:
+                updated = updated.withColumn(self.alias, self._absent())
+            number = F.coalesce(F.col(CLAUSE), self._clause_number([ClauseKind.NOT_MATCHED]))
+            updated = updated.withColumn(CLAUSE, number)
+        return updated.select(*self._columns(updated, kinds, equated))
+
+    @property
+    def _stored_columns(self) -> dict[str, Column]:
+        """Return the columns of the table in the joined rows."""
+        return {name: F.col(quoted([self.alias, name])) for name in self.target.schema.names}
+
+    def _absent(self) -> Column:
+        """Return a row of nulls for source rows without a match, as a struct, so that its columns can be qualified."""
+        fields = self.target.schema.fields
+        return F.struct(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
+
+    def _numbered(self, kinds: Sequence[ClauseKind]) -> list[tuple[int, Clause]]:
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind in kinds]
+
+    def _clause_number(self, kinds: Sequence[ClauseKind]) -> Column:
+        chosen = F.lit(None).cast("int")
+        for number, clause in reversed(self._numbered(kinds)):
+            in_target, in_source = F.col(IN_TARGET).isNotNull(), F.col(IN_SOURCE).isNotNull()
+            fits = {
+                ClauseKind.MATCHED: in_target & in_source,
+                ClauseKind.NOT_MATCHED: ~in_target & in_source,
+                ClauseKind.NOT_MATCHED_BY_SOURCE: in_target & ~in_source,
+            }[clause.kind]
+            if clause.condition is not None:
+                fits &= F.coalesce(as_column(clause.condition), F.lit(False))
+            chosen = F.when(fits, F.lit(number)).otherwise(chosen)
+        return chosen
+
+    def _updated(self, joined: DataFrame, kinds: Sequence[ClauseKind], unassigned: frozenset[str]) -> dict[str, Column]:
+        """Return the values of the table's columns after the updates, null for unassigned ones, and, if rows may move,
+        those before."""
+        stored = self._stored_columns
+        values = self._assign(kinds, joined, stored | self.target.absent(unassigned))
+        updated = {_NEW + name: value for name, value in values.items()}
+        if self.moves:
+            updated[STORED] = F.struct(*(value.alias(name) for name, value in stored.items()))
+        return updated
+
+    def _assign(self, kinds: Sequence[ClauseKind], rows: DataFrame, before: dict[str, Column]) -> dict[str, Column]:
+        """Return the values of the table's columns after clauses for some kinds of rows."""
+        values = dict(before)
+        for number, clause in self._numbered(kinds):
+            for name, value in self._values(clause, rows).items():
+                values[name] = F.when(F.col(CLAUSE) == number, value).otherwise(values[name])
+        return values
+
+    def _columns(self, updated: DataFrame, kinds: Sequence[ClauseKind], equated: Sequence[str]) -> list[Column]:
+        """Return the columns of the result: new values, helper columns, and, if rows may move, stored values."""
+        target, numbered = self.target, self._numbered(kinds)
+        values = {name: F.col(quoted([_NEW + name])) for name in target.schema.names}
+        if ClauseKind.NOT_MATCHED in kinds:
+            values = self._assign([ClauseKind.NOT_MATCHED], updated, values)
+        columns = [value.alias(name) for name, value in values.items()]
+        if self.moves:
+            columns.append(F.col(STORED))
+        kind = reduce(
+            lambda others, pair: F.when(F.col(CLAUSE) == pair[0], F.lit(pair[1].action.value)).otherwise(others),
+            numbered[1:],
+            F.lit(numbered[0][1].action.value),
+        )
+        copies = [EQUATED + name for name in equated]
+        helpers = (F.col(quoted([name])) for name in (*target.helpers, ROW_ID, *copies, CLAUSE))
+        return [*columns, *helpers, kind.alias(KIND)]
+
+    def _values(self, clause: Clause, joined: DataFrame) -> dict[str, Column]:
+        """Return the assignments of a clause, converted to the types of the table's columns."""
+        target = self.target
+        if clause.action is MergeAction.DELETE:
+            return {}
+        if clause.values is None:
+            copies = [(name, F.col(quoted([self.copy_name(name)]))) for name in target.schema.names]
+            return check_types(joined, copies, target.schema)
+        named = self._named(clause)
+        values = check_types(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
+        if clause.action is MergeAction.INSERT:
+            kinds = {field.name: field.dataType for field in target.schema.fields}
+            return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
+        return values
+
+    def _named(self, clause: Clause) -> dict[str, object]:
+        return resolved(
+            clause.values or {},
+            self.target.schema,
+            case_sensitive=self.case_sensitive,
+            alias=self.alias,
+            inserts=clause.action is MergeAction.INSERT,
+        )
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """Columns that are assigned by an update."""
+        updates = [clause for clause in self.clauses if clause.action is MergeAction.UPDATE]
+        if any(clause.values is None for clause in updates):
+            return frozenset(self.target.schema.names)
+        return frozenset(name for clause in updates for name in self._named(clause))
+
+    @property
+    def moves(self) -> bool:
+        """True if an update may move a row to another partition."""
+        return bool(self.target.partition_columns & self.assigned)

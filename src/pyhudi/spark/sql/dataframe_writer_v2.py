@@ -1,0 +1,95 @@
+"""``df.writeTo(name)`` of Hudi tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from pyhudi.config import options
+from pyhudi.config.case_insensitive_options import with_options
+from pyhudi.errors import QueryError
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.commands.dml.insert import insert_rows
+from pyhudi.spark.sql.table_writers import TableSpec, save_as_table, table_of_name, with_write_options
+from pyhudi.spark.write.dataframe_writer import ERROR, OVERWRITE
+from pyhudi.sql.parsers.create_parser import PROVIDERS
+
+
+@dataclass(frozen=True, slots=True)
+class TableWriter:
+    """``df.writeTo(name)`` of a Hudi table: the methods of Spark's ``DataFrameWriterV2``."""
+
+    rows: DataFrame
+    text: str
+    given: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+
+    def using(self, provider: str) -> TableWriter:
+        """Say the format."""
+        if provider.upper() not in PROVIDERS:
+            raise QueryError(f"{self.text} is a Hudi table, and cannot be written as {provider!r}")
+        return self
+
+    def option(self, key: str, value: Any) -> TableWriter:
+        """Give an option."""
+        return self.options(**{key: value})
+
+    def options(self, **given: Any) -> TableWriter:
+        """Give options."""
+        return TableWriter(self.rows, self.text, with_options(self.given, given), self.partitions)
+
+    def tableProperty(self, property: str, value: str) -> TableWriter:  # noqa: N802
+        """Give a property of a new table."""
+        return self.options(**{property: value})
+
+    def partitionedBy(self, col: Column | str, *cols: Column | str) -> TableWriter:  # noqa: N802
+        """Say the partition columns of a new table."""
+        names = tuple(self.rows.select(one).columns[0] for one in (col, *cols))
+        return TableWriter(self.rows, self.text, self.given, names)
+
+    def create(self) -> None:
+        """Make the table of the rows."""
+        self._save(ERROR)
+
+    def replace(self) -> None:
+        """Put a new table of the rows in place of the one that is there."""
+        self._existing()
+        self._save(OVERWRITE)
+
+    def createOrReplace(self) -> None:  # noqa: N802
+        """Make the table, or put a new one in its place."""
+        self._save(OVERWRITE)
+
+    def append(self) -> None:
+        """Insert the rows, columns by name."""
+        insert_rows(with_write_options(self._existing(), self.given), self.rows, by_name=True)
+
+    def overwritePartitions(self) -> None:  # noqa: N802
+        """Replace the partitions that the rows belong to."""
+        dynamic = {**self.given, options.OVERWRITE_MODE.key: "DYNAMIC"}
+        table = with_write_options(self._existing(), dynamic)
+        insert_rows(table, self.rows, overwrite=True, by_name=True)
+
+    def overwrite(self, condition: Column) -> None:
+        """Refuse to replace rows by a condition.
+
+        Raises:
+            QueryError: always; deleting and inserting would be two commits.
+        """
+        raise QueryError(
+            f"rows of {self.text} cannot be replaced by the condition {condition}; use overwritePartitions(), "
+            "createOrReplace(), or a MERGE"
+        )
+
+    def _existing(self) -> CatalogTable:
+        found = table_of_name(self.rows.sparkSession, self.text)
+        if found is None:
+            raise QueryError(f"there is no Hudi table {self.text}; make it with create()")
+        return found
+
+    def _save(self, mode: str) -> None:
+        spec = TableSpec(self.partitions, self.given)
+        save_as_table(self.rows, self.text, spec, is_hudi=True, mode=mode, redefine=True)
