@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.errors import BusyError
 from pyhudi.timeline import heartbeat
-from pyhudi.timeline.attempt_claim import AttemptClaim
+from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan

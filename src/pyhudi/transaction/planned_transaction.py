@@ -22,11 +22,11 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import delete_if_disabled
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.attempt_claim import AttemptClaim
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.transaction.begin_checks import current_config, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import (

@@ -33,13 +33,13 @@ from pyhudi.timeline import heartbeat
 from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.fencing.publication_intent import PublicationIntent
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.publication_intent import PublicationIntent
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.transaction.begin_checks import current_config, latest_instant_time, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest

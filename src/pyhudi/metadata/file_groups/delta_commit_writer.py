@@ -32,7 +32,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.write_fence import WriteFence
+    from pyhudi.timeline.fencing.write_fence import WriteFence
 
 ACKNOWLEDGED_KEY = "pyhudi.acknowledged.partitions"
 """Key in the metadata of delta commits with the partitions under construction that the write has updated completely."""

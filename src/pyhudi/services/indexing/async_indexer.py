@@ -30,7 +30,7 @@ from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, Locked
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare
 from pyhudi.services.indexing.index_requests import build_options, request_of
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.timeline.attempt_claim import AttemptClaim
+from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
 from pyhudi.transaction.begin_checks import new_heartbeat

@@ -21,7 +21,7 @@ from pyhudi.transaction.begin_checks import current_config
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.write_fence import WriteFence
+    from pyhudi.timeline.fencing.write_fence import WriteFence
 
 
 def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *, rows_stay: bool = False) -> IndexDelta:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.fencing.write_fence import WriteFence
     from pyhudi.timeline.timeline import Timeline
-    from pyhudi.timeline.write_fence import WriteFence
     from pyhudi.transaction.transaction import Transaction
 
 

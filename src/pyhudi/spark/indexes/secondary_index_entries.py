@@ -31,7 +31,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
-from pyhudi.timeline.write_fence import WriteFence
+from pyhudi.timeline.fencing.write_fence import WriteFence
 
 _KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
 _ENTRIES = f"{_KEY} string, {_GONE} boolean, {_GROUP} int, {_TASK} int"

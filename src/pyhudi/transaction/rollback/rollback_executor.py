@@ -34,12 +34,12 @@ from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.fencing.publication_intent import PublicationIntent
+from pyhudi.timeline.fencing.write_fence import close_fences, fenced_instants, remove_fences
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
-from pyhudi.timeline.publication_intent import PublicationIntent
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.timeline.write_fence import close_fences, fenced_instants, remove_fences
 from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.rollback.late_data_files import RETRIED
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks

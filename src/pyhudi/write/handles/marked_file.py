@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyhudi.errors import TransactionError
 from pyhudi.storage import Storage, join_path
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.markers import IOType, Markers
-from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.settings.write_context import WriteContext
 
 

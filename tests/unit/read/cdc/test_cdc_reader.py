@@ -21,8 +21,8 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
 from pyhudi.write.settings import write_settings
 from pyhudi.write.settings.write_context import FileColumns, TaskId, WriteContext

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
-from pyhudi.timeline.write_fence import WriteFence
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task

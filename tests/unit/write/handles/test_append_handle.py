@@ -29,8 +29,8 @@ from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PART
 from pyhudi.storage import LocalStorage
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import (
     SMALL_FILES_SCHEMA,

@@ -22,8 +22,8 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.settings.log_settings import LogSettings, log_slices

@@ -22,8 +22,8 @@ from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME
 from pyhudi.storage import LocalStorage
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.write_fence import WriteFence
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.write_context import BaseFileOptions

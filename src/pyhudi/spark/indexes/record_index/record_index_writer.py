@@ -29,7 +29,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
-from pyhudi.timeline.write_fence import WriteFence
+from pyhudi.timeline.fencing.write_fence import WriteFence
 
 PARTITION: str = MetadataPartition.RECORD_INDEX
 _STAT = "stat string, duplicates long"

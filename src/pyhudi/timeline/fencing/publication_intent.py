@@ -1,13 +1,13 @@
 """Intent to publish an instant, kept while the outcome of the request is unknown.
 
-The intent is a small file in ``.hoodie/.aux``, like the fence of the write (`pyhudi.timeline.write_fence`).
+The intent is a small file in ``.hoodie/.aux``, like the fence of the write (`pyhudi.timeline.fencing.write_fence`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.timeline.write_fence import FENCES_FOLDER, INTENT_SUFFIX
+from pyhudi.timeline.fencing.write_fence import FENCES_FOLDER, INTENT_SUFFIX
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -1,7 +1,7 @@
 """Claim of an attempt at a plan, which records to which attempt the instant currently belongs.
 
 A plan may be executed several times under the same instant if attempts fail or are considered dead. The claim is a
-small file in ``.hoodie/.aux``, like the fences of the attempts (`pyhudi.timeline.write_fence`).
+small file in ``.hoodie/.aux``, like the fences of the attempts (`pyhudi.timeline.fencing.write_fence`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import NotFoundError
-from pyhudi.timeline.write_fence import CLAIM_SUFFIX, FENCES_FOLDER
+from pyhudi.timeline.fencing.write_fence import CLAIM_SUFFIX, FENCES_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

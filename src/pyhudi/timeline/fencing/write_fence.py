@@ -9,8 +9,9 @@ fence closed and deletes its file.
 A plan may be executed several times under the same instant if attempts fail or are considered dead. Therefore every
 attempt has its own fence.
 
-Fences, claims (`pyhudi.timeline.attempt_claim`) and publication intents (`pyhudi.timeline.publication_intent`) are
-small files in ``.hoodie/.aux``. Apache Hudi reads no files with these names there.
+Fences, claims (`pyhudi.timeline.fencing.attempt_claim`) and publication intents
+(`pyhudi.timeline.fencing.publication_intent`) are small files in ``.hoodie/.aux``. Apache Hudi reads no files with
+these names there.
 """
 
 from __future__ import annotations
