@@ -41,7 +41,8 @@ class LocalStorage:
     """A folder of the local file system. Safe for concurrent threads and processes of one host."""
 
     def __init__(self, folder: str | os.PathLike[str], *, fsync: str = STORAGE_FSYNC.default) -> None:
-        self._base = os.path.abspath(os.fspath(folder))  # Keep symbolic links, as Hadoop does.
+        base = os.path.abspath(os.fspath(folder))  # Keep symbolic links, as Hadoop does.
+        self._base = "/" + base.lstrip("/")  # POSIX keeps two leading slashes
         self._fsync = STORAGE_FSYNC.parse(fsync)
 
     @property

@@ -25,6 +25,7 @@ _KINDS = {
     "wasbs": "az",
     "memory": "memory",
 }
+_HADOOP_FILE_SYSTEMS = frozenset({"hdfs", "viewfs"})
 # : settings of S3 that a Spark session may have (with or without the prefix ``spark.hadoop.``)
 _HADOOP_S3 = {
     "fs.s3a.access.key": "access_key_id",
@@ -52,13 +53,11 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     options = options or {}
     scheme, _, rest = text.partition("://")
     if not rest and not text.endswith("://"):
-        if text.startswith("file:"):
-            return _local(text.removeprefix("file:"), options)
-        return _local(text, options)
+        return _local(_without_scheme(text), options)
     scheme = scheme.lower()
     if scheme == "file":
         host, slash, path = rest.partition("/")
-        if host not in ("", "localhost") or not slash:
+        if host.lower() not in ("", "localhost") or not slash:
             raise ConfigError(f"{text!r} has a host {host!r}; a local path is file:///path or /path")
         return _local("/" + path, options)
     kind = _KINDS.get(scheme)
@@ -66,7 +65,7 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         raise ConfigError(
             f"unsupported scheme {scheme!r} of {text!r}; supported: a local path, file, "
             f"{', '.join(sorted(_KINDS))}"
-            + ("; for HDFS, mount it (NFS gateway) or use its S3 gateway" if scheme in ("hdfs", "viewfs") else "")
+            + ("; for HDFS, mount it (NFS gateway) or use its S3 gateway" if scheme in _HADOOP_FILE_SYSTEMS else "")
         )
     return ObjectStorage(_location(kind, scheme, rest, options))
 
@@ -75,6 +74,22 @@ def open_sibling(storage: Storage, uri: str) -> Storage:
     """Return the storage whose root is ``uri``, with the settings of another one if it is of the same kind."""
     storage = getattr(storage, "inner", storage)
     return open_storage(uri, storage.settings if isinstance(storage, ObjectStorage) else None)
+
+
+def _without_scheme(text: str) -> str:
+    """Return the local path of ``file:/path`` or of a path.
+
+    Raises:
+        ConfigError: It is a URI of an object store, or of another system, with a single slash.
+    """
+    scheme, colon, path = text.partition(":")
+    if not colon or not path.startswith("/"):
+        return text.removeprefix("file:")
+    if scheme.lower() == "file":
+        return path
+    if scheme.lower() in _KINDS or scheme.lower() in _HADOOP_FILE_SYSTEMS:
+        raise ConfigError(f"{text!r} has no {'bucket' if scheme.lower() in _KINDS else 'host'}; write {scheme}://…")
+    return text
 
 
 def _local(path: str, options: Mapping[str, str]) -> LocalStorage:

@@ -15,6 +15,7 @@ import pytest
 from pyhudi.errors import AlreadyExistsError, ConfigError, InvalidOptionError, StorageError, UnansweredError
 from pyhudi.storage import FolderLock, LocalStorage, Storage, host_lock, open_storage
 from pyhudi.storage import posix_files as posix_module
+from pyhudi.storage.canonical_uri import canonical_uri
 from tests.processes import separate_processes
 from tests.unit.storage.suite import StorageTests
 
@@ -40,9 +41,13 @@ def all_names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.rglob("*") if entry.is_file())
 
 
-@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "file://localhost{}", "{}/", "FILE://{}"])
+OTHER_FORMS = ["file://LOCALHOST{}//", "FILE:{}", "file:///{}", "//{}", "file:////{}/"]
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "file://localhost{}", "{}/", "FILE://{}", *OTHER_FORMS])
 def test_forms_of_a_local_path(tmp_path: Path, form: str) -> None:
     assert open_storage(form.format(tmp_path)).root == f"file://{tmp_path}"
+    assert canonical_uri(form.format(tmp_path)) == str(tmp_path)
 
 
 def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +55,9 @@ def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_storage("a/../b").root == f"file://{tmp_path}/b"
 
 
-@pytest.mark.parametrize("bad", ["file://host/x", "hdfs://nn/x", "http://h/x", "s3://", "az:///x", ""])
+@pytest.mark.parametrize(
+    "bad", ["file://host/x", "hdfs://nn/x", "hdfs:/x", "s3a:/b/x", "http://h/x", "s3://", "az:///x", ""]
+)
 def test_refused_addresses(bad: str) -> None:
     with pytest.raises(ConfigError, match=r"hdfs|http|host|has no|empty"):
         open_storage(bad)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhudi.config import Options, options
-from pyhudi.errors import InvalidOptionError
-from pyhudi.storage import InProcessLock, Storage, host_lock, is_remote
+from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.storage import InProcessLock, Storage, host_lock, is_remote, resolved_root
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.locks.dynamodb_lock import DynamoDBBasedLockProvider
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
@@ -14,6 +14,7 @@ from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvid
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
 from pyhudi.transaction.locks.zookeeper_lock import ZookeeperBasedLockProvider
 
+_HIVE = ".HiveMetastoreBasedLockProvider"
 _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.", "org.apache.hudi.")
 
 
@@ -24,7 +25,9 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
     retry_policy = LockRetryPolicy.from_options(opts)
     known: dict[str, Callable[[], LockProvider]] = {
         "": lambda: LocalLockProvider(host_lock(storage, ""), storage.root, retry_policy),
-        "InProcessLockProvider": lambda: LocalLockProvider(InProcessLock(storage.root), storage.root, retry_policy),
+        "InProcessLockProvider": lambda: LocalLockProvider(
+            InProcessLock(resolved_root(storage.root)), storage.root, retry_policy
+        ),
         "FileSystemBasedLockProvider": lambda: FileSystemBasedLockProvider.from_options(storage, opts, retry_policy),
         "StorageBasedLockProvider": lambda: StorageBasedLockProvider.from_options(storage, opts, retry_policy),
         "ZookeeperBasedLockProvider": lambda: ZookeeperBasedLockProvider.from_options(storage, opts, retry_policy),
@@ -42,9 +45,20 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
     short = named
     for package in _PACKAGES:
         short = short.removeprefix(package)
+    if f".{short}".endswith(_HIVE):
+        raise _no_hive_metastore(named, storage)
     if short not in known:
         raise InvalidOptionError(options.LOCK_PROVIDER.key, named, ", ".join(name for name in known if name))
     return known[short]()
+
+
+def _no_hive_metastore(named: str, storage: Storage) -> ConfigError:
+    instead = "StorageBasedLockProvider, which needs no other service" if is_remote(storage) else ""
+    others = "ZookeeperBasedLockProvider or DynamoDBBasedLockProvider"
+    return ConfigError(
+        f"{options.LOCK_PROVIDER.key}={named}: locks in the Hive metastore are not supported. Every writer of the "
+        f"table has to use the same lock: set {', '.join(filter(None, [instead, others]))} for all of them"
+    )
 
 
 def make_time_generator(

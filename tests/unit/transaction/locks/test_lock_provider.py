@@ -14,6 +14,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import (
     AlreadyExistsError,
+    ConfigError,
     InvalidOptionError,
     LockError,
     StorageError,
@@ -291,11 +292,30 @@ def test_chosen_by_class_name(storage: Storage, name: str, kind: type[LockProvid
         assert not other.try_acquire()
 
 
+@pytest.mark.parametrize("package", ["", "org.apache.hudi.hive.transaction.lock."])
+def test_locks_in_the_hive_metastore_are_refused_with_what_to_use(storage: Storage, package: str) -> None:
+    named = {"hoodie.write.lock.provider": f"{package}HiveMetastoreBasedLockProvider"}
+    with pytest.raises(ConfigError, match=r"Every writer .* ZookeeperBasedLockProvider or DynamoDB"):
+        make_lock_provider(storage, named)
+    with pytest.raises(ConfigError, match="set StorageBasedLockProvider"):
+        make_lock_provider(open_storage("s3://bucket/t"), named)
+
+
+def test_links_to_a_table_share_its_lock(tmp_path: Path) -> None:
+    named = {"hoodie.write.lock.provider": "InProcessLockProvider"}
+    (tmp_path / "table").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "table")
+    first, second = (make_lock_provider(open_storage(tmp_path / name), named) for name in ("table", "link"))
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    first.release()
+
+
 def test_unknown_provider(storage: Storage) -> None:
-    options = {"hoodie.write.lock.provider": LONG + "HiveMetastoreBasedLockProvider"}
+    options = {"hoodie.write.lock.provider": LONG + "OtherLockProvider"}
     with pytest.raises(InvalidOptionError, match="StorageBasedLockProvider") as caught:
         make_lock_provider(storage, options)
-    assert "HiveMetastore" in str(caught.value)
+    assert "OtherLockProvider" in str(caught.value)
 
 
 def test_options_of_the_lock_file(storage: Storage, tmp_path: Path) -> None:
