@@ -112,6 +112,13 @@ def test_version_9_is_the_default() -> None:
     assert config.properties[TABLE_CHECKSUM] == "498511606"
 
 
+def test_the_option_chooses_the_version_and_the_property_agrees_with_it() -> None:
+    given = {"hoodie.table.name": "t", "hoodie.table.version": "8"}
+    with pytest.raises(ConfigError, match=r"hoodie\.table\.version=8 .* would be 9: set hoodie\.write\.table\.version"):
+        TableConfig.for_new_table(Options.parse(given))
+    assert TableConfig.for_new_table(Options.parse({**given, "hoodie.write.table.version": "8"})).version == 8
+
+
 @pytest.mark.parametrize("chosen", ["HFILE", "LANCE", "hoodie_log"])
 def test_base_formats_that_cannot_be_written(chosen: str) -> None:
     with pytest.raises(InvalidOptionError, match="PARQUET, ORC"):

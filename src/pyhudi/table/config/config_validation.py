@@ -46,6 +46,9 @@ def _check_identity(config: TableProperties, opts: Options) -> None:
     database = opts.get_typed(options.DATABASE_NAME)
     if database and config.database and database.lower() != config.database.lower():
         raise _conflict(opts, options.DATABASE_NAME, config.database, database)
+    version = opts.get(property_keys.VERSION)
+    if version is not None and version not in (str(config.version), opts.text(options.WRITE_TABLE_VERSION)):
+        raise _conflict_of(property_keys.VERSION, str(config.version), version)
     _compare(opts, options.TIMELINE_TIMEZONE, config.timezone)
     _compare(opts, options.POPULATE_META_FIELDS, config.populate_meta_fields)
     _compare(opts, options.CDC_ENABLED, config.cdc_enabled)

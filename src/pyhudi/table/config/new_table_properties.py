@@ -31,6 +31,7 @@ def new_table_properties(opts: Options) -> dict[str, str]:
     features that require Java code.
     """
     version = opts.get_typed(options.WRITE_TABLE_VERSION)
+    _check_version(opts, version)
     name = opts.get_typed(options.TABLE_NAME)
     if not name:
         raise ConfigError(f"a new table requires a name: set {options.TABLE_NAME.key}")
@@ -71,6 +72,20 @@ def new_table_properties(opts: Options) -> dict[str, str]:
             properties[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = "true"
     properties[TABLE_CHECKSUM] = table_checksum(properties)
     return properties
+
+
+def _check_version(opts: Options, version: int) -> None:
+    """Refuse another value of the property of the table than that of the option, which alone counts in Apache Hudi.
+
+    Raises:
+        ConfigError: The message has both values.
+    """
+    given = opts.get(property_keys.VERSION)
+    if given is not None and given != str(version):
+        raise ConfigError(
+            f"{property_keys.VERSION}={given} does not choose the version of a new table, which would be {version}: "
+            f"set {options.WRITE_TABLE_VERSION.key}"
+        )
 
 
 def keygen_of(opts: Options) -> KeyGenType:

@@ -86,6 +86,7 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("simple", {**SIMPLE, "hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}),
     ("simple", {**SIMPLE, "hoodie.write.table.version": 8}),
     ("simple", {**SIMPLE, "hoodie.write.table.version": 6}),
+    ("simple 8", {"hoodie.table.version": "8"}),
     ("unordered", SIMPLE),
     ("unpartitioned", {W + "partitionpath.field": ""}),
     ("unpartitioned", {**SIMPLE, W + "keygenerator.class": KEYGEN + "NonpartitionedKeyGenerator"}),
@@ -104,6 +105,7 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("simple", {"hoodie.table.name": "other"}, "other", "t"),
+    ("simple 8", {"hoodie.table.version": "9"}, "9", "8"),
     ("simple", {W + "recordkey.field": "id2"}, "id2", "id"),
     ("simple", {W + "recordkey.field": "id,id2"}, "id,id2", "id"),
     ("simple", {W + "partitionpath.field": "p2"}, "p2", "part"),
