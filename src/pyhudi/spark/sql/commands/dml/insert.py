@@ -14,7 +14,8 @@ from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, Table
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
-from pyhudi.spark.dml.assignments import column_of, has_same_names, stored_as
+from pyhudi.spark.dml.assignments import column_of
+from pyhudi.spark.dml.store_assignment import StoreRules, has_same_names, stored_as
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session_settings import is_case_sensitive
@@ -140,12 +141,13 @@ class _Insertion:
                 f"inserted: {', '.join(wanted)}"
             )
         numbered = rows.toDF(*(f"_c{n}" for n in range(len(wanted))))
+        rules = StoreRules.of_insert(rows.sparkSession, by_position=by_position)
         values: dict[str, Column] = {}
         for number, name in enumerate(wanted):
             if name in values:
                 raise SchemaMismatchError(f"the column {name!r} is inserted twice")
             kind = numbered.schema.fields[number].dataType
-            values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name, by_position=by_position)
+            values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name, rules)
         if static_values is not None:
             values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
         for one in schema.fields:

@@ -1,0 +1,315 @@
+"""Conversion of values to the types of the columns that they are stored in (Spark's store assignment)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntegralType,
+    LongType,
+    MapType,
+    NullType,
+    NumericType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyhudi.errors import ConfigError, InvalidOptionError, SchemaMismatchError
+from pyhudi.schema.name_resolution import resolve_name
+
+STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
+_ANSI_MODE = "spark.sql.ansi.enabled"
+_BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
+_RANKS = (ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType)
+_FLOATS = (FloatType, DoubleType)
+_TIMES = (DateType, TimestampType, TimestampNTZType)
+_STAMPS = (TimestampType, TimestampNTZType)
+_READ_FROM_TEXTS = (NumericType, BooleanType, *_TIMES)
+
+
+class StoreAssignment(StrEnum):
+    """Spark's policies of storing values of another type (``spark.sql.storeAssignmentPolicy``)."""
+
+    ANSI = "ANSI"
+    LEGACY = "LEGACY"
+    STRICT = "STRICT"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRules:
+    """How values are converted to the types of columns.
+
+    Args:
+        policy: What may be stored: as ANSI SQL says, anything that can be cast, or what surely fits.
+        reads_texts: With ANSI, parse strings as numbers, booleans and times; evaluation fails at invalid ones.
+        by_position: Match fields of structs by position instead of by name.
+    """
+
+    policy: StoreAssignment = StoreAssignment.ANSI
+    reads_texts: bool = False
+    by_position: bool = False
+
+    @classmethod
+    def of_insert(cls, spark: SparkSession, *, by_position: bool) -> StoreRules:
+        """Return the rules of an insert.
+
+        Args:
+            spark: The session.
+            by_position: Match fields of structs by position instead of by name.
+
+        Raises:
+            ConfigError: The settings of the session contradict each other.
+        """
+        return cls(_policy(spark), by_position=by_position)
+
+    @classmethod
+    def of_changes(cls, spark: SparkSession) -> StoreRules:
+        """Return the rules of an UPDATE or MERGE.
+
+        Args:
+            spark: The session.
+
+        Raises:
+            ConfigError: The settings of the session contradict each other.
+        """
+        return cls(_policy(spark), reads_texts=True)
+
+
+def _policy(spark: SparkSession) -> StoreAssignment:
+    named = str(spark.conf.get(STORE_ASSIGNMENT, None) or StoreAssignment.ANSI).upper()
+    if named not in set(StoreAssignment):
+        raise InvalidOptionError(STORE_ASSIGNMENT, named, ", ".join(StoreAssignment))
+    if named == StoreAssignment.LEGACY and str(spark.conf.get(_ANSI_MODE, "false")).lower() == "true":
+        raise ConfigError(
+            f"{STORE_ASSIGNMENT}=LEGACY stores null, or another number, for a value that does not fit, and "
+            f"{_ANSI_MODE}=true lets its cast fail: set {STORE_ASSIGNMENT}=ANSI, or {_ANSI_MODE}=false"
+        )
+    return StoreAssignment(named)
+
+
+def stored_as(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:
+    """Convert a value to the type of a column.
+
+    By ANSI store assignment, evaluation fails at a number that is out of range.
+
+    Args:
+        value: The value.
+        source: Its type.
+        target: Type of the column.
+        name: Name of the column.
+        rules: The rules of the conversion.
+
+    Raises:
+        SchemaMismatchError: Values of the type cannot be stored in the column.
+    """
+    if isinstance(target, ArrayType) and not target.containsNull:
+        target = ArrayType(target.elementType)  # Spark casts no arrays that may have nulls; a write refuses these
+    if source == target:
+        return value
+    if rules.policy is not StoreAssignment.ANSI:
+        return _cast_by_policy(value, source, target, name, rules)
+    by_position = rules.by_position
+    if rules.reads_texts and isinstance(source, StringType) and isinstance(target, _READ_FROM_TEXTS):
+        return _read(value, target, name)
+    if not _assignable(source, target, by_position):
+        raise SchemaMismatchError(
+            f"a value of type {source.simpleString()} cannot be stored in the column {name!r} of type "
+            f"{target.simpleString()}; cast it"
+        )
+    if _is_nested(target) and _changes_inside(source, target, by_position):
+        return _stored_inside(value, source, target, name, replace(rules, reads_texts=False))
+    cast = value.cast(target)
+    if isinstance(target, NumericType) and isinstance(source, NumericType):
+        # A plain cast may overflow or return null, depending on the settings of the session.
+        fits = cast.isNotNull()
+        if isinstance(target, IntegralType):
+            limit = 2 ** (_BITS[type(target)] - 1)
+            ends = (float(-limit), float(limit)) if isinstance(source, _FLOATS) else (Decimal(-limit), Decimal(limit))
+            fits = (value >= F.lit(ends[0])) & (value < F.lit(ends[1]))
+        message = F.concat(F.lit("the value "), value.cast("string"), F.lit(f" does not fit the column {name!r}"))
+        failure = F.raise_error(message).cast(target)
+        return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(failure)
+    return cast
+
+
+def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:
+    """Convert a value by the policies STRICT and LEGACY."""
+    if rules.policy is StoreAssignment.STRICT and not _can_up_cast(source, target, rules.by_position):
+        raise SchemaMismatchError(
+            f"a value of type {source.simpleString()} cannot be stored in the column {name!r} of type "
+            f"{target.simpleString()} without a possible loss, and {STORE_ASSIGNMENT}=STRICT: cast it"
+        )
+    if not rules.by_position and _has_structs(target) and type(source) is type(target):
+        if isinstance(target, StructType) and not _paired(source, target, by_position=False):
+            raise SchemaMismatchError(
+                f"a value of type {source.simpleString()} has other fields than the column {name!r} of type "
+                f"{target.simpleString()}"
+            )
+        return _stored_inside(value, source, target, name, rules)
+    return value.cast(target)
+
+
+def _has_structs(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_structs(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_structs(kind.keyType) or _has_structs(kind.valueType)
+    return isinstance(kind, StructType)
+
+
+def _stored_inside(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:
+    """Convert a nested value to the type of a column, each value in it separately."""
+
+    def inner(item: Column, item_type: DataType, stored: DataType) -> Column:
+        return stored_as(item, item_type, stored, name, rules)
+
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        kinds = source.elementType, target.elementType
+        return F.transform(value, lambda item: inner(item, *kinds))
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        keys, values = (source.keyType, target.keyType), (source.valueType, target.valueType)
+        stored = F.transform_values(value, lambda _, item: inner(item, *values))
+        return F.transform_keys(stored, lambda key, _: inner(key, *keys))
+    assert isinstance(source, StructType)
+    assert isinstance(target, StructType)
+    numbered = StructType([StructField(f"_{at}", field.dataType) for at, field in enumerate(source.fields)])
+    plain = value.cast(numbered)  # Names of fields may be repeated.
+    fields = [
+        inner(plain.getField(f"_{at}"), source.fields[at].dataType, field.dataType).alias(field.name)
+        for at, field in zip(_paired(source, target, rules.by_position), target.fields, strict=True)
+    ]
+    return F.when(value.isNotNull(), F.struct(*fields))
+
+
+def _paired(source: StructType, target: StructType, by_position: bool) -> list[int]:
+    """Return, for each field of a struct, the position of the field that provides its value; empty if the structs have
+    different fields."""
+    if len(source) != len(target):
+        return []
+    if by_position:
+        return list(range(len(source)))
+    names = [resolve_name(field.name, source.names) for field in target.fields]
+    positions = [source.names.index(name) for name in names if name is not None]
+    return positions if len(set(positions)) == len(target) else []
+
+
+def has_same_names(source: DataType, target: DataType) -> bool:
+    """Return True if all structs in two types have the same field names, in any order."""
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return has_same_names(source.elementType, target.elementType)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        keys = has_same_names(source.keyType, target.keyType)
+        return keys and has_same_names(source.valueType, target.valueType)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        positions = _paired(source, target, False)
+        return bool(positions) and all(
+            has_same_names(source.fields[at].dataType, field.dataType)
+            for at, field in zip(positions, target.fields, strict=True)
+        )
+    return True
+
+
+def _changes_inside(source: DataType, target: DataType, by_position: bool) -> bool:
+    """Return True if nested numbers have another type, or nested fields another order."""
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _changes_inside(source.elementType, target.elementType, by_position)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
+        return any(_changes_inside(*pair, by_position) for pair in pairs)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        positions = _paired(source, target, by_position)
+        fields = zip(positions, target.fields, strict=True)
+        return positions != list(range(len(target))) or any(
+            _changes_inside(source.fields[at].dataType, field.dataType, by_position) for at, field in fields
+        )
+    return isinstance(source, NumericType) and isinstance(target, NumericType) and source != target
+
+
+def _read(text: Column, target: DataType, name: str) -> Column:
+    """Parse a string; evaluation fails at invalid ones. A plain cast returns null, truncates or fails, depending on the
+    settings of the session."""
+    trimmed = F.trim(text)
+    fits = trimmed.rlike(r"^[+-]?\d+$") if isinstance(target, IntegralType) else F.lit(True)
+    cast = F.when(fits, trimmed).cast(target)
+    message = F.concat(F.lit("the text '"), text, F.lit(f"' is no {target.simpleString()}, as the column {name!r} has"))
+    return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(F.raise_error(message).cast(target))
+
+
+def _assignable(source: DataType, target: DataType, by_position: bool) -> bool:
+    if isinstance(source, NullType) or (type(source) is type(target) and not _is_nested(target)):
+        return True
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _assignable(source.elementType, target.elementType, by_position)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
+        return all(_assignable(*pair, by_position) for pair in pairs)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        positions = _paired(source, target, by_position)
+        return bool(positions) and all(
+            _assignable(source.fields[at].dataType, field.dataType, by_position)
+            for at, field in zip(positions, target.fields, strict=True)
+        )
+    if isinstance(source, NumericType) and isinstance(target, NumericType):
+        return True
+    if isinstance(source, _TIMES) and isinstance(target, _TIMES):
+        return True
+    return isinstance(target, StringType) and not _is_nested(source) and not isinstance(source, BinaryType)
+
+
+def _is_nested(kind: DataType) -> bool:
+    return isinstance(kind, ArrayType | MapType | StructType)
+
+
+def _can_up_cast(source: DataType, target: DataType, by_position: bool) -> bool:
+    """Return True if Spark casts all values of a type without a loss, as the policy STRICT requires."""
+    if isinstance(source, NullType) or source == target:
+        return True
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _can_up_cast(source.elementType, target.elementType, by_position)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
+        return all(_can_up_cast(*pair, by_position) for pair in pairs)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        positions = _paired(source, target, by_position)
+        return bool(positions) and all(
+            _can_up_cast(source.fields[at].dataType, field.dataType, by_position)
+            for at, field in zip(positions, target.fields, strict=True)
+        )
+    if isinstance(source, NumericType) and isinstance(target, NumericType):
+        return _is_wider(source, target)
+    if isinstance(source, _TIMES) and isinstance(target, _STAMPS):
+        return True
+    if {type(source), type(target)} == {TimestampType, LongType}:
+        return True
+    return isinstance(source, AtomicType) and isinstance(target, StringType)
+
+
+def _is_wider(source: NumericType, target: NumericType) -> bool:
+    if type(source) in _RANKS and type(target) in _RANKS:
+        return _RANKS.index(type(source)) <= _RANKS.index(type(target))
+    if isinstance(target, DecimalType):
+        digits = _DIGITS.get(type(source), 0)
+        own = source if isinstance(source, DecimalType) else DecimalType(digits, 0)
+        fits = target.precision - target.scale >= own.precision - own.scale and target.scale >= own.scale
+        return fits and not isinstance(source, _FLOATS)
+    return isinstance(source, DecimalType) and source.scale == 0 and source.precision < _DIGITS.get(type(target), 0)
