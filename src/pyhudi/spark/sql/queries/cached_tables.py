@@ -1,102 +1,152 @@
-"""``CACHE TABLE`` of Hudi tables: cached rows of the latest snapshot, by session."""
+"""``CACHE TABLE`` of Hudi tables: cached rows of the latest snapshot, for all sessions of an application.
+
+As in Spark, a table that one session caches is cached for the others, too, and any of them may release it. A DataFrame
+of Spark Connect belongs to its session, so there each session caches rows of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import TypeAlias
 
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.session_settings import is_connect
+from pyhudi.spark.sql.queries.temporary_views import session_id
 from pyhudi.storage.canonical_uri import canonical_uri
 from pyhudi.table.meta_client import TableMetaClient
 
-_CACHED = "_pyhudi_cached_tables"
+_APPLICATION = "spark.app.id"
+_MAX_SNAPSHOTS = 4
+"""Sessions that read with other options have other rows cached, until the oldest of so many are released."""
 ReadOptions: TypeAlias = Mapping[str, str]
+_Instants: TypeAlias = tuple[tuple[str, str], ...]
+_SnapshotKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+_TableKey: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """Cached rows, with the options of the read and the completed instants of the timeline."""
+    """Cached rows, with the completed instants of the timeline."""
 
-    given: ReadOptions
-    instants: tuple[tuple[str, str], ...]
+    instants: _Instants
     rows: DataFrame
 
 
 @dataclass(slots=True)
 class CachedTable:
-    """A table that a session caches.
+    """A table that an application caches.
 
     Args:
         level: Storage level of its rows.
-        snapshot: The cached rows; None: none yet.
     """
 
     level: StorageLevel
-    snapshot: _Snapshot | None = None
+    _snapshots: dict[_SnapshotKey, _Snapshot] = field(default_factory=dict)
+    _guard: Lock = field(default_factory=Lock)
 
-    def drop(self) -> None:
+    def rows(self, key: _SnapshotKey, instants: _Instants, load: Callable[[], DataFrame]) -> DataFrame:
+        """Return the rows of these instants, cached.
+
+        Args:
+            key: The session, if only this one can read the rows, and the options of the read.
+            instants: Completed instants.
+            load: Reads the rows.
+        """
+        with self._guard:
+            if any(snapshot.instants != instants for snapshot in self._snapshots.values()):
+                self._release()
+            snapshot = self._snapshots.get(key)
+            if snapshot is None:
+                while len(self._snapshots) >= _MAX_SNAPSHOTS:
+                    _unpersist(self._snapshots.pop(next(iter(self._snapshots))))
+                snapshot = self._snapshots[key] = _Snapshot(instants, load().persist(self.level))
+            return snapshot.rows
+
+    def release(self) -> None:
         """Release the rows."""
-        if self.snapshot is not None:
-            self.snapshot.rows.unpersist()
-            self.snapshot = None
+        with self._guard:
+            self._release()
+
+    def _release(self) -> None:
+        for snapshot in self._snapshots.values():
+            _unpersist(snapshot)
+        self._snapshots.clear()
+
+
+_tables: dict[_TableKey, CachedTable] = {}
 
 
 def cache(spark: SparkSession, location: str, level: StorageLevel) -> None:
-    """Cache the table when it is next queried."""
-    uncache(spark, location)
-    _tables(spark)[canonical_uri(location)] = CachedTable(level)
+    """Cache the table when it is next queried. A table that is cached already keeps its rows."""
+    _tables.setdefault(_key(spark, location), CachedTable(level))
 
 
 def uncache(spark: SparkSession, location: str) -> None:
     """Release the rows of a table, if they are cached."""
-    table = _tables(spark).pop(canonical_uri(location), None)
+    table = _tables.pop(_key(spark, location), None) if _tables else None
     if table is not None:
-        table.drop()
+        table.release()
 
 
 def is_cached(spark: SparkSession, location: str) -> bool:
-    """Return True if a session caches a table."""
-    return canonical_uri(location) in _tables(spark)
+    """Return True if the application caches a table."""
+    return bool(_tables) and _key(spark, location) in _tables
 
 
 def clear(spark: SparkSession) -> None:
-    """Release the rows of all tables."""
-    for location in list(_tables(spark)):
-        uncache(spark, location)
+    """Release the rows of all tables of the application."""
+    own = _application(spark) if _tables else ""
+    for key in [key for key in _tables if key[0] == own]:
+        table = _tables.pop(key, None)
+        if table is not None:
+            table.release()
 
 
 def cached_rows(
     spark: SparkSession, location: str, given: ReadOptions, load: Callable[[], DataFrame]
 ) -> DataFrame | None:
-    """Return the rows of the latest snapshot of a cached table; None if the session does not cache it.
+    """Return the rows of the latest snapshot of a cached table; None if the application does not cache it.
 
     Args:
         spark: The session.
         location: The table's.
-        given: Options of the read; rows are cached for the options of the last read.
+        given: Options of the read.
         load: Reads the rows.
     """
-    table = _tables(spark).get(canonical_uri(location))
+    table = _tables.get(_key(spark, location)) if _tables else None
     if table is None:
         return None
+    owner = session_id(spark) if is_connect(spark) else ""
     instants = _instants(spark, location, given)  # before the rows, which are read again if they are newer
-    snapshot = table.snapshot
-    if snapshot is None or snapshot.instants != instants or dict(snapshot.given) != dict(given):
-        table.drop()
-        snapshot = table.snapshot = _Snapshot(given, instants, load().persist(table.level))
-    return snapshot.rows
+    return table.rows((owner, tuple(sorted(given.items()))), instants, load)
 
 
-def _instants(spark: SparkSession, location: str, given: ReadOptions) -> tuple[tuple[str, str], ...]:
+def _instants(spark: SparkSession, location: str, given: ReadOptions) -> _Instants:
     client = TableMetaClient.open(location, Options.parse({**session_settings(spark, location), **given}))
     instants = client.active_timeline().timeline
     return tuple((instant.requested, str(instant.completion)) for instant in instants if instant.is_completed)
 
 
-def _tables(spark: SparkSession) -> dict[str, CachedTable]:
-    return spark.__dict__.setdefault(_CACHED, {})  # type: ignore[no-any-return]
+def _unpersist(snapshot: _Snapshot) -> None:
+    with suppress(PySparkException):  # its session of Spark Connect has ended
+        snapshot.rows.unpersist()
+
+
+def _key(spark: SparkSession, location: str) -> _TableKey:
+    return _application(spark), canonical_uri(location)
+
+
+def _application(spark: SparkSession) -> str:
+    """Return the identifier of the application, or of the session if the service does not tell that."""
+    try:
+        return spark.conf.get(_APPLICATION, None) or session_id(spark)
+    except PySparkException:
+        return session_id(spark)
