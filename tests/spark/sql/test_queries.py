@@ -79,6 +79,19 @@ def test_cached_tables(spark):
     spark.sql("CLEAR CACHE")
     assert not spark.catalog.isCached("t")
     spark.catalog.cacheTable("t")
+    other = spark.newSession()  # the cache is that of the application
+    assert other.catalog.isCached("shop.t")
+    assert "InMemoryTableScan" in other.sql("EXPLAIN SELECT * FROM shop.t").first()[0]
+    other.sql("UPDATE shop.t SET n = 'd'")
+    assert rows(spark, "SELECT n FROM t") == [("d",)]
+    assert "InMemoryTableScan" in plan("SELECT * FROM t")
+    other.sql("UNCACHE TABLE shop.t")
+    assert not spark.catalog.isCached("t")
+    assert "InMemoryTableScan" not in plan("SELECT * FROM t")
+    spark.catalog.cacheTable("t")
+    other.catalog.clearCache()
+    assert not spark.catalog.isCached("t")
+    spark.catalog.cacheTable("t")
     spark.sql("DROP TABLE t")
     spark.sql("CREATE TABLE t USING hudi AS SELECT 2 AS id")
     assert not spark.catalog.isCached("t")
@@ -251,3 +264,30 @@ def test_subqueries_and_blobs_in_the_clauses_of_merge(spark):
     assert rows(spark, "SELECT id, n FROM t") == [(1, 30), (2, 2), (3, 2)]
     with pytest.raises(QueryError, match="cannot have the function read_blob"):
         spark.sql("CREATE VIEW v AS SELECT read_blob(b) FROM t")
+
+
+def test_permanent_views_keep_the_settings_with_which_they_were_created(spark):
+    query = (
+        """SELECT id, hour(at) AS hour, size(CAST(NULL AS ARRAY<INT>)) AS size, "n" AS text FROM {} """
+        """WHERE at >= '2024-01-01 09:00:00' ORDER BY 1"""
+    )
+    zone, names = "spark.sql.session.timeZone", "spark.sql.ansi.doubleQuotedIdentifiers"
+    usual = {key: spark.conf.get(key) for key in (zone, "spark.sql.ansi.enabled", names)}
+    for table, provider in (("h", "hudi"), ("p", "parquet")):
+        spark.sql(
+            f"CREATE TABLE {table} USING {provider} AS SELECT 1 AS id, TIMESTAMP'2024-01-01 00:30:00Z' AS at, 'x' AS n"
+        )
+        spark.sql(f"CREATE VIEW {table}_usual AS {query.format(table)}")
+    try:
+        for key, value in ((zone, "Asia/Tokyo"), ("spark.sql.ansi.enabled", "true"), (names, "true")):
+            spark.conf.set(key, value)
+        for table in ("h", "p"):
+            spark.sql(f"CREATE VIEW {table}_other AS {query.format(table)}")
+        there = {view: rows(spark, f"SELECT * FROM {view}") for view in ("h_usual", "p_usual", "h_other", "p_other")}
+    finally:
+        for key, value in usual.items():
+            spark.conf.set(key, value)
+    here = {view: rows(spark, f"SELECT * FROM {view}") for view in there}
+    assert here == there
+    for suffix, expected in (("usual", []), ("other", [(1, 9, None, "x")])):
+        assert here[f"h_{suffix}"] == here[f"p_{suffix}"] == expected

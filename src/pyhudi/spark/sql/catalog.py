@@ -80,6 +80,8 @@ class CatalogView:
     columns: tuple[str, ...]
     query_columns: tuple[str, ...] = ()
     """Columns of the query by name; empty: they are taken by position."""
+    created: str = ""
+    """The time at which it was created or replaced, as Spark prints it."""
 
 
 class NonHudiTableCache:
@@ -174,10 +176,17 @@ def _described(
         if not head or head.startswith("#"):
             break
         columns.append(head)
-    place = (details.get("View Catalog and Namespace") or "").replace("`", "").split(".")
+    place = _name_parts(details.get("View Catalog and Namespace") or "")
     names = _listed_names(details.get("View Query Output Columns") or "")
     by_name = len(names) == len(columns) == len({name.lower() for name in names})
-    return CatalogView(details["View Text"], tuple(place), tuple(columns), names if by_name else ())
+    created = details.get("Created Time") or ""
+    return CatalogView(details["View Text"], place, tuple(columns), names if by_name else (), created)
+
+
+def _name_parts(text: str) -> Name:
+    """Parse a name of parts in backquotes, or without."""
+    pairs = re.findall(r"`((?:[^`]|``)*)`|([^`.]+)", text)
+    return tuple(quoted_part.replace("``", "`") or plain for quoted_part, plain in pairs)
 
 
 def _listed_names(text: str) -> tuple[str, ...]:

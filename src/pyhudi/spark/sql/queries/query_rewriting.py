@@ -39,8 +39,10 @@ from pyhudi.spark.sql.queries.temporary_views import (
 )
 from pyhudi.spark.sql.queries.time_travel import time_travel_options
 from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
+from pyhudi.spark.sql.queries.view_settings import QUOTES_NAMES, other_settings, stored_settings
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
+from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
 from pyhudi.sql.table_statement import expand_table_statements
@@ -62,11 +64,16 @@ def rewrite_query(
     return _rewritten(spark, query, QueryScope(prunes=prunes, lasting=lasting, args=args))
 
 
-def _rewritten(spark: SparkSession, query: str, scope: QueryScope) -> RewrittenQuery:
+def _rewritten(
+    spark: SparkSession, query: str, scope: QueryScope, *, double_quoted: bool | None = None
+) -> RewrittenQuery:
+    """Rewrite a query. ``double_quoted``: double quotes enclose names in it; None: as the session says."""
     written = expand_table_statements(query)
     query = _with_blob_functions(spark, written)
     references = find_references(query) or []
-    if '"' in query and references and quotes_names_by_double_quotes(spark):
+    if '"' in query and references and double_quoted is None:
+        double_quoted = quotes_names_by_double_quotes(spark)
+    if '"' in query and double_quoted:
         references = [  # the parser takes such names for strings
             replace(reference, predicate=None, joined=()) for reference in references
         ]
@@ -179,16 +186,24 @@ class _QueryRewriter:
         """Replace a permanent view. Return False if it reads no Hudi table."""
         spark, scope = self._spark, self._scope
         full = full_name(spark, name)
-        prunes = f"{scope.prunes} {number} {name}" if scope.prunes else ""
+        settings = stored_settings(spark, full, stored)
+        others = other_settings(spark, settings)
+        # The conditions of the view must not be evaluated with the settings of the session.
+        prunes = f"{scope.prunes} {number} {name}" if scope.prunes and not others else ""
         own = replace(scope, namespace=stored.namespace, temporary=frozenset(), prunes=prunes, args=None)
-        inner = _rewritten(spark, stored.query, own)
+        names_quoted = all(settings[key] == "true" for key in QUOTES_NAMES)
+        query = with_plain_identifiers(stored.query, double_quoted=names_quoted)
+        inner = _rewritten(spark, query, own, double_quoted=names_quoted)
         if not inner.reads_hudi_tables:
             return False
         if reference.time_travel is not None:
             raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
         self._sources |= inner.sources
         self._show(
-            number, _with_qualifiers(reference, full), self._view_name(f"view {full}"), QuerySource(inner.text, stored)
+            number,
+            _with_qualifiers(reference, full),
+            self._view_name(f"view {full}"),
+            QuerySource(inner.text, stored, tuple(settings.items()) if others else ()),
         )
         return True
 

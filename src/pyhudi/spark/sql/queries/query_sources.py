@@ -16,6 +16,7 @@ from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.table_functions import run_table_function
 from pyhudi.spark.sql.queries.vector_functions import run_vector_function
+from pyhudi.spark.sql.queries.view_settings import session_with
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.sql_table import SqlTable, partitions_last
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS
@@ -58,10 +59,12 @@ class QuerySource:
     Args:
         text: The rewritten query.
         view: The permanent view.
+        settings: Settings with which the query is analysed; empty: those of the session.
     """
 
     text: str
     view: CatalogView
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 Source: TypeAlias = ViewSource | FunctionSource | QuerySource
@@ -92,11 +95,14 @@ def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callabl
             rows = run_vector_function(function, arguments, rows_of)
         case FunctionSource(function, arguments):
             rows = run_table_function(spark, function, arguments)
-        case QuerySource(text, stored):
-            rows = spark_sql(spark, text)
-            if stored.query_columns:
-                rows = rows.select(*(quoted([name]) for name in stored.query_columns))
-            rows = rows.toDF(*stored.columns)
+        case QuerySource(text, stored, settings):
+            with session_with(spark, dict(settings)) as session:
+                rows = spark_sql(session, text)
+                if stored.query_columns:
+                    rows = rows.select(*(quoted([name]) for name in stored.query_columns))
+                rows = rows.toDF(*stored.columns)
+                rows.createOrReplaceGlobalTempView(view)
+            return rows
     rows.createOrReplaceGlobalTempView(view)
     return rows
 
