@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from contextlib import contextmanager
+
 import pytest
 
-from pyhudi.errors import SchemaMismatchError
+from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
+
+
+@contextmanager
+def settings(spark, **changed):
+    """Session settings of Spark SQL, by their last words."""
+    keys = {f"spark.sql.{name.replace('_', '.')}": value for name, value in changed.items()}
+    before = {key: spark.conf.get(key) for key in keys}
+    for key, value in keys.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
 
 FARES = "CREATE TABLE fares (id INT, name STRING, price INT, ts INT, dt STRING) USING hudi PARTITIONED BY (dt)"
 
@@ -71,3 +89,50 @@ def test_partition_columns_come_last_in_their_order(spark, tmp_path):
     assert spark.table("like_t").columns[-4:] == ["id", "v", "p1", "p2"]
     spark.sql("INSERT INTO t PARTITION (p1 = 'A', p2) SELECT 3, 0, 'B'")
     assert rows(spark, "SELECT id, p1, p2, v FROM t WHERE id = 3") == [(3, "A", "B", 0)]
+
+
+def test_policies_of_store_assignment(spark):
+    spark.sql("CREATE TABLE n (i INT, s STRING, a ARRAY<INT>, f STRUCT<x: INT, y: INT>) USING hudi")
+    with settings(spark, storeAssignmentPolicy="strict"):
+        for value in (
+            "i) SELECT 1L",
+            "i) SELECT '1'",
+            "a) SELECT array(1L)",
+            "f) SELECT named_struct('y', 1L, 'x', 2)",
+        ):
+            with pytest.raises(SchemaMismatchError, match="STRICT"):
+                spark.sql(f"INSERT INTO n ({value}")
+        spark.sql("INSERT INTO n VALUES (1S, 1, array(1Y), named_struct('x', 1S, 'y', 2))")
+        with pytest.raises(SchemaMismatchError, match="STRICT"):
+            spark.sql("UPDATE n SET i = '7'")
+    refused = pytest.raises(ConfigError, match=r"LEGACY .* ansi\.enabled=false")
+    with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="true"), refused:
+        spark.sql("INSERT INTO n (i) VALUES ('x')")
+    with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="false"):
+        spark.sql(
+            "INSERT INTO n SELECT 4294967298L, true, array('3', 'x'), named_struct('a', '5', 'b', DATE'2024-01-01')"
+        )
+        spark.sql("UPDATE n SET f = named_struct('y', '8', 'x', 'z') WHERE i = 1")
+    assert rows(spark, "SELECT i, s, a, f.x, f.y FROM n") == [
+        (1, "1", [1], None, 8),
+        (2, "true", [3, None], 5, None),
+    ]
+
+
+def test_parameters_of_statements_that_change_a_table(spark):
+    spark.sql("CREATE TABLE p (id INT, n STRING, at TIMESTAMP) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    at = dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    spark.sql("INSERT INTO p VALUES (:id, :n, :at), (:id + 1, 'b', NULL)", args={"id": 1, "n": "it's :id", "at": at})
+    assert rows(spark, "SELECT id, n, unix_timestamp(at) FROM p") == [
+        (1, "it's :id", int(at.timestamp())),
+        (2, "b", None),
+    ]
+    spark.sql("UPDATE p SET n = ? WHERE id = ?", args=["?", 2])
+    spark.sql("DELETE FROM p WHERE at = :at", args={"at": at})
+    merge = (
+        "MERGE INTO p USING (SELECT :id AS id) s ON p.id = s.id WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, :n)"
+    )
+    spark.sql(merge, args={"id": 5, "n": None})
+    assert rows(spark, "SELECT id, n FROM p") == [(2, "?"), (5, None)]
+    with pytest.raises(QueryError, match=r":ids is \[1\]"):
+        spark.sql("DELETE FROM p WHERE id IN (:ids)", args={"ids": [1]})

@@ -79,12 +79,13 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     Args:
         spark: The session.
         text: The statement.
-        args: Values of its parameters; only queries may have such if Hudi tables are read.
+        args: Values of its parameters.
         fields: What stands for ``{names}`` in the text.
 
     Raises:
         SqlSyntaxError: A statement on a Hudi table, or one that only Hudi has, is invalid.
-        QueryError: A statement that changes a Hudi table has parameters, or a field that is a computed Column.
+        QueryError: A statement that changes a Hudi table has a parameter that is no single value, or a field that is a
+            computed Column.
     """
     fields = fields or {}
     through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
@@ -133,23 +134,22 @@ def _execute(
             prepared = rewrite_query(spark, query, args=args)
             if not prepared.reads_hudi_tables:
                 return through()
-            _no_parameters(args)
+            if args:
+                raise QueryError("CACHE TABLE … AS takes no parameters (args); put the values into the statement")
             with values.frames_as_views(spark):
                 caching.cache_query(spark, statement, prepared)
             return empty_result(spark)
         case s.CreateTable(like=like, like_any=True) if like is not None and find_table(spark, like) is None:
             return through()
         case s.CreateTable():
-            _no_parameters(args)
             with values.frames_as_views(spark):
-                create_table(spark, statement)
+                create_table(spark, values.with_literals(statement))
             return empty_result(spark)
     table = find_table(spark, statement.name)
     if table is None:
         return _not_ours(spark, statement, values, through)
-    _no_parameters(args)
     with values.frames_as_views(spark):
-        return _run_on(spark, table, statement)
+        return _run_on(spark, table, values.with_literals(statement))
 
 
 def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFrame:
@@ -300,8 +300,3 @@ def _prunes(spark: SparkSession, statement: s.SelectStatement) -> str:
 def _has_other_catalog(spark: SparkSession) -> bool:
     """Return True if the current catalog is another one than Spark's, which may have procedures of its own."""
     return str(spark.catalog.currentCatalog()) != SESSION_CATALOG
-
-
-def _no_parameters(args: Any) -> None:
-    if args:
-        raise QueryError("parameters (args) go with queries only; put the values into the statement")

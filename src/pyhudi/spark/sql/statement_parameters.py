@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,6 +14,10 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.session_settings import is_column, is_dataframe
 from pyhudi.spark.sql.native_statements import spark_sql, text_literal
+from pyhudi.sql.parameter_literals import with_literals
+from pyhudi.sql.parsers.statement_parser import parse
+
+_T = TypeVar("_T")
 
 
 class StatementParameters:
@@ -46,6 +50,20 @@ class StatementParameters:
         for name, (field, _) in names.items():
             text = text.replace(name, f"{{{field}}}")
         return spark_sql(spark, text, **given, **self._fields)
+
+    def with_literals(self, statement: _T) -> _T:
+        """Return the statement that `text` stands for, with literals in place of its parameters.
+
+        Args:
+            statement: The parsed `text`, with its parameters.
+
+        Raises:
+            QueryError: A parameter is no single value.
+        """
+        if not self.args:
+            return statement
+        parsed: Any = parse(with_literals(self.text, self.args))
+        return cast("_T", parsed)
 
     @contextmanager
     def frames_as_views(self, spark: SparkSession) -> Iterator[None]:

@@ -1,0 +1,87 @@
+"""Values of parameters (``?`` and ``:name``) as literals in the text of a statement."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from pyhudi.errors import QueryError
+from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.token_cursor import Cursor, Token
+
+_INT = 1 << 31
+_WORDS = frozenset({"VAR", "IDENTIFIER"})
+
+
+def with_literals(text: str, args: object) -> str:
+    """Return a statement with literals in place of its parameters. Named parameters without a value stay.
+
+    Args:
+        text: The statement.
+        args: The values: a mapping of those of named parameters, a sequence of the others, or None.
+
+    Raises:
+        QueryError: A value is no single one, such as a list or a Column, or there are too few.
+    """
+    if not args:
+        return text
+    cursor = Cursor(text)
+    if isinstance(args, Mapping):
+        return with_edits(text, _named(cursor, args))
+    if not isinstance(args, Sequence):
+        raise QueryError(f"args are a dictionary or a list of values, not {args!r}")
+    places = [token for token in cursor.tokens if token.kind == "PLACEHOLDER"]
+    if len(places) > len(args):
+        raise QueryError(f"the statement has {len(places)} parameters, and there are {len(args)} values in args")
+    pairs = zip(places, args, strict=False)
+    return with_edits(text, [(token.start, token.end + 1, _literal(value, "?")) for token, value in pairs])
+
+
+def _named(cursor: Cursor, args: Mapping[str, object]) -> list[tuple[int, int, str]]:
+    edits: list[tuple[int, int, str]] = []
+    before: Token | None = None
+    for colon, name in zip(cursor.tokens, cursor.tokens[1:], strict=False):
+        if colon.kind == "COLON" and name.start == colon.end + 1 and name.text in args:
+            # not the type of a field: STRUCT<x:INT>
+            after_name = before is not None and before.kind in _WORDS and before.end + 1 == colon.start
+            if name.kind != "STRING" and not after_name:
+                edits.append((colon.start, name.end + 1, _literal(args[name.text], f":{name.text}")))
+        before = colon
+    return edits
+
+
+def _literal(value: object, name: str) -> str:
+    """Return a value as a literal of the type that Spark gives it as a parameter."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            text = str(value) if -_INT <= value < _INT else f"{value}L"
+        case float():
+            text = f"{value!r}D" if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
+        case Decimal() if value.is_finite():
+            text = f"{value:f}BD"
+        case str():
+            return _quoted(value)
+        case bytes() | bytearray():
+            return f"X'{value.hex()}'"
+        case dt.datetime():
+            text = f"TIMESTAMP '{value.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S.%f} UTC'"
+        case dt.date():
+            text = f"DATE '{value.isoformat()}'"
+        case _:
+            raise QueryError(
+                f"the parameter {name} is {value!r}: parameters of a statement that changes a Hudi table are single "
+                "values (text, numbers, times, None); put others into the statement, or into a DataFrame ({name} of "
+                "spark.sql)"
+            )
+    return f"({text})" if text.startswith("-") else text
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"

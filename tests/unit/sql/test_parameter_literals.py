@@ -1,0 +1,51 @@
+"""Parameters of statements as literals."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from pyhudi.errors import QueryError
+from pyhudi.sql.parameter_literals import with_literals
+
+pytest.importorskip("sqlglot")
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        (None, "NULL"),
+        (True, "TRUE"),
+        (7, "7"),
+        (-7, "(-7)"),
+        (1 << 40, "1099511627776L"),
+        (1.5, "1.5D"),
+        (1e300, "1e+300D"),
+        (float("nan"), "CAST('nan' AS DOUBLE)"),
+        (Decimal("1.50"), "1.50BD"),
+        (Decimal("1E+3"), "1000BD"),
+        ("it's \\ :b ?", "'it\\'s \\\\ :b ?'"),
+        (b"\x01a", "X'0161'"),
+        (dt.date(2024, 2, 29), "DATE '2024-02-29'"),
+        (dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC), "TIMESTAMP '2024-01-02 03:04:05.000006 UTC'"),
+    ],
+)
+def test_values(value: object, literal: str) -> None:
+    assert with_literals("DELETE FROM t WHERE a =:b", {"b": value}) == f"DELETE FROM t WHERE a ={literal}"
+    assert with_literals("DELETE FROM t WHERE a = ?", [value]) == f"DELETE FROM t WHERE a = {literal}"
+
+
+def test_only_parameters_are_replaced() -> None:
+    text = "INSERT INTO t SELECT ':x', `?`, CAST(:x AS STRUCT<x:INT>), :x, :other -- :x"
+    expected = "INSERT INTO t SELECT ':x', `?`, CAST(1 AS STRUCT<x:INT>), 1, :other -- :x"
+    assert with_literals(text, {"x": 1, "INT": 2}) == expected
+    assert with_literals(text, None) == text
+
+
+def test_refused() -> None:
+    with pytest.raises(QueryError, match=r"2 parameters.* 1 values"):
+        with_literals("INSERT INTO t VALUES (?, ?)", [1])
+    with pytest.raises(QueryError, match=r":x is \[1, 2\]"):
+        with_literals("DELETE FROM t WHERE a IN (:x)", {"x": [1, 2]})
