@@ -105,7 +105,7 @@ def test_policies_of_store_assignment(spark):
         spark.sql("INSERT INTO n VALUES (1S, 1, array(1Y), named_struct('x', 1S, 'y', 2))")
         with pytest.raises(SchemaMismatchError, match="STRICT"):
             spark.sql("UPDATE n SET i = '7'")
-    refused = pytest.raises(ConfigError, match=r"LEGACY .* ansi\.enabled=false")
+    refused = pytest.raises(ConfigError, match=r"LEGACY .*ansi\.enabled=false")
     with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="true"), refused:
         spark.sql("INSERT INTO n (i) VALUES ('x')")
     with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="false"):
