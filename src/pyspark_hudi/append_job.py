@@ -28,7 +28,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
 from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
-from pyhudi.spark.write.write_input import without_meta_columns, write_schema
+from pyhudi.spark.write.write_input import checked_own_columns, write_schema
 from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.bucket_index_detection import check_not_bucketed
@@ -231,7 +231,7 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
     _check_keys(spec)
     table = _table_columns(client)
-    incoming = without_meta_columns(from_spark_json(columns.json()))
+    incoming = checked_own_columns(from_spark_json(columns.json()))
     _check_key_columns(incoming, spec)
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, Operation.BULK_INSERT)
     context = write_context(target, Operation.BULK_INSERT, "", schema)

@@ -60,6 +60,6 @@ def bootstrap_table(
     plan = BootstrapPlan.from_options(open_storage(path, settings), settings, schema)
     if spark is None:
         return run_bootstrap(plan, ThreadSkeletonWriter(), None, LOCAL)
-    from pyhudi.spark.write.spark_bootstrap import bootstrap
+    from pyhudi.spark.write.bootstrap_tasks import bootstrap
 
     return bootstrap(spark, plan)

@@ -18,7 +18,7 @@ from pyhudi.spark.dml import update as update_module
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.plans import file_group_plan
 from pyhudi.spark.write.plans.row_routing import count_rows, route
-from pyhudi.spark.write.row_changes import with_base_paths
+from pyhudi.spark.write.row_change_locations import with_base_paths
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, build_workload_profile
@@ -111,7 +111,7 @@ def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
     columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW} long"
     known, unknown = ((str(n), "p", file_id, None, n) for n, file_id in enumerate("fg"))
     assert route(spark.createDataFrame([known], columns), workload, max_tasks=2).first()[BASE_PATH] == "p/f_1.parquet"
-    with pytest.raises(Exception, match="rows are stored in another file group than their file name says: g"):
+    with pytest.raises(Exception, match="rows are stored in another file group than `_hoodie_file_name`: g"):
         route(spark.createDataFrame([known, unknown], columns), workload, max_tasks=2).collect()
 
 

@@ -32,7 +32,7 @@ from pyhudi.spark.dml.clause_evaluation import (
 )
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.partition_moves import PartitionMoves, RowAssignments, split_partition_moves
+from pyhudi.spark.dml.partition_path_update import PartitionPathUpdate, RowAssignments, split_partition_path_updates
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
@@ -256,7 +256,7 @@ class MergePlan:
             and not (self._evaluator.moves or self._marks_deletes)
         )
 
-    def _with_moves(self, changes: RowChanges, moves: PartitionMoves) -> RowChanges:
+    def _with_moves(self, changes: RowChanges, moves: PartitionPathUpdate) -> RowChanges:
         """Add what is known of the keys of rows that move.
 
         Raises:
@@ -265,11 +265,11 @@ class MergePlan:
         """
         if not self._evaluator.has(ClauseKind.NOT_MATCHED):
             was_searched = bool(moves.searched)
-            return replace(changes, new_keys=was_searched, distinct_keys=was_searched, takes_places=moves.takes_places)
-        if moves.takes_places:
+            return replace(changes, new_keys=was_searched, distinct_keys=was_searched, replaces_deleted=moves.replaces_deleted)
+        if moves.replaces_deleted:
             raise RecordKeyError(
-                "a row moves to a partition from which a record of its key goes away in the same MERGE, which is only "
-                "possible without WHEN NOT MATCHED; nothing was written. Insert the new rows by a second MERGE"
+                "WHEN NOT MATCHED cannot be combined with moves that swap records of one key between partitions; "
+                "nothing was written. Insert the new rows by a second MERGE"
             )
         return changes
 
@@ -308,6 +308,6 @@ class MergePlan:
             # the read set of a MERGE has the partitions that were searched: it reads the whole table
             compared = row_changes.keys_assigned
             assignments = RowAssignments(values, deleted, stored, keys_assigned=compared)
-            moves = split_partition_moves(rows, target, assignments, cached)
+            moves = split_partition_path_updates(rows, target, assignments, cached)
             return moves.rows, self._with_moves(row_changes, moves)
         return rows.select(*values.values(), *target.helpers, deleted.alias(DELETE)), row_changes

@@ -31,7 +31,7 @@ from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
+from pyhudi.spark.write.row_change_locations import STORED_KEY, STORED_PATH
 from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient

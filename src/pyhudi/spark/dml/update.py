@@ -14,7 +14,7 @@ from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
-from pyhudi.spark.dml.partition_moves import RowAssignments, split_partition_moves
+from pyhudi.spark.dml.partition_path_update import RowAssignments, split_partition_path_updates
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
@@ -103,13 +103,13 @@ def update_pinned(
             rows = _with_values(rows, target, new_values | target.absent(unassigned), marks=marks)
         matched, reads = None, target.reads
         searched: tuple[str, ...] = ()
-        takes_places = False
+        replaces_deleted = False
         if not _is_certain(target, values.keys()):  # The write would not count rows whose stored version wins.
             rows = cached.add(rows)
             matched = _count(rows)
         if moves:
             assignments = RowAssignments(new_values, F.lit(False))
-            rows, searched, takes_places = split_partition_moves(rows, target, assignments, cached)
+            rows, searched, replaces_deleted = split_partition_path_updates(rows, target, assignments, cached)
             reads = reads.union(target.partition_reads(searched)) if searched else reads
         changes = RowChanges(
             target.located,
@@ -121,7 +121,7 @@ def update_pinned(
             cached=matched is not None and not moves,
             deletes=moves or marks,
             unassigned=unassigned,
-            takes_places=takes_places,
+            replaces_deleted=replaces_deleted,
         )
         done = write_changes(rows, target.client, target.opts, Operation.UPSERT, DmlCommit(reads, changes))
     if matched is None:

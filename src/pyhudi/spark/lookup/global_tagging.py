@@ -82,7 +82,7 @@ def is_elsewhere() -> Column:
     return F.col(_LOCATIONS).isNotNull() & ~F.coalesce(F.col(DELETE), F.lit(False)) & ~here
 
 
-def apply_partition_moves(joined: DataFrame, schema: StructType, changes: PartitionUpdatePolicy) -> DataFrame:
+def apply_partition_updates(joined: DataFrame, schema: StructType, changes: PartitionUpdatePolicy) -> DataFrame:
     """Return the rows to be written. Lazy.
 
     Args:

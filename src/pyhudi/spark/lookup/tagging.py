@@ -34,7 +34,7 @@ from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
 from pyhudi.spark.lookup.global_tagging import (
     PartitionUpdatePolicy,
-    apply_partition_moves,
+    apply_partition_updates,
     file_numbers,
     global_locations,
     is_elsewhere,
@@ -297,10 +297,10 @@ class _FileTagging:
         joined = rows.join(F.broadcast(gathered) if self.search.broadcast else gathered, keys.matches(rows), "left")
         files = self._files_of_moving(joined) if merges else None
         if files is None:
-            return self._with_file_groups(apply_partition_moves(joined, rows.schema, changes))
+            return self._with_file_groups(apply_partition_updates(joined, rows.schema, changes))
         staying = joined.where(~F.coalesce(is_elsewhere(), F.lit(False)))
         moved = self._merge_moving(joined.where(is_elsewhere()), files)
-        return self._with_file_groups(apply_partition_moves(staying, rows.schema, changes).unionByName(moved))
+        return self._with_file_groups(apply_partition_updates(staying, rows.schema, changes).unionByName(moved))
 
     def _files_of_moving(self, joined: DataFrame) -> BaseFiles | None:
         """Return the files of stored records that incoming rows may move; None: there are none. Runs a Spark job."""

@@ -31,11 +31,11 @@ from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
-from pyhudi.spark.write.bootstrap_write import write_bootstrap
+from pyhudi.spark.write.bootstrap_operation import write_bootstrap
 from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.partition_expiry import delete_expired_partitions
-from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
+from pyhudi.spark.write.row_change_locations import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import identifies_records
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_job import IdempotentCommit, WriteJob
@@ -106,7 +106,7 @@ def write(
         UnsupportedTableError: The table or the operation cannot be written.
         ConflictError: Another writer changed the same file groups first, more often than the write is retried
             (`hoodie.write.num.retries.on.conflict.failures`); this write has been rolled back.
-        NonRetryableConflictError: So it was, and the rows come from the table as it was before.
+        NonRetryableConflictError: As ConflictError, but the rows were read from this table before that commit.
     """
     request = _WriteRequest.of(df, target, given or {}, mode)
     request = replace(request, partitions=tuple(partitions), idempotent=idempotent, cached=cached)
@@ -249,7 +249,7 @@ def _with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
     try:
         ensure_record_index(job.df.sparkSession, job.storage, job.opts)
     except Exception as failure:
-        text = f"the write is committed, but the record index was not looked after: {failure}"
+        text = f"the write is committed, but the record index was not built: {failure}"
         _log.warning("%s", text)
         return replace(result, warnings=(*result.warnings, text))
     return result
@@ -268,7 +268,8 @@ def write_changes(
     """Write the rows of an UPDATE, DELETE or MERGE as one commit.
 
     Args:
-        df: The rows (`pyhudi.spark.write.row_changes`), or, without ``changes``, rows whose keys are looked up.
+        df: The rows (`pyhudi.spark.write.row_change_locations`), or, without ``changes``, rows whose keys are
+            looked up.
         client: The table as the statement has read it.
         given: Options of the statement.
         operation: Operation of the commit.

@@ -27,8 +27,8 @@ class RowChanges:
         deletes: Some of the rows may be deletes.
         unassigned: Columns of the table that no update assigns. Rows with positions have null there, and keep the
             stored values.
-        takes_places: New records have keys of records that the same write deletes in their partitions. They go to new
-            file groups, where no file has both.
+        replaces_deleted: New records have keys of records that the same write deletes in their partitions. They go to
+            new file groups, where no file has both.
     """
 
     located: bool
@@ -41,7 +41,7 @@ class RowChanges:
     cached: bool = False
     deletes: bool = True
     unassigned: frozenset[str] = frozenset()
-    takes_places: bool = False
+    replaces_deleted: bool = False
 
     @property
     def only_updates(self) -> bool:

@@ -42,13 +42,13 @@ def own_columns(df: DataFrame, *, may_be_none: bool = False) -> DataFrame:
         SchemaMismatchError: A column has a reserved name, or one that differs from another only in
             case, or there are no columns.
     """
-    names = without_meta_columns(from_spark_json(df.schema.json()), may_be_none=may_be_none).names
+    names = checked_own_columns(from_spark_json(df.schema.json()), may_be_none=may_be_none).names
     if len(names) == len(df.columns):
         return df
     return df.select(*(quoted([name]) for name in names))
 
 
-def without_meta_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> pa.Schema:
+def checked_own_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> pa.Schema:
     """Return the incoming columns without meta columns.
 
     Raises:

@@ -48,7 +48,7 @@ from pyhudi.spark.write.plans.consistent_bucket_routing import (
 )
 from pyhudi.spark.write.plans.row_tagging import keys_only
 from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
-from pyhudi.spark.write.row_changes import keyed_changes
+from pyhudi.spark.write.row_change_locations import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view

@@ -40,7 +40,7 @@ from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.plans.row_tagging import keys_only, record_index_of, tag_rows
 from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import most_tasks
-from pyhudi.spark.write.row_changes import keyed_changes, located_changes, read_groups, with_base_paths
+from pyhudi.spark.write.row_change_locations import keyed_changes, located_changes, read_groups, with_base_paths
 from pyhudi.spark.write.stored_keys import with_stored_keys
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.active_timeline import ActiveTimeline

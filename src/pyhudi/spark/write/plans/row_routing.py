@@ -61,7 +61,7 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
         rows = rows.join(F.broadcast(_update_tasks(spark, workload.updates, groups)), [PARTITION_PATH, FILE_ID], "left")
         # a file group that is not in the plan would become a new one with these rows alone
         unknown = file_id.isNotNull() & F.col(_UPDATE_TASK).isNull()
-        text = F.concat(F.lit("rows are stored in another file group than their file name says: "), file_id)
+        text = F.concat(F.lit("rows are stored in another file group than `_hoodie_file_name`: "), file_id)
         task = F.when(unknown, F.raise_error(text).cast("int")).otherwise(F.col(_UPDATE_TASK))
         base_path = F.coalesce(base_path, F.col(_UPDATE_PATH))  # not known yet of rows that were read
     if workload.buckets.num_rows:

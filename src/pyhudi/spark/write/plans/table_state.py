@@ -115,8 +115,8 @@ class TableState:
 def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
     """Return the small base files to which new records are written (SMALL_FILES_SCHEMA)."""
     # a record with some of its columns cannot be merged with others into a base file
-    takes_places = job.changes is not None and job.changes.takes_places
-    if job.operation not in _FILLS or not limit or takes_places or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
+    replaces_deleted = job.changes is not None and job.changes.replaces_deleted
+    if job.operation not in _FILLS or not limit or replaces_deleted or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
         return SMALL_FILES_SCHEMA.empty_table()
     has_logs = job.config.table_type is TableType.MERGE_ON_READ
     most = job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES) if has_logs else None

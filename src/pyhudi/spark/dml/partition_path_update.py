@@ -19,7 +19,7 @@ from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_errors import task_errors
-from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
+from pyhudi.spark.write.row_change_locations import STORED_KEY, STORED_PATH
 from pyhudi.write.location_columns import DELETE, ROW
 
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
@@ -28,18 +28,19 @@ _DELETED_BY_STATEMENT = "_pyhudi_deleted_by_statement"
 _LEFT, _GONE = "_pyhudi_left", "_pyhudi_gone"
 
 
-class PartitionMoves(NamedTuple):
+class PartitionPathUpdate(NamedTuple):
     """Changes of rows that may move to other partitions.
 
     Attributes:
         rows: The changes.
         searched: Partition paths that were searched for the keys of rows that move there.
-        takes_places: A row moves to a partition from which a record of its key goes, as when rows swap partitions.
+        replaces_deleted: A row moves to a partition from which this statement deletes a record with the same key, as
+            when rows swap partitions.
     """
 
     rows: DataFrame
     searched: tuple[str, ...] = ()
-    takes_places: bool = False
+    replaces_deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,9 @@ class RowAssignments:
     keys_assigned: bool = False
 
 
-def split_partition_moves(
+def split_partition_path_updates(
     rows: DataFrame, target: TargetTable, assignments: RowAssignments, cached: CachedFrames
-) -> PartitionMoves:
+) -> PartitionPathUpdate:
     """Split changes that move a row to another partition into a delete, with the stored values, and a new record. Runs
     Spark jobs.
 
@@ -79,35 +80,35 @@ def split_partition_moves(
             key on the way.
         UnsupportedTableError: Rows swap partitions, in a table whose rows cannot be told apart by their file groups.
     """
-    own = assignments.values
+    new_values = assignments.values
     helpers = [F.col(name) for name in target.helpers]
-    before = assignments.stored or {name: F.col(quoted([name])) for name in own}
-    new = [value.alias(name) for name, value in own.items()]
-    old = F.struct(*(before[name].alias(name) for name in own)).alias(_OLD)
+    before = assignments.stored or {name: F.col(quoted([name])) for name in new_values}
+    new = [value.alias(name) for name, value in new_values.items()]
+    old = F.struct(*(before[name].alias(name) for name in new_values)).alias(_OLD)
     values = rows.select(
         *new, *helpers, old, assignments.deleted.alias(DELETE), assignments.deleted.alias(_DELETED_BY_STATEMENT)
     )
     values = cached.add(values.withColumn(DELETE, F.col(DELETE) | is_delete(values.schema, target.merging)))
     keyed = with_keys(values, target.spec, "")
-    names = list(own)
+    names = list(new_values)
     moved = F.col(STORED_PATH).isNotNull() & ~F.col(DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))
-    stays = [F.col(name) for name in target.helpers]
-    goes = [F.lit(None).cast("bigint" if name == ROW else "string").alias(name) for name in target.helpers]
+    locations = [F.col(name) for name in target.helpers]
+    no_locations = [F.lit(None).cast("bigint" if name == ROW else "string").alias(name) for name in target.helpers]
     fields = [F.col(quoted([name])) for name in names]
-    back = [F.col(quoted([_OLD, name])).alias(name) for name in names]
-    as_is = F.struct(*fields, *stays, F.col(DELETE).alias(DELETE))
-    there = F.struct(*fields, *goes, F.lit(False).alias(DELETE))
-    gone = F.struct(*back, *stays, F.lit(True).alias(DELETE))
+    stored_fields = [F.col(quoted([_OLD, name])).alias(name) for name in names]
+    as_is = F.struct(*fields, *locations, F.col(DELETE).alias(DELETE))
+    inserted = F.struct(*fields, *no_locations, F.lit(False).alias(DELETE))
+    deleted = F.struct(*stored_fields, *locations, F.lit(True).alias(DELETE))
     # A global index finds the record at its old location, and moves it if its options require that.
     if assignments.keys_assigned and not target.spec.auto_keys:
         _refuse_other_keys(keyed.where(moved))
     is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
     found = None if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)
-    both = F.array(there) if is_global else F.array(gone, there)
-    versions = F.when(moved, both).otherwise(F.array(as_is))
-    every = keyed.select(F.explode(versions).alias(_NEW))
+    versions_of_moved = F.array(inserted) if is_global else F.array(deleted, inserted)
+    versions = F.when(moved, versions_of_moved).otherwise(F.array(as_is))
+    changes = keyed.select(F.explode(versions).alias(_NEW))
     columns = (F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, DELETE))
-    return PartitionMoves(every.select(*columns), *(found or ()))
+    return PartitionPathUpdate(changes.select(*columns), *(found or ()))
 
 
 def _refuse_other_keys(moving: DataFrame) -> None:
@@ -123,66 +124,66 @@ def _refuse_other_keys(moving: DataFrame) -> None:
 
 
 def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) -> tuple[tuple[str, ...], bool]:
-    """Check that no record is in the place of a row that moves after the statement.
+    """Check that no record remains where a row moves to.
 
     Returns:
-        The partitions to which rows move, and whether one of the rows takes the place of a record that goes away.
+        The partitions to which rows move, and whether one of the rows replaces a record that the statement deletes.
 
     Raises:
-        RecordKeyError: A partition has a record with the key of such a row, which stays there, or gets two.
-        UnsupportedTableError: Rows take such places, and they have no file groups.
+        RecordKeyError: A partition keeps a record with the key of such a row, or gets two.
+        UnsupportedTableError: Rows replace deleted records, which the table does not support.
     """
     new = keyed.where(moved | (F.col(STORED_PATH).isNull() & ~F.col(DELETE)))
     added = new.select(RECORD_KEY, PARTITION_PATH, moved.alias(_MOVED))
     moving = added.where(F.col(_MOVED)).select(RECORD_KEY, PARTITION_PATH)
     # a delete by new values may lose against the stored record
-    goes = keyed.where(moved | (F.col(STORED_PATH).isNotNull() & F.col(_DELETED_BY_STATEMENT)))
-    going = goes.select(F.col(STORED_KEY).alias(RECORD_KEY), F.col(STORED_PATH).alias(PARTITION_PATH))
+    leaving = keyed.where(moved | (F.col(STORED_PATH).isNotNull() & F.col(_DELETED_BY_STATEMENT)))
+    leaving_keys = leaving.select(F.col(STORED_KEY).alias(RECORD_KEY), F.col(STORED_PATH).alias(PARTITION_PATH))
     with task_errors():
         paths = tuple(row[0] for row in moving.select(PARTITION_PATH).distinct().collect())
         if not paths:
             return (), False
         stored = target.partition_keys(keyed.sparkSession, paths)
-        found = _arrivals(added, _taken_places(moving, stored, going)).first()
+        found = _target_conflicts(added, _remaining_records(moving, stored, leaving_keys)).first()
     key, path = (None, None) if found is None or found[0] is None else found[0]
     if key is not None:
         raise RecordKeyError(
             f"the record with the key {key!r} cannot move to the partition {path!r}, which has a record of "
             "that key already, or gets another one by this statement; nothing was written. Delete one of the two first"
         )
-    takes_places = found is not None and bool(found[1])
-    if takes_places and target.merging.mode is MergeMode.CUSTOM:
+    replaces_deleted = found is not None and bool(found[1])
+    if replaces_deleted and target.merging.mode is MergeMode.CUSTOM:
         raise UnsupportedTableError(
-            "records of the same key swap partitions, or follow each other there, but the merger of the table may keep "
+            "records of the same key swap partitions, or form a chain of moves, but the merger of the table may keep "
             "the stored ones; nothing was written. Move the records by several statements, by way of another partition"
         )
-    if takes_places and target.client.config.table_type is TableType.MERGE_ON_READ:
+    if replaces_deleted and target.client.config.table_type is TableType.MERGE_ON_READ:
         raise UnsupportedTableError(
-            "records of the same key swap partitions, or follow each other there, which leaves the key in two base "
+            "records of the same key swap partitions, or form a chain of moves, which leaves the key in two base "
             "files of a merge-on-read table until it is compacted, where Apache Hudi finds the wrong one; nothing was "
             "written. Move the records by several statements, by way of another partition"
         )
-    if takes_places and not target.located:
+    if replaces_deleted and not target.located:
         raise UnsupportedTableError(
-            "records of the same key swap partitions, or follow each other there, which requires an index that finds "
+            "records of the same key swap partitions, or form a chain of moves, which requires an index that finds "
             f"them in their file groups, but the table has {_unlocated(target)}; nothing was written. Move the records "
             "by several statements, by way of another partition"
         )
-    return paths, takes_places
+    return paths, replaces_deleted
 
 
-def _taken_places(moving: DataFrame, stored: DataFrame, going: DataFrame) -> DataFrame:
-    """Return the numbers of records that a statement leaves (`_LEFT`) and takes away (`_GONE`) in the places, by key
-    and partition, to which rows move."""
+def _remaining_records(moving: DataFrame, stored: DataFrame, leaving_keys: DataFrame) -> DataFrame:
+    """Return the numbers of records that remain (`_LEFT`) and that the statement deletes (`_GONE`), by key and
+    partition, where rows move to."""
     names = [RECORD_KEY, PARTITION_PATH]
     before = stored.join(moving, names, "left_semi").select(*names, F.lit(1).alias(_LEFT), F.lit(0).alias(_GONE))
-    away = going.join(moving, names, "left_semi").select(*names, F.lit(-1).alias(_LEFT), F.lit(1).alias(_GONE))
+    away = leaving_keys.join(moving, names, "left_semi").select(*names, F.lit(-1).alias(_LEFT), F.lit(1).alias(_GONE))
     return before.unionByName(away).groupBy(*names).agg(F.sum(_LEFT).alias(_LEFT), F.sum(_GONE).alias(_GONE))
 
 
-def _arrivals(added: DataFrame, places: DataFrame) -> DataFrame:
-    """Return one row: key and partition of a row that moves to where a record stays or another one comes (null: there
-    is none), and whether a row takes the place of a record that goes away."""
+def _target_conflicts(added: DataFrame, places: DataFrame) -> DataFrame:
+    """Return one row: key and partition of a row that moves to where a record remains or another one is added (null:
+    there is none), and whether a row replaces a record that the statement deletes."""
     names = [RECORD_KEY, PARTITION_PATH]
     grouped = added.groupBy(*names).agg(F.count(F.lit(1)).alias(_COUNT), F.max(_MOVED).alias(_MOVED))
     arriving = grouped.where(F.col(_MOVED)).join(places, names, "left")
