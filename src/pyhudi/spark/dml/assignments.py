@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name, top_column
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import resolve_spark_path
 
 

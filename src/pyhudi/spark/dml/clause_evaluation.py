@@ -9,10 +9,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetTable
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.sql.statements import ClauseKind
 
 ROW_ID = "_pyhudi_row_id"

@@ -15,9 +15,9 @@ from pyhudi.config import options
 from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import check_types
 from pyhudi.spark.dml.target_table import TargetSnapshot
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.sql.join_conditions import MergeSides, equated_columns

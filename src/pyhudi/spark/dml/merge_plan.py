@@ -19,6 +19,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import RecordKeyError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import as_column
 from pyhudi.spark.dml.clause_evaluation import (
     CLAUSE,
@@ -36,7 +37,6 @@ from pyhudi.spark.dml.partition_path_update import PartitionPathUpdate, RowAssig
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
@@ -265,7 +265,9 @@ class MergePlan:
         """
         if not self._evaluator.has(ClauseKind.NOT_MATCHED):
             was_searched = bool(moves.searched)
-            return replace(changes, new_keys=was_searched, distinct_keys=was_searched, replaces_deleted=moves.replaces_deleted)
+            return replace(
+                changes, new_keys=was_searched, distinct_keys=was_searched, replaces_deleted=moves.replaces_deleted
+            )
         if moves.replaces_deleted:
             raise RecordKeyError(
                 "WHEN NOT MATCHED cannot be combined with moves that swap records of one key between partitions; "

@@ -13,11 +13,11 @@ from pyhudi.config import options
 from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.row_change_locations import STORED_KEY, STORED_PATH
 from pyhudi.write.location_columns import DELETE, ROW

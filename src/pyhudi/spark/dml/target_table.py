@@ -23,9 +23,9 @@ from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.keys.deduplication import delete_marker_columns
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
 from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings

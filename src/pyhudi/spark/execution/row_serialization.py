@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DecimalType
 
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 
 _EXACT_DIGITS = 15
 """Number of digits up to which the unscaled integers of decimals are exact in a double."""

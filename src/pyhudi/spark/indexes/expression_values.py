@@ -20,9 +20,9 @@ from pyhudi.metadata.indexes.expression_index_definition import Expression, Expr
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.writer.file_statistics import rows_of_file
 from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors

@@ -19,7 +19,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import SEQUENCE_DIGITS
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.keys.key_text import quoted, resolve
+from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
 from pyhudi.write.location_columns import DELETE
 

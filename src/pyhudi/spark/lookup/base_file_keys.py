@@ -19,9 +19,9 @@ from pyhudi.keygen import KeySpec
 from pyhudi.merge.base_file_readers import open_base
 from pyhudi.read.execution.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
 from pyhudi.spark.read.base_files.spark_file_reader import is_missing_file_system, read_files
 from pyhudi.spark.session_settings import shuffle_partitions

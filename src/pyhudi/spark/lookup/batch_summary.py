@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 
 
 @dataclass(frozen=True, slots=True)

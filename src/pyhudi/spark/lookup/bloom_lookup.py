@@ -22,8 +22,8 @@ from pyhudi.format.base_file.base_file_footer import in_one_order
 from pyhudi.merge.base_file_readers import read_footer
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.column_names import resolve
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.keys.key_text import resolve
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, read_positioned_rows
 from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, extra_name

@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.schema.name_resolution import top_column
+from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.keys.deduplication import ordering_values
-from pyhudi.spark.keys.key_text import quoted, resolve
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION
 from pyhudi.spark.lookup.key_columns import KeyColumns, extra_name
 from pyhudi.write.location_columns import DELETE, ROW

@@ -13,8 +13,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pyhudi.errors import HudiError
 from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.slice_tasks import coalesced
-from pyhudi.spark.keys.key_text import quoted
 
 KEY_TEXT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
 """Types whose values are equal exactly if their texts in a key are."""

@@ -22,9 +22,9 @@ from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields, fold_record_versions, joined
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.keys.key_generator import partition_path_of
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.base_file_keys import FILE_NO
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type

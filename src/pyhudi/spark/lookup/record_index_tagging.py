@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
 from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
 from pyhudi.table.meta_client import TableMetaClient

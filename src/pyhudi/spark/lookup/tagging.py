@@ -25,9 +25,9 @@ from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.keys.deduplication import dedupe
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
 from pyhudi.spark.lookup.batch_summary import Batch, summarize
 from pyhudi.spark.lookup.bloom_lookup import bloom_locations

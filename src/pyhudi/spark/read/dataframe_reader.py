@@ -32,9 +32,9 @@ from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.meta_fields import COMMIT_TIME
+from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
-from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.base_file_scan import (
     ROW_NUMBER,
     ScanExtras,

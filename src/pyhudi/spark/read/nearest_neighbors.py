@@ -29,8 +29,8 @@ from pyhudi.read.functions.vector_distance import (
 )
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.logical_types.vectors import is_vector, vector_text
+from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.arrow_udfs import arrow_function
-from pyhudi.spark.keys.key_text import quoted_name
 
 _QUERY, _RANK = "_pyhudi_query", "_pyhudi_rank"
 

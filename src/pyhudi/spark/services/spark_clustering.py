@@ -27,6 +27,7 @@ from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringTaskContext
 from pyhudi.services.clustering.clustering_runner import PROGRESS
+from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.write_stages import run_write_tasks
@@ -34,7 +35,6 @@ from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
-from pyhudi.spark.keys.key_text import quoted, quoted_name
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_group_keys import in_groups

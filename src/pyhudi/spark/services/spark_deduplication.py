@@ -32,12 +32,12 @@ from pyhudi.services.repair.duplicate_keys import (
     check_deduplicable,
     refuse_planned,
 )
+from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
-from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.bucket_index_detection import bucket_evidence

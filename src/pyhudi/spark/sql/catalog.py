@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError, TableExistsError
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.native_statements import (
     REDACTED,
     collect_statement,

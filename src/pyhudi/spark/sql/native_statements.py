@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from pyhudi.schema.logical_types.blobs import BLOB_TEXT
 from pyhudi.schema.logical_types.vectors import HUDI_TYPE
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 
 REDACTED = "*********(redacted)"
 """Text that Spark shows in place of values that may be secrets."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.errors import QueryError
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session_settings import is_column, is_dataframe
 from pyhudi.spark.sql.native_statements import spark_sql, text_literal
 from pyhudi.sql.parameter_literals import with_literals

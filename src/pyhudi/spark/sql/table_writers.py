@@ -12,7 +12,7 @@ from pyhudi.config import options
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
 from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, qualified_location
 from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import ConflictError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.keys.key_generator import key_failure, with_keys
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, UNKNOWN_POSITION

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config.enums import Operation
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.keys.key_generator import key_failure, with_keys
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.row_change_locations import STORED_KEY, STORED_PATH
 from pyhudi.spark.write.write_job import WriteJob
 

@@ -25,8 +25,9 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.evolution.write_evolution import EvolutionOptions, keeps_texts, promote, reconcile
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
+from pyhudi.spark.column_names import quoted, resolve
+from pyhudi.spark.keys.key_formatter import value_text
 from pyhudi.spark.keys.key_generator import key_failure
-from pyhudi.spark.keys.key_text import quoted, resolve, value_text
 from pyhudi.spark.spark_types import nullable_type, spark_schema
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS

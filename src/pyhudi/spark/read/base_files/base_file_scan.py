@@ -24,8 +24,8 @@ from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.execution.file_schemas import FilePart, file_parts
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
 from pyhudi.schema.name_resolution import matches_ignoring_case
+from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import constant, union
-from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.column_conversion import converted_column
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders

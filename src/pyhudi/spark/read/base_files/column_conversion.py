@@ -12,7 +12,7 @@ from pyhudi.schema.evolution.schema_projection import FileNames, nested_columns
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector
 from pyhudi.schema.timestamp_units import actual_type
-from pyhudi.spark.keys.key_text import quoted_name
+from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.read.base_files.vector_column import vector_column
 from pyhudi.spark.spark_types import spark_schema
 

@@ -31,7 +31,7 @@ from pyhudi.read.filters.column_text import condition_text
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import implied_predicate
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.spark.keys.key_text import quoted_name
+from pyhudi.spark.column_names import quoted_name
 
 _ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
 _METADATA_COLUMN = "_metadata"

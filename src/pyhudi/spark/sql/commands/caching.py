@@ -6,7 +6,7 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import InvalidOptionError, QueryError
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries import cached_tables

@@ -10,7 +10,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, TransactionError, UnsupportedTableError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.queries.table_functions import ALL_PARTITIONS, in_partitions, locate

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ByteType, DateType, IntegerType, LongType, ShortType, StringType
 
 from pyhudi.config import Options, options
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.pruning.dataframe_pruning import planned_read
 from pyhudi.sql.join_keys import JoinKey
 from pyhudi.sql.token_cursor import Cursor

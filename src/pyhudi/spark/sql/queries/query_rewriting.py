@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import QueryError
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.session_settings import quotes_names_by_double_quotes

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.temporary_views import folded
 from pyhudi.sql.statements import Name

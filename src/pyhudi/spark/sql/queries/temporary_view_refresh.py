@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import HudiError
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.native_statements import collect_statement, spark_sql
 from pyhudi.spark.sql.queries.query_scope import QueryScope, RefreshedViews, qualified_name
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery

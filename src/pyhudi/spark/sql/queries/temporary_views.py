@@ -14,7 +14,7 @@ from uuid import uuid4
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session_settings import is_connect, session_setting
 from pyhudi.spark.sql.catalog import CatalogView
 from pyhudi.spark.sql.native_statements import collect_statement

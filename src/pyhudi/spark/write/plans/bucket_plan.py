@@ -29,6 +29,7 @@ from pyhudi.index.consistent_hashing import HashingMetadata, VisibleGroups, know
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.task_placement import place
@@ -36,7 +37,6 @@ from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION, dedupe_in_tasks, mark_deletes, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.write.plans.bucket_column import with_bucket
 from pyhudi.spark.write.plans.consistent_bucket_routing import (

@@ -10,7 +10,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import SortMode
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.keys.key_text import resolve
+from pyhudi.spark.column_names import resolve
 
 
 def sort_for_bulk_insert(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataFrame, bool]:

@@ -14,6 +14,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, MergeMode, Operation
 from pyhudi.errors import RecordKeyError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.write_stages import run_upsert
@@ -21,7 +22,6 @@ from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_deletes, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
 from pyhudi.spark.write.dml_commit import RowChanges

@@ -21,6 +21,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import IndexType, TableType
 from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
@@ -28,7 +29,6 @@ from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.execution.write_stages import run_in_task_tagging
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.plans.write_plan import WritePlan, most_tasks
 from pyhudi.spark.write.write_job import WriteJob

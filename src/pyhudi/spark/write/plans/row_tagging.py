@@ -10,9 +10,9 @@ from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, merges_moved_records, tag, untagged
 from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.write_input import as_in_table, whole_rows

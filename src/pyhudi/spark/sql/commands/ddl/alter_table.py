@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, TableExistsError
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, full_name, rename, set_properties, update_columns
 from pyhudi.spark.sql.native_statements import text_literal
 from pyhudi.spark.sql.sql_table import SqlTable

@@ -15,7 +15,7 @@ from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, to_table_types
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import (
     CatalogTable,

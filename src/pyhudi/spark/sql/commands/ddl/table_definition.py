@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import column_of, column_path
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table

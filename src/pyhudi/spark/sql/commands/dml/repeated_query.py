@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.native_statements import spark_sql

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
@@ -15,54 +13,15 @@ from pyspark.sql.types import (
     FractionalType,
     IntegralType,
     StringType,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
-from pyhudi.errors import HudiError, RecordKeyError
+from pyhudi.errors import RecordKeyError
 from pyhudi.keygen.key_spec import ENCODED_CHARS
-from pyhudi.schema.name_resolution import matches_ignoring_case
-from pyhudi.spark.spark_types import resolve_spark_path, type_at
 
 # BigDecimal.toString uses exponents below this; a scale of up to 6 never gets there
 _SMALLEST_PLAIN = "0.000001"
-
-
-def resolve(
-    schema: StructType, name: str, role: str, error: type[HudiError] = RecordKeyError
-) -> tuple[Column, DataType]:
-    """Return the column that a field name refers to, and its type; dots separate the fields of structs.
-
-    Args:
-        schema: Columns of the rows.
-        name: Name of the field.
-        role: Role of the field in the error message.
-        error: Class of the error.
-
-    Raises:
-        HudiError: There is no such column. The class of the error is ``error``.
-    """
-    path = resolve_spark_path(name, schema, case_sensitive=True)
-    if path is None:
-        raise error(_missing(schema, name, role))
-    return F.col(quoted(path)), type_at(path, schema)
-
-
-def _missing(schema: StructType, name: str, role: str) -> str:
-    near = matches_ignoring_case(name, schema.names)
-    hint = f"; did you mean {near[0]!r} (names are case-sensitive)?" if near else ""
-    return f"there is no column {name!r} for the {role}; the columns are: {', '.join(schema.names)}{hint}"
-
-
-def quoted(parts: Sequence[str]) -> str:
-    """Return the parts of a column name quoted for Spark, so that each is taken literally."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
-
-
-def quoted_name(name: str) -> str:
-    """Return the name of a top-level column quoted for Spark."""
-    return quoted([name])
 
 
 def value_text(column: Column, kind: DataType, name: str, zone: str | None) -> Column:

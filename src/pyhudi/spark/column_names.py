@@ -1,0 +1,49 @@
+"""Names of columns, resolved in a schema and quoted for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, StructType
+
+from pyhudi.errors import HudiError, RecordKeyError
+from pyhudi.schema.name_resolution import matches_ignoring_case
+from pyhudi.spark.spark_types import resolve_spark_path, type_at
+
+
+def resolve(
+    schema: StructType, name: str, role: str, error: type[HudiError] = RecordKeyError
+) -> tuple[Column, DataType]:
+    """Return the column that a field name refers to, and its type; dots separate the fields of structs.
+
+    Args:
+        schema: Columns of the rows.
+        name: Name of the field.
+        role: Role of the field in the error message.
+        error: Class of the error.
+
+    Raises:
+        HudiError: There is no such column. The class of the error is ``error``.
+    """
+    path = resolve_spark_path(name, schema, case_sensitive=True)
+    if path is None:
+        raise error(_missing(schema, name, role))
+    return F.col(quoted(path)), type_at(path, schema)
+
+
+def _missing(schema: StructType, name: str, role: str) -> str:
+    near = matches_ignoring_case(name, schema.names)
+    hint = f"; did you mean {near[0]!r} (names are case-sensitive)?" if near else ""
+    return f"there is no column {name!r} for the {role}; the columns are: {', '.join(schema.names)}{hint}"
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """Return the parts of a column name quoted for Spark, so that each is taken literally."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def quoted_name(name: str) -> str:
+    """Return the name of a top-level column quoted for Spark."""
+    return quoted([name])
