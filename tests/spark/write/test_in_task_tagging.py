@@ -128,6 +128,11 @@ def test_rows_of_a_table_without_partitions_are_counted_only_if_they_are_many(
         assert rows_of(path) == model.rows
     assert sent == ["run_upsert", *["run_in_task_tagging"] * (1 if most > 8 else 2)]
     assert len(counted) == (0 if most > 8 else 1)
+    # rows of several partitions of Spark go to the same file group
+    apart = [(f"k{i}", "p", 3, f"last {i}") for i in range(8)]
+    write(frame(spark, apart).repartition(4), path, whole)
+    model.upsert(apart)
+    assert rows_of(path) == model.rows
     write(frame(spark, rows).limit(0), path, whole)
     assert rows_of(path) == model.rows
     assert HudiTable.for_path(path).validate_metadata().num_rows == 0

@@ -195,8 +195,9 @@ def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
 def _in_one_task(plan: InTaskTaggingPlan) -> DataFrame:
     """Return as many rows as one task needs to notice that there are too many, without a look at the others."""
     assert plan.lookup.most_rows is not None
-    # computed in parallel until then, and moved to one task
-    rows = plan.rows.limit(plan.lookup.most_rows + 1)
+    # A limit computes rows in parallel and moves them to one task. Adaptive execution drops it if it knows that there
+    # are fewer cached rows; then they are still in several.
+    rows = plan.rows.limit(plan.lookup.most_rows + 1).coalesce(1)
     share = pa.table({PARTITION_PATH: [""], FILE_ID: [str(PartitionShare())], TASK: pa.array([0], pa.int32())})
     return _sorted(_routed(rows, share))
 
