@@ -21,6 +21,7 @@ REPLACING = frozenset(operation for operation in Operation if operation.value.up
 """Operations that replace file groups, with a replacecommit."""
 DELETING = frozenset({Operation.DELETE, Operation.DELETE_PARTITION})
 """Operations that require an existing table."""
+_DELETING_PAYLOAD = "EmptyHoodieRecordPayload"
 
 
 def action_of(operation: Operation, table_type: TableType) -> str:
@@ -60,6 +61,16 @@ def check_operation(operation: Operation) -> None:
     usable += f" ({name} requires records with file groups, which a DataFrame does not have: "
     usable += f"use {name.removesuffix(PREPPED)})"
     raise InvalidOptionError(options.OPERATION.key, name, usable)
+
+
+def with_operation_of_payload(opts: Options) -> Options:
+    """Return the options with the operation ``delete`` in place of an upsert with the payload class
+    EmptyHoodieRecordPayload, by which releases without that operation delete records."""
+    payload = opts.get_typed(options.PAYLOAD_CLASS) or ""
+    if payload.rpartition(".")[2] != _DELETING_PAYLOAD or opts.get_typed(options.OPERATION) is not Operation.UPSERT:
+        return opts
+    kept = {key: value for key, value in opts.items() if key != options.PAYLOAD_CLASS.key}
+    return Options.parse({**kept, options.OPERATION.key: Operation.DELETE.value})
 
 
 def match_partitions(patterns: str, partitions: Sequence[str]) -> list[str]:

@@ -144,6 +144,7 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         ("hoodie.bulkinsert.user.defined.partitioner.sort.columns", "ts,nothing", "no column 'nothing' for the sort"),
         ("hoodie.precommit.validators", "org.example.Mine", "cannot run"),
         ("hoodie.index.class", "org.example.Mine", "custom index classes"),
+        ("parquet.crypto.factory.class", "org.example.Mine", "in clear text"),
         ("hoodie.write.schema", "{}", "select and cast"),
         ("hoodie.allow.operation.metadata.field", "true", "leave the option out"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "OPTIMISTIC"),

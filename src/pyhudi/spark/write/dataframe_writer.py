@@ -48,7 +48,7 @@ from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_target import open_existing
 from pyhudi.write.write_checks import check_table_exists
-from pyhudi.write.write_operations import check_operation, type_name
+from pyhudi.write.write_operations import check_operation, type_name, with_operation_of_payload
 from pyhudi.write.write_result import WriteResult
 
 __all__ = ["WriteResult", "write"]
@@ -164,7 +164,7 @@ class _WriteRequest:
         check_workers(df.sparkSession)
         refuse_misspelled(given)
         location = target.storage.uri() if isinstance(target, TableMetaClient) else target
-        opts = Options.parse({**session_settings(df.sparkSession, location), **given})
+        opts = with_operation_of_payload(Options.parse({**session_settings(df.sparkSession, location), **given}))
         check_unsupported_options(opts)
         save_mode = parse_mode(mode)
         storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)

@@ -24,6 +24,7 @@ from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.evolution.write_evolution import EvolutionOptions, keeps_texts, promote, reconcile
 from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.keys.key_formatter import value_text
@@ -97,6 +98,27 @@ def write_schema(
     reconciled = reconcile(now, incoming, evolution)
     _keep_deciding_columns(now, reconciled, config, opts)
     return reconciled
+
+
+def unused_by_deletes(incoming: pa.Schema, table: pa.Schema, config: TableConfig, opts: Options) -> list[str]:
+    """Return the columns with ordering fields of other types than the table's, which rows of a delete by key can do
+    without: it wins regardless of ordering values.
+
+    Args:
+        incoming: Columns of the rows.
+        table: Columns of the table.
+        config: Properties of the table.
+        opts: Options of the write.
+    """
+    before, new = (dict(_leaves(pa.struct(list(schema)))) for schema in (table, incoming))
+    roles = config.columns_by_role(opts)
+    unlike = {
+        top_column(name, incoming.names)
+        for name in roles["ordering"]
+        if name in before and name in new and not keeps_texts(table_type(before[name], name), table_type(new[name]))
+    }
+    keying = (top_column(name, incoming.names) for name in (*roles["record key"], *roles["partition path"]))
+    return sorted(unlike.difference(keying))
 
 
 def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> DataFrame:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
+from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen import KeySpec
@@ -23,7 +24,7 @@ from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dml_commit import RowChanges
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
-from pyhudi.spark.write.write_input import as_in_table, own_columns, write_schema
+from pyhudi.spark.write.write_input import as_in_table, own_columns, unused_by_deletes, write_schema
 from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
 from pyhudi.storage import Storage
 from pyhudi.table.bucket_index_detection import check_not_bucketed
@@ -33,6 +34,9 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_checks import check_partial, check_writable, warn_of_old_partitions
+
+_ENCRYPTION = "parquet.crypto.factory.class"
+"""The setting by which Parquet's Java library encrypts files."""
 
 
 def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
@@ -66,6 +70,7 @@ def prepare_write(
         UnsupportedTableError: The table or the operation cannot be written.
         SchemaMismatchError: The rows lack columns, or have other types than the table.
     """
+    _check_not_encrypted(df.sparkSession, opts)
     target = WriteTarget.of(storage, client, opts)
     config, merging, opts = target.config, target.merging, target.opts
     located = changes is not None and changes.located
@@ -87,6 +92,11 @@ def prepare_write(
     pinned = None if client is None else TableSnapshot.of(client)
     table = None if pinned is None else resolve_table_schema(pinned)
     incoming = from_spark_json(rows.schema.json())
+    if table is not None and operation is Operation.DELETE:
+        unused = unused_by_deletes(incoming, table.schema, config, opts)
+        if unused:
+            df, rows = df.drop(*unused), rows.drop(*unused)
+            incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     # the key generator of Apache Hudi gets rows with the table's types, too
     keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *merging.ordering_fields]
@@ -103,6 +113,17 @@ def prepare_write(
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
         batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
     return job
+
+
+def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
+    """Refuse Parquet's columnar encryption if the options or the session's settings request it."""
+    session = (spark.conf.get(key, None) for key in (_ENCRYPTION, f"spark.hadoop.{_ENCRYPTION}"))
+    requested = opts.get(_ENCRYPTION) or next(filter(None, session), None)
+    if requested:
+        raise ConfigError(
+            f"{_ENCRYPTION}={requested}: pyhudi cannot encrypt Parquet files, and would write the rows in clear text; "
+            "remove the setting and encrypt the storage instead"
+        )
 
 
 def _check_existing(client: TableMetaClient, operation: Operation, opts: Options) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.spark.write.write_input import write_schema
+from pyhudi.spark.write.write_input import unused_by_deletes, write_schema
 from pyhudi.table.config.table_config import TableConfig
 
 OPTIONS = Options.parse(
@@ -85,6 +85,32 @@ def test_other_types_are_refused(name: str, operation: Operation, table: str, in
 )
 def test_types_with_the_same_texts(name: str, table: str, incoming: str, expected: str) -> None:
     assert after(name, table, incoming) == columns({name: TYPES[expected]})
+
+
+@pytest.mark.parametrize(
+    ("name", "incoming", "unused"),
+    [
+        ("ts", "double", ["ts"]),
+        ("ts", "string", ["ts"]),
+        ("ts", "long", []),
+        ("ts", "int", []),
+        ("part", "double", []),
+        ("s.id", "double", []),
+    ],
+)
+def test_deletes_do_not_use_ordering_fields_of_other_types(name: str, incoming: str, unused: list[str]) -> None:
+    assert unused_by_deletes(columns({name: TYPES[incoming]}), columns({}), CONFIG, OPTIONS) == unused
+
+
+def test_deletes_use_ordering_fields_that_make_keys() -> None:
+    given = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "ts",
+        "hoodie.table.ordering.fields": "ts",
+    }
+    opts = Options.parse(given)
+    config = TableConfig.for_new_table(opts)
+    assert unused_by_deletes(columns({"ts": pa.string()}), columns({}), config, opts) == []
 
 
 def test_other_columns_become_wider() -> None:
