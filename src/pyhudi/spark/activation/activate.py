@@ -112,6 +112,7 @@ def _wrap_names() -> None:
         wrap(cls, "createExternalTable", sql_methods.create_table)
         wrap(cls, "dropTempView", sql_methods.drop_temp_view)
         wrap(cls, "listColumns", sql_methods.list_columns)
+        wrap(cls, "refreshTable", sql_methods.refresh_table)
     for cls in classes(_READERS):
         wrap(cls, "table", read_methods.table)
     for cls in classes(_STREAM_READERS):

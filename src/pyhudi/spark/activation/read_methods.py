@@ -11,7 +11,7 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.activation import sql_methods
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
-from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.read.load_table import LoadRequest
 from pyhudi.spark.read.pruning.dataframe_pruning import filter_pruned, same_rows
 from pyhudi.spark.sql.session_config import session_options
 
@@ -28,7 +28,7 @@ def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     spark, (path, options) = session_of(target), request
     session = session_options(spark)
     refuse_misspelled_query(options, session)
-    return load_table(spark, path, session | options)
+    return LoadRequest(path, session | options).load(spark)
 
 
 def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:

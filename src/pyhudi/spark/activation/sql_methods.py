@@ -169,15 +169,32 @@ def drop_temp_view(original: _Method, catalog: Any, args: tuple[Any, ...], kwarg
 
 def create_temp_view(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``df.createOrReplaceTempView`` and the like: the view may take the place of one of a query."""
-    from pyhudi.spark.sql.queries.temporary_views import forget_view, global_name
+    from pyhudi.spark.read.load_table import load_request
+    from pyhudi.spark.sql.queries.temporary_views import forget_view, global_name, remember_load
     from pyhudi.spark.sql.table_writers import parse_name
 
     made = original(frame, *args, **kwargs)
     name = parse_name(args[0] if args else kwargs["name"])
     if name is not None:
-        spark = frame.sparkSession
-        forget_view(spark, global_name(spark, name[-1]) if "Global" in original.__name__ else name)
+        spark, request = frame.sparkSession, load_request(frame)
+        name = global_name(spark, name[-1]) if "Global" in original.__name__ else name
+        if request is None:
+            forget_view(spark, name)
+        else:
+            remember_load(spark, name, request)
     return made
+
+
+def refresh_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.refreshTable``: every query of a Hudi table looks at it anew, and views are loaded again."""
+    from pyhudi.spark.sql.queries.temporary_view_refresh import refresh_loaded_view
+    from pyhudi.spark.sql.table_writers import parse_name, table_of_name
+
+    text, spark = args[0] if args else kwargs["tableName"], catalog._sparkSession
+    name = parse_name(text)
+    if name is not None and (refresh_loaded_view(spark, name) or table_of_name(spark, text) is not None):
+        return None
+    return original(catalog, *args, **kwargs)
 
 
 def list_columns(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

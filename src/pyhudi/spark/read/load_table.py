@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,6 +17,29 @@ from pyhudi.table.meta_client import TableMetaClient
 _S3_KEYS = tuple(
     f"fs.s3a.{name}" for name in ("access.key", "secret.key", "session.token", "endpoint", "endpoint.region")
 )
+
+
+_REQUEST = "_pyhudi_load_request"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What a DataFrame was loaded from: the path and the options."""
+
+    path: str
+    options: Mapping[str, object]
+
+    def load(self, spark: SparkSession) -> DataFrame:
+        """Load the DataFrame."""
+        frame = load_table(spark, self.path, self.options)
+        frame.__dict__[_REQUEST] = self
+        return frame
+
+
+def load_request(frame: DataFrame) -> LoadRequest | None:
+    """Return what a loaded DataFrame was loaded from; None for others."""
+    request: LoadRequest | None = frame.__dict__.get(_REQUEST)
+    return request
 
 
 def load_table(

@@ -26,7 +26,8 @@ from pyhudi.storage.canonical_uri import canonical_uri
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 
-_ID_PREFIX = "_pyhudi_read_"
+SNAPSHOT_ID_PREFIX = "_pyhudi_read_"
+"""Beginning of all snapshot ids."""
 _DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
 """A table that Spark reads by `pyspark_hudi`. The plan does not contain its path."""
 _RELATION = re.compile(r"(?<!Local)Relation")
@@ -102,7 +103,7 @@ def _reads_files_in_rdd(frame: DataFrame, plan: str) -> bool:
 
 
 def _id_prefix(storage: Storage) -> str:
-    return f"{_ID_PREFIX}{_digest(canonical_uri(resolved_root(storage.root)))}_"
+    return f"{SNAPSHOT_ID_PREFIX}{_digest(canonical_uri(resolved_root(storage.root)))}_"
 
 
 def _digest(text: str) -> str:

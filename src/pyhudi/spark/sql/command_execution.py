@@ -35,7 +35,7 @@ from pyhudi.spark.sql.native_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import cached_tables
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
-from pyhudi.spark.sql.queries.temporary_view_refresh import view_definition
+from pyhudi.spark.sql.queries.temporary_view_refresh import refresh_loaded_view, view_definition
 from pyhudi.spark.sql.queries.temporary_views import (
     forget_view,
     global_name,
@@ -188,6 +188,8 @@ def _not_ours(
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
     head, text, tail = "", "", ""
     match statement:
+        case s.RefreshTable(name=name) if refresh_loaded_view(spark, name):
+            return empty_result(spark)
         case s.Insert():
             head, text = statement.head, statement.query
         case s.Update() | s.Delete() | s.Merge():

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, warn
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.read.table_lineage import SNAPSHOT_ID_PREFIX
 from pyhudi.spark.sql.native_statements import collect_statement, spark_sql
 from pyhudi.spark.sql.queries.query_scope import QueryScope, RefreshedViews, qualified_name
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
@@ -18,6 +19,7 @@ from pyhudi.spark.sql.queries.temporary_views import (
     folded,
     forget_view,
     is_temporary,
+    load_of_view,
     remember_view,
     session_id,
     temporary_view,
@@ -79,6 +81,34 @@ def refresh_temporary_view(
     return refreshed[folded(name)]
 
 
+def refresh_loaded_view(spark: SparkSession, name: Name) -> bool:
+    """Load the DataFrame of a temporary view again, with the same options. Warn of a view of a DataFrame that was
+    derived from a loaded one, whose snapshot stays.
+
+    Args:
+        spark: The session.
+        name: The view's name.
+
+    Returns:
+        False for other views and tables, to which nothing is done.
+    """
+    if temporary_view(spark, name) is not None or not is_temporary(spark, name):
+        return False
+    if SNAPSHOT_ID_PREFIX not in _plan(spark, name):  # it was replaced outside of pyhudi, or reads no Hudi table
+        forget_view(spark, name)
+        return False
+    request = load_of_view(spark, name)
+    if request is None:
+        warn(
+            f"REFRESH TABLE has no effect on {'.'.join(name)!r}: the view has a DataFrame that was derived from a "
+            "loaded Hudi table, and keeps its snapshot; load the table and create the view again"
+        )
+        return False
+    frame = request.load(spark)
+    (frame.createOrReplaceTempView if len(name) == 1 else frame.createOrReplaceGlobalTempView)(quoted(name[-1:]))
+    return True
+
+
 def _refreshed(
     spark: SparkSession, name: Name, view: TemporaryView, refreshed: RefreshedViews, rewrite: RewriteView
 ) -> RewrittenQuery | None:
@@ -118,7 +148,11 @@ def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Map
         view: The registered definition.
         shown: The views of the tables that it would read now.
     """
-    plan = str(collect_statement(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0]).lower()
+    plan = _plan(spark, name).lower()
     tables = [qualified_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]
     wanted = [*view.shown.values(), *(".".join(table) for table in tables)]
     return not all(name_or_view.lower() in plan for name_or_view in wanted)
+
+
+def _plan(spark: SparkSession, name: Name) -> str:
+    return str(collect_statement(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0])

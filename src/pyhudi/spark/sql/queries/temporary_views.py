@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.read.load_table import LoadRequest
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference
 
@@ -52,6 +53,8 @@ class TemporaryView:
 
 _Key: TypeAlias = tuple[str, Name]
 _views: dict[_Key, TemporaryView] = {}
+_loaded: dict[_Key, LoadRequest] = {}
+"""Views of loaded DataFrames, which are refreshed by ``REFRESH TABLE`` only, as Spark's are."""
 
 
 def session_id(spark: SparkSession) -> str:
@@ -75,20 +78,37 @@ def _store_id(spark: SparkSession, identifier: str) -> None:
 def remember_view(spark: SparkSession, name: Name, view: TemporaryView) -> None:
     """Register the definition of a temporary view."""
     _store_id(spark, session_id(spark))  # RESET removes it
+    forget_view(spark, name)
     _views[_key(spark, name)] = view
 
 
+def remember_load(spark: SparkSession, name: Name, request: LoadRequest) -> None:
+    """Register the load of the DataFrame of a temporary view."""
+    _store_id(spark, session_id(spark))
+    forget_view(spark, name)
+    _loaded[_key(spark, name)] = request
+
+
+def load_of_view(spark: SparkSession, name: Name) -> LoadRequest | None:
+    """Return the load of the DataFrame of a temporary view; None for other views and tables."""
+    return _loaded.get(_key(spark, name)) if _loaded else None
+
+
 def forget_view(spark: SparkSession, name: Name) -> None:
-    """Remove the definition of a temporary view that was replaced or dropped."""
-    if _views:
-        _views.pop(_key(spark, name), None)
+    """Remove what is registered of a temporary view that was replaced or dropped."""
+    if _views or _loaded:
+        key = _key(spark, name)
+        _views.pop(key, None)
+        _loaded.pop(key, None)
 
 
 def rename_view(spark: SparkSession, name: Name, to: Name) -> None:
     """Register a temporary view under its new name, in the same database."""
-    view = _views.pop(_key(spark, name), None)
-    if view is not None:
-        _views[_key(spark, (*name[:-1], to[-1]))] = view
+    old, new = _key(spark, name), _key(spark, (*name[:-1], to[-1]))
+    if old in _views:
+        _views[new] = _views.pop(old)
+    if old in _loaded:
+        _loaded[new] = _loaded.pop(old)
 
 
 def temporary_view(spark: SparkSession, name: Name) -> TemporaryView | None:
