@@ -127,10 +127,18 @@ def is_known(key: str) -> bool:
     return not folded.startswith(_PREFIXES) or folded in _DECLARED or folded.startswith(_OPEN)
 
 
+_NAME_PARTS = 3
+"""Last parts of a key that name an option, whatever its prefix."""
+
+
 def suggest(key: str) -> str | None:
     """Return the known key that is most similar to *key*, if any is similar enough."""
     if key.lower() in _DECLARED:
         return declared(key)
+    tail = "." + ".".join(key.lower().split(".")[-_NAME_PARTS:])
+    same_name = sorted((known for known in _DECLARED if known.endswith(tail)), key=len)
+    if same_name:
+        return _DECLARED[same_name[0]]
     close = difflib.get_close_matches(key.lower(), _DECLARED, n=1, cutoff=0.8)
     if not close:  # For a correct name with a wrong prefix, compare the part after the last but one dot.
         tails = {".".join(known.split(".")[-2:]): known for known in sorted(_DECLARED.values())}

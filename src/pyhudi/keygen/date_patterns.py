@@ -66,13 +66,14 @@ class InputPattern:
 
     ``regex`` matches whole texts; ``replacement`` refers to its groups. ``zone_group``: number of the group with the
     offset or zone of the text, 0 if the pattern has none. ``month_names``: month names must be replaced by numbers
-    first.
+    first. ``half_days``: hours are from 1 to 12, and 12 is 0, as nothing says that it is the second half of a day.
     """
 
     regex: str
     replacement: str
     zone_group: int
     month_names: bool
+    half_days: bool
 
 
 _FIELDS = {
@@ -81,6 +82,7 @@ _FIELDS = {
     "M": "month",
     "d": "day",
     "H": "hour",
+    "h": "hour",
     "m": "minute",
     "s": "second",
     "S": "fraction",
@@ -91,7 +93,7 @@ _WIDTHS = {"M": 2, "d": 2, "H": 2, "m": 2, "s": 2}
 def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
     """Return the regular expression (Java's syntax) for an input pattern.
 
-    Raises ConfigError for letters that cannot be parsed from a text: two-digit years, half days, weeks, eras.
+    Raises ConfigError for letters that cannot be parsed from a text: two-digit years, AM and PM, weeks, eras.
     """
     regex = ""
     groups: dict[str, int] = {}
@@ -122,6 +124,8 @@ def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
         names = names or (field == "month" and token.width > 2)
         if field == "fraction":
             regex += rf"(\d{{1,{token.width}}})"
+        elif token.letter == "h":
+            regex += f"(1[0-2]|0{'' if adjacent and token.width > 1 else '?'}[1-9])"
         elif adjacent:
             regex += rf"(\d{{{token.width}}})"
         else:
@@ -133,7 +137,8 @@ def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
 
     date = f"{part('year', '1970')}-{part('month', '01')}-{part('day', '01')}"
     time = f"{part('hour', '00')}:{part('minute', '00')}:{part('second', '00')}.{part('fraction', '0')}"
-    return InputPattern(f"^{regex}$", f"{date} {time}", zone, names)
+    half_days = any(token.letter == "h" for token in pattern)
+    return InputPattern(f"^{regex}$", f"{date} {time}", zone, names, half_days)
 
 
 def quote_regex(text: str) -> str:

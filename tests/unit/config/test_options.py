@@ -189,6 +189,7 @@ class TestUnknownKeys:
             ("hoodie.clean.automatc", "hoodie.clean.automatic"),
             ("hoodie.upsert.parallelism", "hoodie.upsert.shuffle.parallelism"),
             ("Hoodie.Index.Tpye", "hoodie.index.type"),
+            ("hoodie.datasource.write.base.file.format", "hoodie.base.file.format"),
             ("pyhudi.parquet.compresion.level", "pyhudi.parquet.compression.level"),
         ],
     )

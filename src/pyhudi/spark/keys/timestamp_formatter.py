@@ -217,7 +217,10 @@ def _path_of_text(text: Column, pattern: InputPattern, spec: TimestampSpec, jvm_
     if pattern.month_names:
         for number, month in enumerate(_MONTHS, start=1):
             numeric = F.regexp_replace(numeric, f"(?i)(?<![a-z]){month}[a-z]*", f"{number:02d}")
-    written = F.regexp_replace(numeric, pattern.regex, pattern.replacement).cast("timestamp_ntz")
+    standard = F.regexp_replace(numeric, pattern.regex, pattern.replacement)
+    if pattern.half_days:
+        standard = F.regexp_replace(standard, " 12:", " 00:")
+    written = standard.cast("timestamp_ntz")
     offset: Column | None = None
     if pattern.zone_group:
         found = F.regexp_extract(numeric, pattern.regex, pattern.zone_group)

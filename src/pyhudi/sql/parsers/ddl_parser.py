@@ -201,6 +201,8 @@ def parse_call(cursor: Cursor) -> Call | None:
 def _arguments(cursor: Cursor, procedure: str) -> Call:
     positional: list[object] = []
     named: dict[str, object] = {}
+    if cursor.done:  # CALL help
+        return Call(procedure)
     cursor.expect("(")
     while not cursor.take(")"):
         if cursor.word(1) == "=>":

@@ -203,6 +203,7 @@ STATEMENTS = {
     "drop index if exists i on table t": DropIndex("i", ("t",), if_exists=True),
     "refresh index i on t": RefreshIndex("i", ("t",)),
     "call show_commits('db.t', limit => 3);": Call("show_commits", ("db.t",), {"limit": 3}),
+    "call help;": Call("help"),
     "CALL system.x(a => true, b => null, c => -1.5)": Call("x", (), {"a": True, "b": None, "c": -1.5}),
     "CALL spark_catalog.system.x(1)": Call("x", (1,)),
     "CALL iceberg.system.x(older_than => TIMESTAMP '2024-01-01')": None,

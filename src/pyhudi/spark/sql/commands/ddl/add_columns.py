@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import options
-from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
+from pyhudi.errors import OptionWithoutEffectWarning, SchemaMismatchError, warn
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
@@ -19,7 +19,6 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     """Run ALTER TABLE … ADD COLUMNS: a commit without rows that knows the columns.
 
     Raises:
-        UnsupportedTableError: a column is to be not null.
         SchemaMismatchError: there is such a column already.
     """
     added = declared_schema(spark, statement.columns)
@@ -29,7 +28,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
         if field.name.lower() in known:
             raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
         if not field.nullable:
-            raise UnsupportedTableError(f"the new column {field.name!r} cannot be NOT NULL: stored rows have no value")
+            warn_of_not_null(field.name)
     partitions = {field.name for field in SqlTable.of(spark, table).load_config().partition_fields}
     own = [field for field in schema.fields if field.name not in partitions]
     last = [field for field in schema.fields if field.name in partitions]
@@ -37,3 +36,11 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
     write(spark.createDataFrame([], wider), table.location, given, "append")
     update_columns(spark, table, SqlTable.of(spark, table).load_sql_schema())
+
+
+def warn_of_not_null(name: str) -> None:
+    """Warn that a new column is nullable although NOT NULL was asked for, as it is in Apache Hudi."""
+    warn(
+        f"NOT NULL has no effect on the new column {name!r}: stored rows have no value of it, so it is nullable",
+        OptionWithoutEffectWarning,
+    )

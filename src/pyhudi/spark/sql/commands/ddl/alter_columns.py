@@ -19,6 +19,7 @@ from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
 from pyhudi.spark.sql.commands.command_target import write_options
+from pyhudi.spark.sql.commands.ddl.add_columns import warn_of_not_null
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import AddColumn, AlterColumns, ChangeColumn, ColumnChange, DropColumn, RenameColumn
@@ -59,8 +60,7 @@ def _step(spark: SparkSession, change: ColumnChange) -> _Change:
     match change:
         case AddColumn():
             if change.not_null:
-                name = ".".join(change.path)
-                raise UnsupportedTableError(f"the new column {name!r} cannot be NOT NULL: stored rows have no value")
+                warn_of_not_null(".".join(change.path))
             return partial(_add, change, _type(spark, change.kind))
         case DropColumn():
             return partial(_drop, change)
