@@ -19,9 +19,10 @@ from pyhudi.errors import (
     QueryError,
     RecordKeyError,
     SetupError,
-    UnsupportedTableError,
+    ValidationError,
 )
 from pyhudi.spark import hudi_jar_configs
+from tests.cases import seldom
 
 pytest.importorskip("sqlglot")
 
@@ -324,9 +325,9 @@ def test_procedures_of_services(sql, tmp_path):
         assert sql("CALL run_ttl('rides')") == []
     sql(f"CALL export_instants(table => 'rides', local_folder => '{tmp_path}/made/folder', limit => 1)")
     assert len(list((tmp_path / "made" / "folder").iterdir())) == 1
-    with pytest.raises(UnsupportedTableError, match="cannot be NOT NULL"):
+    with pytest.warns(OptionWithoutEffectWarning, match="NOT NULL has no effect on the new column 'seats'"):
         sql("ALTER TABLE rides ADD COLUMNS (seats INT NOT NULL)")
-    assert "seats" not in [row[0] for row in sql("DESCRIBE rides")]
+    assert sql("SELECT DISTINCT seats FROM rides") == [(None,)]
 
 
 @tested_elsewhere
@@ -364,7 +365,7 @@ def test_table_services_and_indexes(spark, sql, tmp_path):
 
 @tested_elsewhere
 def test_batch_writes(spark, tmp_path):
-    """Soft deletes, hard deletes by keys alone, and deletes that a column tells."""
+    """Soft deletes, hard deletes by keys, and deletes that a column tells."""
     path = f"file://{tmp_path}/trips"
     options = {
         **TRIPS,
@@ -377,13 +378,47 @@ def test_batch_writes(spark, tmp_path):
     soft = seen.drop(*(name for name in seen.columns if name.startswith("_hoodie"))).filter("id = 0")
     soft = soft.withColumn("name", F.lit(None).cast("string"))
     soft.write.format("hudi").options(**options).mode("append").save(path)
-    keys = seen.filter("id = 1").select("id", "city")
+    keys = seen.filter("id = 1").select("id", "city", F.lit("not read").alias("fare"))
     delete = {**options, "hoodie.datasource.write.operation": "delete"}
     keys.write.format("org.apache.hudi").options(**delete).mode("append").save(path)
     flagged = rows.withColumn("_hoodie_is_deleted", F.col("id") == 2).filter("id >= 2")
     flagged.write.format("hudi").options(**options).mode("append").save(path)
     left = [(0, None, 0.0, "asia/india/chennai"), (3, "n3", 3.0, "asia/india/chennai")]
     assert loaded(spark, path) == left
+    empty = "org.apache.hudi.common.model.EmptyHoodieRecordPayload"
+    deletes = soft.write.format("hudi").options(**options).option("hoodie.datasource.write.payload.class", empty)
+    deletes.mode("append").save(path)
+    assert loaded(spark, path) == left[1:]
+
+
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
+def test_data_quality(spark, tmp_path, table_type):
+    """Pre-commit validators see the written partitions, and a refused write leaves the table as it was."""
+    path, key = f"file://{tmp_path}/trips", "hoodie.precommit.validators"
+
+    def write(kind: str, queries: str, *rows: tuple[int, str | None, float, str], operation: str = "upsert") -> None:
+        names = {"single.value": "SingleResult", "equality": "Equality", "inequality": "Inequality"}
+        checks = {
+            key: f"org.apache.hudi.client.validator.SqlQuery{names[kind]}PreCommitValidator",
+            f"{key}.{kind}.sql.queries": queries,
+            "hoodie.datasource.write.operation": operation,
+            "hoodie.datasource.write.table.type": table_type,
+        }
+        trips(spark, *rows).write.format("hudi").options(**TRIPS, **checks).mode("append").save(path)
+
+    unnamed = "select count(*) from <TABLE_NAME> where name is null#0"
+    write("single.value", unnamed, (1, "ann", 10.0, "oslo"), (2, "bob", 20.0, "moss"))
+    with pytest.raises(ValidationError, match=r"should return '0' after it, but returned \[\(1,\)\]"):
+        write("single.value", unnamed, (1, None, 11.0, "oslo"))
+    keys = "select id from <TABLE_NAME>"
+    write("equality", keys, (1, "ann", 12.0, "oslo"))
+    with pytest.raises(ValidationError, match=r"the same rows after it; before: \[\(1,\)\]; after: \[.*\(3,\)"):
+        write("equality", keys, (3, "cat", 30.0, "oslo"))
+    with pytest.raises(ValidationError, match="should return other rows"):
+        write("inequality", keys, (1, "eve", 10.0, "oslo"), operation="insert_overwrite")
+    assert loaded(spark, path) == [(1, "ann", 12.0, "oslo"), (2, "bob", 20.0, "moss")]
+    write("inequality", keys, (4, "dan", 40.0, "oslo"), operation="insert_overwrite")
+    assert loaded(spark, path) == [(2, "bob", 20.0, "moss"), (4, "dan", 40.0, "oslo")]
 
 
 def test_streaming_reads_and_writes(spark, sql, tmp_path):

@@ -10,7 +10,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyhudi import HudiTable
-from pyhudi.errors import QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError
+from pyhudi.errors import (
+    OptionWithoutEffectWarning,
+    QueryError,
+    SchemaMismatchError,
+    TableExistsError,
+    UnsupportedTableError,
+)
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.commands.ddl.create_table import creation_turn
 
@@ -208,8 +214,19 @@ def test_tables_of_the_catalog_api_and_views_of_paths(spark, tmp_path):
     spark.catalog.createTable("again", str(tmp_path / "t"), "hudi")
     assert rows(spark, "SELECT id, p FROM again") == [(1, "a")]
     spark.sql(f"CREATE TEMPORARY VIEW of_path USING hudi OPTIONS (path '{tmp_path}/t')")
+    loaded = spark.read.format("hudi").load(str(tmp_path / "t"))
+    loaded.createOrReplaceTempView("of_frame")
+    loaded.selectExpr("id", "upper(p) AS p").createOrReplaceTempView("derived")
     spark.sql("INSERT INTO t VALUES (2, 'b')")
     assert rows(spark, "SELECT id, p FROM of_path") == [(1, "a"), (2, "b")]
+    assert rows(spark, "SELECT id, p FROM of_frame") == [(1, "a")]
+    spark.sql("REFRESH TABLE of_frame")
+    assert rows(spark, "SELECT id, p FROM of_frame") == [(1, "a"), (2, "b")]
+    with pytest.warns(UserWarning, match="REFRESH TABLE has no effect on 'derived'"):
+        spark.catalog.refreshTable("derived")
+    loaded.createOrReplaceTempView("of_frame")
+    spark.catalog.refreshTable("of_frame")
+    assert rows(spark, "SELECT id, p FROM of_frame") == [(1, "a"), (2, "b")]
 
 
 def test_what_writes_and_reads_by_name_would_ignore_is_refused(spark):
@@ -228,9 +245,11 @@ def test_what_writes_and_reads_by_name_would_ignore_is_refused(spark):
         spark.sql("CALL run_clustering(table => 'u', predicate => 'id > 0')")
 
 
-def test_comments_stay_with_a_table(spark):
+def test_comments_stay_with_a_table_and_new_columns_are_nullable(spark):
     spark.sql("CREATE TABLE t (id INT) USING hudi COMMENT 'of rides' TBLPROPERTIES (primaryKey = 'id')")
-    spark.sql("ALTER TABLE t ADD COLUMNS (n STRING)")
+    with pytest.warns(OptionWithoutEffectWarning, match="NOT NULL has no effect on the new column 'n'"):
+        spark.sql("ALTER TABLE t ADD COLUMNS (n STRING NOT NULL)")
+    assert spark.table("t").schema["n"].nullable
     assert spark.catalog.getTable("t").description == "of rides"
 
 
