@@ -47,7 +47,7 @@ def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTa
 
     statuses = _statuses(rows, work)
     # several tasks would each write a version of the same files, of which one would stay
-    assert lookup.most_rows is None or len(statuses) == 1, "uncounted rows were in several tasks"
+    assert lookup.most_rows is None or len(statuses) < 2, "uncounted rows were in several tasks"
     return None if TOO_MANY_ROWS in statuses else decode_stats(statuses)
 
 
