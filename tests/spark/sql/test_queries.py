@@ -76,6 +76,10 @@ def test_cached_tables(spark):
     assert "InMemoryTableScan" not in plan("SELECT * FROM t")
     spark.catalog.cacheTable("t")
     assert "InMemoryTableScan" in plan("SELECT * FROM t")
+    spark.sql("CREATE VIEW permanent AS SELECT * FROM t")
+    for cache in (spark.catalog.cacheTable, lambda name: spark.sql(f"CACHE TABLE {name}")):
+        with pytest.raises(QueryError, match="permanent view of Hudi tables, which cannot be cached"):
+            cache("permanent")
     spark.sql("CLEAR CACHE")
     assert not spark.catalog.isCached("t")
     spark.catalog.cacheTable("t")

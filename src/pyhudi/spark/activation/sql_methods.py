@@ -93,11 +93,15 @@ def cache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: 
     """``spark.catalog.cacheTable``."""
     from pyspark import StorageLevel
 
-    from pyhudi.spark.sql.commands.caching import cache_by_name
+    from pyhudi.spark.sql.commands.caching import cache_by_name, check_cached_view
+    from pyhudi.spark.sql.table_writers import parse_name
 
     given = dict(zip(("tableName", "storageLevel"), args, strict=False)) | kwargs
     spark, table = _table_of_catalog(catalog, given["tableName"])
     if table is None:
+        name = parse_name(given["tableName"])
+        if name is not None:
+            check_cached_view(spark, name)
         return original(catalog, *args, **kwargs)
     level = given.get("storageLevel") or StorageLevel.MEMORY_AND_DISK_DESER
     return cache_by_name(spark, table, level, lazy=True)

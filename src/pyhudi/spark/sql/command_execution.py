@@ -196,6 +196,8 @@ def _not_ours(
             text = values.text
         case s.UnsupportedStatement():
             head, text, tail = statement.head, statement.text, statement.tail
+        case s.CacheTable(name=name):
+            caching.check_cached_view(spark, name)
         case s.RenameTable(name=name, to=to) | s.ChangeView(name=name, to=tuple(to)):
             found = through()
             rename_view(spark, name, to)

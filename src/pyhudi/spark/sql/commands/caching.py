@@ -13,7 +13,7 @@ from pyhudi.spark.sql.queries import cached_tables
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.temporary_views import forget_view
-from pyhudi.sql.statements import CacheTable, UncacheTable
+from pyhudi.sql.statements import CacheTable, Name, UncacheTable
 
 _LEVEL = "storageLevel"
 _LEVELS = {
@@ -52,6 +52,23 @@ def cache_by_name(spark: SparkSession, table: CatalogTable, level: StorageLevel,
     cached_tables.cache(spark, table.location, level)
     if not lazy:
         spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {table.sql}").text).count()
+
+
+def check_cached_view(spark: SparkSession, name: Name) -> None:
+    """Refresh a temporary view before Spark caches it.
+
+    Args:
+        spark: The session.
+        name: Name of a view, or of a table that is none of Hudi's.
+
+    Raises:
+        QueryError: It is a permanent view of Hudi tables, whose rows Spark cannot read by this name.
+    """
+    if rewrite_query(spark, f"SELECT * FROM {quoted(name)}").shown:
+        raise QueryError(
+            f"{quoted(name)} is a permanent view of Hudi tables, which cannot be cached; cache its tables, or its "
+            f"current rows under another name: CACHE TABLE … AS SELECT * FROM {quoted(name)}"
+        )
 
 
 def uncache_table(spark: SparkSession, table: CatalogTable, _: UncacheTable) -> None:
