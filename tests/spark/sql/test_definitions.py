@@ -11,9 +11,12 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyhudi import HudiTable
 from pyhudi.errors import (
+    ConfigError,
     OptionWithoutEffectWarning,
     QueryError,
     SchemaMismatchError,
+    SqlSyntaxError,
+    TableConfigConflictError,
     TableExistsError,
     UnsupportedTableError,
 )
@@ -257,3 +260,25 @@ def test_columns_that_cannot_be_keys(spark):
     for properties in ("primaryKey = 'b'", "primaryKey = 'id', preCombineField = 'b.type'"):
         with pytest.raises(UnsupportedTableError, match=r"field 'b(\.type)?' is of a VECTOR, BLOB or VARIANT"):
             spark.sql(f"CREATE TABLE t (id INT, b BLOB) USING hudi TBLPROPERTIES ({properties})")
+
+
+@pytest.mark.parametrize("clause", ["DEFAULT 'x'", "GENERATED ALWAYS AS (upper('x'))"])
+def test_columns_that_spark_would_have_to_compute_are_refused(spark, clause):
+    with pytest.raises(UnsupportedTableError, match=f"the column 'n' cannot have .*{clause.split()[0]}"):
+        spark.sql(f"CREATE TABLE t (id INT, n STRING {clause}) USING hudi")
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+    with pytest.raises((SqlSyntaxError, UnsupportedTableError), match=clause.split()[0]):
+        spark.sql(f"ALTER TABLE t ADD COLUMNS (n STRING {clause})")
+
+
+def test_the_version_of_a_new_table(spark):
+    table = "CREATE TABLE t{0} (id INT) USING hudi TBLPROPERTIES ('hoodie.{1}table.version' = '{0}')"
+    for version in (6, 8, 9):
+        spark.sql(table.format(version, "write."))
+        path = spark.sql(f"SHOW TBLPROPERTIES t{version} ('path')").first()["value"]
+        assert HudiTable.for_path(path).config.version == version
+    with pytest.raises(ConfigError, match=r"set hoodie\.write\.table\.version"):
+        spark.sql(table.format(7, ""))
+    spark.sql(f"CREATE TABLE other USING hudi LOCATION '{path}' TBLPROPERTIES ('hoodie.table.version' = '9')")
+    with pytest.raises(TableConfigConflictError, match=r"hoodie\.table\.version='8'"):
+        spark.sql(f"CREATE TABLE another USING hudi LOCATION '{path}' TBLPROPERTIES ('hoodie.table.version' = '8')")

@@ -97,13 +97,17 @@ def test_the_life_of_a_table(spark, kind):
 
 def test_what_is_shown(spark, tmp_path):
     spark.sql(RIDES.format("mor") + " COMMENT 'of people'")
+    for comment in ("of all people", None):
+        spark.sql(f"COMMENT ON TABLE rides IS {'NULL' if comment is None else repr(comment)}")
+        assert spark.catalog.getTable("rides").description == comment
     assert [tuple(r) for r in spark.sql("DESCRIBE rides").collect()][5:8] == [
         ("id", "int", None),
         ("name", "string", "who"),
         ("fare", "bigint", None),
     ]
     assert ("Provider", "hudi", "") in rows_of(spark, "DESC EXTENDED rides")
-    assert ("data_type", "bigint") in rows_of(spark, "DESCRIBE TABLE rides fare")
+    for column in ("fare", "rides.fare"):
+        assert ("data_type", "bigint") in rows_of(spark, f"DESCRIBE TABLE rides {column}")
     properties = dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))
     assert properties["primaryKey"] == "id"
     assert properties["type"] == "mor"

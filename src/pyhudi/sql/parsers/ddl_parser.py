@@ -20,6 +20,8 @@ from pyhudi.sql.statements import (
     RefreshIndex,
     RefreshTable,
     RenameTable,
+    RepairPartitions,
+    SelectStatement,
     SetProperties,
     Show,
     Statement,
@@ -49,6 +51,8 @@ def parse_alter(cursor: Cursor) -> Statement | None:
         return _whole(cursor, SetProperties(name, remove=_keys(cursor)))
     if cursor.take("RENAME", "TO"):
         return _whole(cursor, RenameTable(name, cursor.name()))
+    if cursor.take("RECOVER", "PARTITIONS"):
+        return _whole(cursor, RepairPartitions(name))
     if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(cursor, name)
     return parse_alter_columns(cursor, name) or UnsupportedAlter(name, cursor.words(3))
@@ -179,6 +183,30 @@ def parse_describe(cursor: Cursor) -> Describe | None:
         return Describe(name, extended)
     column = ".".join(cursor.name())
     return Describe(name, extended, column) if cursor.done else None
+
+
+def parse_comment(cursor: Cursor) -> SetProperties | None:
+    """Parse COMMENT ON TABLE; None for other objects."""
+    if not cursor.take("COMMENT", "ON", "TABLE"):
+        return None
+    name = cursor.name()
+    cursor.expect("IS")
+    if cursor.take("NULL"):
+        return _whole(cursor, SetProperties(name, remove=("comment",)))
+    return _whole(cursor, SetProperties(name, put={"comment": cursor.string()}))
+
+
+def parse_variable(cursor: Cursor) -> SelectStatement | None:
+    """Parse SET VARIABLE and DECLARE of a session variable: their values may be queries."""
+    declares = cursor.take("DECLARE")
+    if not declares and not (cursor.take("SET", "VAR") or cursor.take("SET", "VARIABLE")):
+        return None
+    cursor.until("=", "DEFAULT")
+    if cursor.done:
+        return None
+    cursor.at += 1
+    head = cursor.slice(0, cursor.at)
+    return SelectStatement(cursor.rest(), head)
 
 
 def parse_call(cursor: Cursor) -> Call | None:

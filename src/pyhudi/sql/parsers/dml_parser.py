@@ -23,6 +23,11 @@ def parse_insert(cursor: Cursor) -> Statement | None:
         head = cursor.slice(start, cursor.at)
         return None if cursor.done else SelectStatement(cursor.rest(), head)
     name = cursor.name()
+    if cursor.sees("REPLACE") and cursor.word(1) in ("WHERE", "ON", "USING"):
+        raise SqlSyntaxError(
+            f"INSERT … REPLACE {cursor.word(1)} is not supported: DELETE the rows first, replace whole partitions by "
+            f"INSERT OVERWRITE … PARTITION, or use MERGE, in: {cursor.text.strip()}"
+        )
     partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if if_not_exists and (not overwrite or not partition or None in partition.values()):

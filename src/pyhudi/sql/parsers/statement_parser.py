@@ -18,11 +18,13 @@ from pyhudi.sql.parsers.create_parser import parse_create, parse_replace
 from pyhudi.sql.parsers.ddl_parser import (
     parse_alter,
     parse_call,
+    parse_comment,
     parse_describe,
     parse_drop,
     parse_refresh,
     parse_show,
     parse_truncate,
+    parse_variable,
 )
 from pyhudi.sql.parsers.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
 from pyhudi.sql.statements import (
@@ -60,6 +62,9 @@ _PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {
     "MSCK": parse_msck,
     "ANALYZE": parse_analyze,
     "LOAD": parse_load,
+    "COMMENT": parse_comment,
+    "DECLARE": parse_variable,
+    "SET": parse_variable,
 }
 
 

@@ -92,7 +92,10 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     """
     schema = _all_columns(spark, table)
     if statement.column is not None:
-        column = next((field for field in schema.fields if field.name.lower() == statement.column.lower()), None)
+        name = statement.column.lower()
+        bare = name.removeprefix(f"{table.name[0].lower()}.").removeprefix(f"{table.name[1].lower()}.")
+        fields = {field.name.lower(): field for field in schema.fields}
+        column = fields.get(name) or fields.get(bare)
         if column is None:
             raise QueryError(f"{table.sql} has no column {statement.column!r}")
         described: list[tuple[str, str | None]] = [

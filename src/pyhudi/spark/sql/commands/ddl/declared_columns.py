@@ -15,6 +15,10 @@ from pyhudi.schema.logical_types.variants import is_variant_text
 from pyhudi.schema.logical_types.vectors import parse_vector
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 from pyhudi.sql.hudi_type_columns import Path, with_string_types, without_hudi_types
+from pyhudi.sql.token_cursor import Cursor
+
+_COMPUTED = {"DEFAULT": "a DEFAULT", "GENERATED": "GENERATED ALWAYS AS"}
+_DEPTHS = {"(": 1, "<": 1, ")": -1, ">": -1, ">>": -2, ">>>": -3}
 
 
 def declared_schema(spark: SparkSession, columns: str) -> StructType:
@@ -30,15 +34,40 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         metadata that says so.
 
     Raises:
-        UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve.
+        UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve, or a column has a
+            default value, or is generated.
         SchemaError: The type of a vector is not valid.
     """
+    if any(word in columns.upper() for word in _COMPUTED):
+        _refuse_computed_values(columns)
     text, types = without_hudi_types(with_string_types(columns), variants=not HAS_VARIANTS)
     try:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:
         raise _refusal(str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')) or e from e
     return _marked(declared, types, ())
+
+
+def _refuse_computed_values(columns: str) -> None:
+    """Refuse columns with values that Spark would have to compute, which tables do not store.
+
+    Raises:
+        UnsupportedTableError: The message has one of them.
+    """
+    cursor = Cursor(columns)
+    name, depth, start = "", 0, True
+    while not cursor.done:
+        word = cursor.word()
+        if start:
+            name = cursor.tokens[cursor.at].text
+        elif not depth and word in _COMPUTED and cursor.word(1) != ":":
+            raise UnsupportedTableError(
+                f"the column {name!r} cannot have {_COMPUTED[word]}: a Hudi table does not store it; leave it out, and "
+                "insert the value"
+            )
+        depth += _DEPTHS.get(word, 0)
+        start = not depth and word == ","
+        cursor.at += 1
 
 
 def _marked(struct: StructType, types: Mapping[Path, pa.DataType], parent: Path) -> StructType:
