@@ -107,7 +107,7 @@ def test_a_record_index_wants_to_know_the_keys(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("most", [100, 5])
-def test_rows_of_a_table_without_partitions_are_counted_only_if_they_are_many(
+def test_micro_batches_without_partitions_are_counted_only_if_they_are_many(
     spark: SparkSession, tmp_path: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(file_group_plan, "UNCOUNTED_ROWS", most)
@@ -123,17 +123,17 @@ def test_rows_of_a_table_without_partitions_are_counted_only_if_they_are_many(
     for number in range(2):
         # of rows of one key and time, the last one of the batch stays
         rows = [(f"k{i % 4}", "p", number, f"v{number}.{i}") for i in range(8)]
-        write(frame(spark, rows), path, whole)
+        write(frame(spark, rows), path, whole, cached=True)
         model.upsert(rows)
         assert rows_of(path) == model.rows
     assert sent == ["run_upsert", *["run_in_task_tagging"] * (1 if most > 8 else 2)]
     assert len(counted) == (0 if most > 8 else 1)
     # rows of several partitions of Spark go to the same file group
     apart = [(f"k{i}", "p", 3, f"last {i}") for i in range(8)]
-    write(frame(spark, apart).repartition(4), path, whole)
+    write(frame(spark, apart).repartition(4), path, whole, cached=True)
     model.upsert(apart)
     assert rows_of(path) == model.rows
-    write(frame(spark, rows).limit(0), path, whole)
+    write(frame(spark, rows).limit(0), path, whole, cached=True)
     assert rows_of(path) == model.rows
     assert HudiTable.for_path(path).validate_metadata().num_rows == 0
 

@@ -217,7 +217,8 @@ def _plan_by_counts(
 def _plan_in_tasks(
     table: TableState, rows: DataFrame, cached: CachedFrames, metadata_partitions: Collection[str]
 ) -> FileGroupPlan | InTaskTaggingPlan:
-    """Have rows tagged in tasks, unless this takes longer. They are counted first unless one task writes them."""
+    """Have rows tagged in tasks, unless this takes longer. They are counted first, except for micro-batches that one
+    task writes."""
     job = table.job
     most = job.opts.get_typed(options.INDEX_TASK_ROWS)
     cores = parallelism(rows.sparkSession)
@@ -228,12 +229,11 @@ def _plan_in_tasks(
             return _in_task_tagging(table, rows, partitions, cached)
         return _plan_by_counts(table, rows, cached, metadata_partitions)
 
-    if not job.spec.partition_fields and job.key_constraint is None:
+    if job.cached and not job.spec.partition_fields and job.key_constraint is None:
         alone = only_partition(table.slices)
         plan = _in_task_tagging(table, rows, alone, cached, UNCOUNTED_ROWS)
         if is_cheaper(alone, job.config.table_type, cores, most) and plan.takes_one_task:
-            again = rows if job.cached else cached.add(rows)
-            return replace(plan, rows=again, count_rows=lambda: counted(again))
+            return replace(plan, count_rows=lambda: counted(rows))
     return counted(cached.add(rows))
 
 

@@ -1,8 +1,8 @@
 """Plans of upserts and deletes that are tagged in the write tasks: rows are routed by partition, and the task of a
 partition looks up their locations.
 
-Only row counts by partition are computed beforehand; not even these if there is a single partition that one task
-writes, unless it turns out to have too many rows.
+Only row counts by partition are computed beforehand; not even these for micro-batches of a table without partitions,
+unless they turn out to have too many rows for one task.
 """
 
 from __future__ import annotations
