@@ -46,7 +46,7 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
     return opts
 
 
-def refuse_misspelt_properties(properties: Mapping[str, str]) -> None:
+def refuse_misspelled_properties(properties: Mapping[str, str]) -> None:
     """Raise an error for properties that resemble one which decides what a table is or how it is written.
 
     Other properties may have any name: the catalog keeps them.

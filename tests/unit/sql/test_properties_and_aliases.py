@@ -11,7 +11,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.sql.alias_rewriting import source_alias, source_name, unqualified, with_short_qualifiers
 from pyhudi.sql.table_properties import (
     MARK,
-    refuse_misspelt_properties,
+    refuse_misspelled_properties,
     registered_properties,
     shown_properties,
     table_options,
@@ -74,12 +74,12 @@ def test_keys_of_options_may_have_another_case():
 )
 def test_misspelt_properties_are_refused(key, meant):
     with pytest.raises(ConfigError, match=f"{key}.*did you mean '{meant}'"):
-        refuse_misspelt_properties({"primaryKey": "id", key: "x"})
+        refuse_misspelled_properties({"primaryKey": "id", key: "x"})
 
 
 def test_other_properties_may_have_any_name():
     names = ("PRIMARYKEY", "precombinefield", "TYPE", "comment", "owner", "key", "types", "delta.minReaderVersion")
-    refuse_misspelt_properties(dict.fromkeys(names, "x"))
+    refuse_misspelled_properties(dict.fromkeys(names, "x"))
 
 
 def test_properties_are_shown():

@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references, replaced
-from pyhudi.sql.table_statement import expand_table_statements
 from pyhudi.sql.time_travel_clause import TimeTravel
 
 

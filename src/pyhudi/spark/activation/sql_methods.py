@@ -56,7 +56,7 @@ def read_table(
     tableName: str,  # noqa: N803
 ) -> Any:
     """``spark.table`` and ``spark.read.table``."""
-    from pyhudi.spark.sql.table_writers import read_table as read
+    from pyhudi.spark.sql.tables_by_name import read_table as read
 
     frame = read(session, tableName, given)
     return otherwise() if frame is None else frame
@@ -66,7 +66,7 @@ def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs:
     """``df.writeTo``: pyhudi's writer for a Hudi table, otherwise Spark's, which ``using("hudi")`` replaces by
     pyhudi's."""
     from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
-    from pyhudi.spark.sql.table_writers import table_of_name
+    from pyhudi.spark.sql.tables_by_name import table_of_name
 
     name = args[0] if args else kwargs["table"]
     if table_of_name(frame.sparkSession, name) is not None:
@@ -93,8 +93,8 @@ def cache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: 
     """``spark.catalog.cacheTable``."""
     from pyspark import StorageLevel
 
-    from pyhudi.spark.sql.commands.caching import cache_by_name, check_cached_view
-    from pyhudi.spark.sql.table_writers import parse_name
+    from pyhudi.spark.sql.commands.cache_commands import cache_by_name, check_cached_view
+    from pyhudi.spark.sql.tables_by_name import parse_name
 
     given = dict(zip(("tableName", "storageLevel"), args, strict=False)) | kwargs
     spark, table = _table_of_catalog(catalog, given["tableName"])
@@ -109,7 +109,7 @@ def cache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: 
 
 def uncache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.uncacheTable``."""
-    from pyhudi.spark.sql.queries.cached_tables import uncache
+    from pyhudi.spark.sql.queries.table_cache import uncache
 
     spark, table = _table_of_catalog(catalog, args[0] if args else kwargs["tableName"])
     return original(catalog, *args, **kwargs) if table is None else uncache(spark, table.location)
@@ -117,15 +117,15 @@ def uncache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs
 
 def is_cached(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.isCached``."""
-    from pyhudi.spark.sql.queries import cached_tables
+    from pyhudi.spark.sql.queries import table_cache
 
     spark, table = _table_of_catalog(catalog, args[0] if args else kwargs["tableName"])
-    return original(catalog, *args, **kwargs) if table is None else cached_tables.is_cached(spark, table.location)
+    return original(catalog, *args, **kwargs) if table is None else table_cache.is_cached(spark, table.location)
 
 
 def clear_cache(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.clearCache``."""
-    from pyhudi.spark.sql.queries.cached_tables import clear
+    from pyhudi.spark.sql.queries.table_cache import clear
 
     clear(catalog._sparkSession)
     return original(catalog, *args, **kwargs)
@@ -147,7 +147,7 @@ def get_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: di
 
 def create_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.createTable`` and ``createExternalTable``."""
-    from pyhudi.spark.sql.table_writers import create_by_name
+    from pyhudi.spark.sql.tables_by_name import create_by_name
     from pyhudi.sql.parsers.create_parser import PROVIDERS
 
     names = ("tableName", "path", "source", "schema", "description")
@@ -174,8 +174,8 @@ def drop_temp_view(original: _Method, catalog: Any, args: tuple[Any, ...], kwarg
 def create_temp_view(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``df.createOrReplaceTempView`` and the like: the view may take the place of one of a query."""
     from pyhudi.spark.read.load_table import load_request
-    from pyhudi.spark.sql.queries.temporary_views import forget_view, global_name, remember_load
-    from pyhudi.spark.sql.table_writers import parse_name
+    from pyhudi.spark.sql.queries.view_registry import forget_view, global_name, remember_load
+    from pyhudi.spark.sql.tables_by_name import parse_name
 
     made = original(frame, *args, **kwargs)
     name = parse_name(args[0] if args else kwargs["name"])
@@ -191,8 +191,8 @@ def create_temp_view(original: _Method, frame: DataFrame, args: tuple[Any, ...],
 
 def refresh_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.refreshTable``: every query of a Hudi table looks at it anew, and views are loaded again."""
-    from pyhudi.spark.sql.queries.temporary_view_refresh import refresh_loaded_view
-    from pyhudi.spark.sql.table_writers import parse_name, table_of_name
+    from pyhudi.spark.sql.queries.view_refresh import refresh_loaded_view
+    from pyhudi.spark.sql.tables_by_name import parse_name, table_of_name
 
     text, spark = args[0] if args else kwargs["tableName"], catalog._sparkSession
     name = parse_name(text)
@@ -204,7 +204,7 @@ def refresh_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs
 def list_columns(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.listColumns``."""
     from pyhudi.spark.sql.catalog_listing import listed_columns
-    from pyhudi.spark.sql.table_writers import parse_name
+    from pyhudi.spark.sql.tables_by_name import parse_name
 
     columns = original(catalog, *args, **kwargs)
     given = dict(zip(("tableName", "dbName"), args, strict=False)) | kwargs
@@ -216,6 +216,6 @@ def list_columns(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs:
 
 def _table_of_catalog(catalog: Any, name: str) -> tuple[Any, Any]:
     """Return the session of a catalog, and its Hudi table of a name; None for anything else."""
-    from pyhudi.spark.sql.table_writers import table_of_name
+    from pyhudi.spark.sql.tables_by_name import table_of_name
 
     return catalog._sparkSession, table_of_name(catalog._sparkSession, name)

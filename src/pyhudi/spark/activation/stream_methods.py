@@ -224,7 +224,7 @@ def _to_table(
 
 
 def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
-    from pyhudi.spark.sql.table_writers import TableSpec, create_for_stream, table_of_name
+    from pyhudi.spark.sql.tables_by_name import TableSpec, create_for_stream, table_of_name
     from pyhudi.spark.streaming.sink import check_output_mode, check_sink_options
 
     state = call_state(target)
@@ -246,7 +246,7 @@ def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
 def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:
     if not can_parse():
         return None
-    from pyhudi.spark.sql.table_writers import table_of_name
+    from pyhudi.spark.sql.tables_by_name import table_of_name
 
     return table_of_name(spark, args[0] if args else kwargs["tableName"])
 

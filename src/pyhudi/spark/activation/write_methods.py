@@ -47,7 +47,7 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from pyhudi.spark.sql.table_writers import TableSpec, save_as_table
+    from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table
 
     name, source, mode, partition_by, options = _save_arguments(*args, **_save_arguments_of_table(kwargs))
     state = call_state(target)
@@ -66,7 +66,7 @@ def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwarg
 
 
 def _is_table_of_hudi(state: CallState, name: str) -> bool:
-    from pyhudi.spark.sql.table_writers import table_of_name
+    from pyhudi.spark.sql.tables_by_name import table_of_name
 
     return state.maker is not None and table_of_name(state.maker.sparkSession, name) is not None
 
@@ -98,7 +98,7 @@ def set_partitioned_by(original: Method, writer: Any, args: tuple[Any, ...], kwa
 
 
 def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from pyhudi.spark.sql.table_writers import insert_into
+    from pyhudi.spark.sql.tables_by_name import insert_into
 
     given = dict(zip(("tableName", "overwrite"), args, strict=False)) | kwargs
     state, overwrite = call_state(target), given.get("overwrite")

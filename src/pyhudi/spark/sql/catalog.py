@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.sql.native_statements import (
+from pyhudi.spark.sql.spark_statements import (
     REDACTED,
     collect_statement,
     comment_of,
@@ -67,7 +67,7 @@ class CatalogTable:
 
     @property
     def options(self) -> dict[str, str]:
-        """The options that its properties stand for."""
+        """Options from the table's properties."""
         return table_options(self.properties)
 
 
@@ -112,12 +112,12 @@ def full_name(spark: SparkSession, name: Name) -> Name:
     """Return database and table.
 
     Raises:
-        QueryError: the name is of another catalog than the session's.
+        QueryError: The name is of another catalog than the session's.
     """
     if len(name) == 3 and name[0].lower() == SESSION_CATALOG:
         name = name[1:]
     if len(name) > 2:
-        raise QueryError(f"Hudi tables are kept in the session catalog; {quoted(name)} is of another one")
+        raise QueryError(f"Hudi tables are kept in the session catalog; {quoted(name)} is in another catalog")
     return name if len(name) == 2 else (str(spark.catalog.currentDatabase()), name[0])
 
 
@@ -237,10 +237,10 @@ def register(
     """Register a table in the catalog.
 
     Raises:
-        TableExistsError: the name is taken.
+        TableExistsError: The name is taken.
     """
     if not replace and spark.catalog.tableExists(table.sql):
-        raise TableExistsError(f"there is a table or view {table.sql} already; drop it, or take another name")
+        raise TableExistsError(f"there is a table or view {table.sql} already; drop it, or choose another name")
     properties = {**table.properties, **_marks(table)}
     properties |= _encoded(properties)
     spark_sql(
@@ -294,7 +294,7 @@ def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, s
     """Change properties of a table's entry.
 
     Raises:
-        QueryError: a property is the catalog's own.
+        QueryError: A property is the catalog's own.
     """
     kind = "TABLE" if table.foreign else "VIEW"
     own = [key for key in (*put, *remove) if key.startswith(MARK)]

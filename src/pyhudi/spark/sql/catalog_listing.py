@@ -12,7 +12,7 @@ from pyspark.sql.catalog import Column, Table
 from pyhudi.errors import HudiError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import LOCATION, MANAGED, SESSION_CATALOG, find_table
-from pyhudi.spark.sql.native_statements import collect_statement
+from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Name
 

@@ -1,4 +1,4 @@
-"""``spark.sql``: statements on Hudi tables are carried out here, all others go on to Spark as they are."""
+"""``spark.sql``: executes statements on Hudi tables; passes all others to Spark unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyhudi.spark.sql.catalog import (
     full_name,
     non_hudi_tables,
 )
-from pyhudi.spark.sql.commands import caching, show
+from pyhudi.spark.sql.commands import cache_commands, show
 from pyhudi.spark.sql.commands.ddl import index_ddl
 from pyhudi.spark.sql.commands.ddl.add_columns import add_columns
 from pyhudi.spark.sql.commands.ddl.alter_columns import alter_columns
@@ -31,26 +31,26 @@ from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, trunca
 from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
 from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
-from pyhudi.spark.sql.native_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
-from pyhudi.spark.sql.queries import cached_tables
+from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
-from pyhudi.spark.sql.queries.temporary_view_refresh import refresh_loaded_view, view_definition
-from pyhudi.spark.sql.queries.temporary_views import (
+from pyhudi.spark.sql.queries.view_refresh import refresh_loaded_view, view_definition
+from pyhudi.spark.sql.queries.view_registry import (
     forget_view,
     global_name,
     is_temporary,
     remember_view,
     rename_view,
 )
+from pyhudi.spark.sql.spark_statements import empty_result, spark_sql
 from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.sql import statements as s
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
+from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references
-from pyhudi.sql.table_statement import expand_table_statements
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
@@ -67,10 +67,10 @@ _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | Non
     s.Describe: show.describe,
     s.CreateIndex: index_ddl.create_index,
     s.DropIndex: index_ddl.drop_index,
-    s.CacheTable: caching.cache_table,
-    s.UncacheTable: caching.uncache_table,
+    s.CacheTable: cache_commands.cache_table,
+    s.UncacheTable: cache_commands.uncache_table,
 }
-_ONLY_OURS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
+_HUDI_STATEMENTS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
 
 def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[str, Any] | None = None) -> DataFrame:
@@ -80,7 +80,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         spark: The session.
         text: The statement.
         args: Values of its parameters.
-        fields: What stands for ``{names}`` in the text.
+        fields: Values of ``{names}`` in the text.
 
     Raises:
         SqlSyntaxError: A statement on a Hudi table, or one that only Hudi has, is invalid.
@@ -88,7 +88,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
             computed Column.
     """
     fields = fields or {}
-    through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
+    run_on_spark = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
     values = StatementParameters(text, args, fields)
     names_quoted = '"' in text and quotes_names_by_double_quotes(spark)
     values.text = with_plain_identifiers(values.text, args, double_quoted=names_quoted)
@@ -99,55 +99,55 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         if name is None or find_table(spark, name) is not None:
             raise
         non_hudi_tables.forget()
-        return through()  # syntax of another format's tables
+        return run_on_spark()  # syntax of another format's tables
     if isinstance(statement, _READS_ONLY):
-        return _execute(spark, statement, values, through)
+        return _execute(spark, statement, values, run_on_spark)
     non_hudi_tables.forget()
     try:
-        return _execute(spark, statement, values, through)
+        return _execute(spark, statement, values, run_on_spark)
     finally:
         non_hudi_tables.forget()  # a temporary view may have hidden a table
 
 
 def _execute(
-    spark: SparkSession, statement: Any, values: StatementParameters, through: Callable[[], DataFrame]
+    spark: SparkSession, statement: Any, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
 ) -> DataFrame:
     args = values.args
     match statement:
         case None:
-            return through()
+            return run_on_spark()
         case s.SelectStatement():
-            prepared = rewrite_query(spark, statement.query, prunes=_prunes(spark, statement), args=args)
+            prepared = rewrite_query(spark, statement.query, prunes=_view_scope(spark, statement), args=args)
             if not prepared.reads_hudi_tables:
-                return through()
+                return run_on_spark()
             return values.run(spark, f"{statement.head} {prepared.text}")
         case s.CreateView():
-            return _create_view(spark, statement, values, through)
+            return _create_view(spark, statement, values, run_on_spark)
         case s.Call() if statement.procedure not in signatures() and _has_other_catalog(spark):
-            return through()
+            return run_on_spark()
         case s.Call():
             return call(spark, statement)
         case s.ClearCache():
-            cached_tables.clear(spark)
-            return through()
+            table_cache.clear(spark)
+            return run_on_spark()
         case s.CacheTable(query=str(query)):
             prepared = rewrite_query(spark, query, args=args)
             if not prepared.reads_hudi_tables:
-                return through()
+                return run_on_spark()
             if args:
                 raise QueryError("CACHE TABLE … AS takes no parameters (args); put the values into the statement")
             with values.frames_as_views(spark):
-                caching.cache_query(spark, statement, prepared)
+                cache_commands.cache_query(spark, statement, prepared)
             return empty_result(spark)
         case s.CreateTable(like=like, like_any=True) if like is not None and find_table(spark, like) is None:
-            return through()
+            return run_on_spark()
         case s.CreateTable():
             with values.frames_as_views(spark):
                 create_table(spark, values.with_literals(statement))
             return empty_result(spark)
     table = find_table(spark, statement.name)
     if table is None:
-        return _not_ours(spark, statement, values, through)
+        return _run_on_other_table(spark, statement, values, run_on_spark)
     with values.frames_as_views(spark):
         return _run_on(spark, table, values.with_literals(statement))
 
@@ -170,7 +170,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             raise _no_view(table, f"use {verb} TABLE")
         case s.UnsupportedAlter():
             raise UnsupportedTableError(
-                f"ALTER TABLE {table.sql} {statement.what} … cannot be done; columns can be added, renamed, dropped, "
+                f"ALTER TABLE {table.sql} {statement.what} … is not supported; columns can be added, renamed, dropped, "
                 "moved, commented and given wider types one by one, and partitions dropped"
             )
         case _:
@@ -180,11 +180,11 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
     return empty_result(spark)
 
 
-def _not_ours(
-    spark: SparkSession, statement: Any, values: StatementParameters, through: Callable[[], DataFrame]
+def _run_on_other_table(
+    spark: SparkSession, statement: Any, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
 ) -> DataFrame:
     """A statement on a table that is none of Hudi's, or that is not there."""
-    if isinstance(statement, _ONLY_OURS):
+    if isinstance(statement, _HUDI_STATEMENTS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
     head, text, tail = "", "", ""
     match statement:
@@ -197,29 +197,29 @@ def _not_ours(
         case s.UnsupportedStatement():
             head, text, tail = statement.head, statement.text, statement.tail
         case s.CacheTable(name=name):
-            caching.check_cached_view(spark, name)
+            cache_commands.check_cached_view(spark, name)
         case s.RenameTable(name=name, to=to) | s.ChangeView(name=name, to=tuple(to)):
-            found = through()
+            found = run_on_spark()
             rename_view(spark, name, to)
             return found
         case s.ChangeView(name=name, verb="DROP"):
-            found = through()
+            found = run_on_spark()
             forget_view(spark, name)
             return found
         case s.ChangeView(name=name, query=str(query), head=view_head):
             view = s.CreateView(name, view_head, query, temporary=is_temporary(spark, name), replace=True)
             if view.temporary:
-                return _create_temporary_view(spark, name, view, values, through)
+                return _create_temporary_view(spark, name, view, values, run_on_spark)
             _check_view(spark, view)
-            return through()
+            return run_on_spark()
     prepared = rewrite_query(spark, text, args=values.args) if text else None
     if prepared is None or not prepared.reads_hudi_tables:
-        return through()
+        return run_on_spark()
     return values.run(spark, f"{head} {prepared.text} {tail}")
 
 
 def _create_view(
-    spark: SparkSession, statement: s.CreateView, values: StatementParameters, through: Callable[[], DataFrame]
+    spark: SparkSession, statement: s.CreateView, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
 ) -> DataFrame:
     if not statement.temporary:
         # by its full name: a temporary view of that name is none of the catalog
@@ -228,11 +228,11 @@ def _create_view(
         if table is not None:
             raise _no_view(table, "use DROP TABLE first, or take another name for the view")
         _check_view(spark, statement)
-        return through()  # its query is looked at whenever it is used
+        return run_on_spark()  # its query is looked at whenever it is used
     name = statement.name[-1:]
     if "GLOBAL" in statement.head.upper().split():
         name = global_name(spark, name[0])
-    return _create_temporary_view(spark, name, statement, values, through)
+    return _create_temporary_view(spark, name, statement, values, run_on_spark)
 
 
 def _create_temporary_view(
@@ -240,15 +240,15 @@ def _create_temporary_view(
     name: s.Name,
     statement: s.CreateView,
     values: StatementParameters,
-    through: Callable[[], DataFrame],
+    run_on_spark: Callable[[], DataFrame],
 ) -> DataFrame:
     if statement.query is None:
-        found = through()
+        found = run_on_spark()
         forget_view(spark, name)
         return found
     prepared = rewrite_query(spark, statement.query, lasting=True, args=values.args)
     view = view_definition(spark, statement, prepared, values.args)  # first: it may have the name of one of its tables
-    found = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else through()
+    found = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else run_on_spark()
     if view is None:
         forget_view(spark, name)
     else:
@@ -291,7 +291,7 @@ def _no_view(table: CatalogTable, instead: str) -> QueryError:
     return QueryError(f"{table.sql} is a Hudi table, and no view, although Spark lists it as one; {instead}")
 
 
-def _prunes(spark: SparkSession, statement: s.SelectStatement) -> str:
+def _view_scope(spark: SparkSession, statement: s.SelectStatement) -> str:
     """Return the name of the views of a query whose files are pruned by its conditions; empty if they must not be.
 
     Spark looks at the views at once, except in Spark Connect, which does so when rows are fetched. By then they may

@@ -13,7 +13,7 @@ from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.errors import QueryError
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
-from pyhudi.spark.sql.table_writers import TableSpec, save_as_table, table_of_name, with_write_options
+from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table, table_of_name, with_write_options
 from pyhudi.spark.write.dataframe_writer import ERROR, OVERWRITE
 from pyhudi.sql.parsers.create_parser import PROVIDERS
 
@@ -28,39 +28,39 @@ class TableWriter:
     partitions: tuple[str, ...] = ()
 
     def using(self, provider: str) -> TableWriter:
-        """Say the format."""
+        """Set the format."""
         if provider.upper() not in PROVIDERS:
             raise QueryError(f"{self.text} is a Hudi table, and cannot be written as {provider!r}")
         return self
 
     def option(self, key: str, value: Any) -> TableWriter:
-        """Give an option."""
+        """Set an option."""
         return self.options(**{key: value})
 
     def options(self, **given: Any) -> TableWriter:
-        """Give options."""
+        """Set options."""
         return TableWriter(self.rows, self.text, with_options(self.given, given), self.partitions)
 
     def tableProperty(self, property: str, value: str) -> TableWriter:  # noqa: N802
-        """Give a property of a new table."""
+        """Set a property of a new table."""
         return self.options(**{property: value})
 
     def partitionedBy(self, col: Column | str, *cols: Column | str) -> TableWriter:  # noqa: N802
-        """Say the partition columns of a new table."""
+        """Set the partition columns of a new table."""
         names = tuple(self.rows.select(one).columns[0] for one in (col, *cols))
         return TableWriter(self.rows, self.text, self.given, names)
 
     def create(self) -> None:
-        """Make the table of the rows."""
+        """Create the table from the rows."""
         self._save(ERROR)
 
     def replace(self) -> None:
-        """Put a new table of the rows in place of the one that is there."""
+        """Replace the existing table."""
         self._existing()
         self._save(OVERWRITE)
 
     def createOrReplace(self) -> None:  # noqa: N802
-        """Make the table, or put a new one in its place."""
+        """Create or replace the table."""
         self._save(OVERWRITE)
 
     def append(self) -> None:
@@ -77,7 +77,7 @@ class TableWriter:
         """Refuse to replace rows by a condition.
 
         Raises:
-            QueryError: always; deleting and inserting would be two commits.
+            QueryError: Always; deleting and inserting would be two commits.
         """
         raise QueryError(
             f"rows of {self.text} cannot be replaced by the condition {condition}; use overwritePartitions(), "
@@ -87,7 +87,7 @@ class TableWriter:
     def _existing(self) -> CatalogTable:
         found = table_of_name(self.rows.sparkSession, self.text)
         if found is None:
-            raise QueryError(f"there is no Hudi table {self.text}; make it with create()")
+            raise QueryError(f"there is no Hudi table {self.text}; create it with create()")
         return found
 
     def _save(self, mode: str) -> None:

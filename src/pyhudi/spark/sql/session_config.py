@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import options
 from pyhudi.config.option_registry import canonical
-from pyhudi.spark.sql.native_statements import REDACTED, collect_statement
+from pyhudi.spark.sql.spark_statements import REDACTED, collect_statement
 
 _ROWS_OF_QUERIES = frozenset(
     option.key

@@ -9,7 +9,7 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.native_statements import column_type_text, comment_of, result, text_literal
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Describe, Show
 from pyhudi.sql.table_properties import shown_properties

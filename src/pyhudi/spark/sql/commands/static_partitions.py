@@ -21,7 +21,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.native_statements import spark_sql, type_text
+from pyhudi.spark.sql.spark_statements import spark_sql, type_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import PartitionSpec
 from pyhudi.table.config.table_config import TableConfig

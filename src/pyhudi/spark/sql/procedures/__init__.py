@@ -8,7 +8,6 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.spark.sql.native_statements import result
 from pyhudi.spark.sql.procedures import (
     bootstrap_procedures,
     cleaning_procedures,
@@ -25,6 +24,7 @@ from pyhudi.spark.sql.procedures import (
     upgrade_procedures,
 )
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure
+from pyhudi.spark.sql.spark_statements import result
 from pyhudi.sql.procedure_signatures import signature_of
 from pyhudi.sql.statements import Call
 
@@ -61,7 +61,7 @@ def call(spark: SparkSession, statement: Call) -> DataFrame:
     """Run a procedure.
 
     Raises:
-        QueryError: there is none of that name, or its arguments are wrong.
+        QueryError: There is none of that name, or its arguments are wrong.
         UnsupportedTableError: The procedure is not supported.
     """
     signature = signature_of(statement.procedure)

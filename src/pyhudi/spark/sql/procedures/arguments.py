@@ -39,7 +39,7 @@ class Arguments:
         return cast("int | None", self.values[name])
 
     def flag(self, name: str) -> bool:
-        """Return a truth value."""
+        """Return a boolean."""
         return bool(self.values[name])
 
     def limited(self, rows: Rows) -> list[Sequence[Any]]:
@@ -51,7 +51,7 @@ class Arguments:
         """Return where the table of ``table`` or ``path`` is.
 
         Raises:
-            QueryError: neither is given, or the catalog has no such table.
+            QueryError: Neither is given, or the catalog has no such table.
         """
         path = self.values.get("path")
         if path is not None:
@@ -67,8 +67,8 @@ class Arguments:
         return TableMetaClient.open(location, Options.parse(session_settings(spark, location)))
 
     def table(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> SqlTable:
-        """Open the table to do something to it, by the options of its properties, of the session, of ``options``, and
-        those given, the later ones first."""
+        """Open the table with options. Later sources take precedence: table properties, session, the argument
+        ``options`` of the procedure, ``options``."""
         session, pairs = session_options(spark), _pairs(self.values.get("options"))
         given = {**self._properties(spark), **session, **pairs, **(options or {})}
         return SqlTable.at(spark, self.location(spark), given)
@@ -85,7 +85,7 @@ class Arguments:
         """Open the table for a service, by the same options as `table`.
 
         Raises:
-            TableConfigConflictError: an option says otherwise than the table.
+            TableConfigConflictError: An option contradicts the table.
         """
         client = self.table(spark, options).client()
         return client, client.config.validate_against(client.options)

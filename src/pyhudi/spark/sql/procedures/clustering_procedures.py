@@ -80,7 +80,7 @@ def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
     """The paths of the partitions that are asked for; None: all.
 
     Raises:
-        QueryError: the predicate is about other columns than the partition columns.
+        QueryError: The predicate is about other columns than the partition columns.
     """
     named, predicate = arguments.text("selected_partitions"), arguments.text("predicate")
     if predicate is None:

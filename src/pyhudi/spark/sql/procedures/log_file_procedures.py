@@ -23,7 +23,7 @@ def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
     """The committed log files whose address, or path in the table, fits a pattern with ``*``, ``?`` and ``[…]``.
 
     Raises:
-        QueryError: there is none.
+        QueryError: There is none.
     """
     matching = [
         path
@@ -67,7 +67,7 @@ def show_logfile_records(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the records of log files as they were written, as JSON.
 
     Raises:
-        UnsupportedTableError: they are to be merged.
+        UnsupportedTableError: They are to be merged.
     """
     if arguments.flag("merge"):
         raise UnsupportedTableError(

@@ -33,10 +33,10 @@ _PERCENTS = (0.5, 0.75, 0.95, 0.99)
 
 
 def create_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Build the metadata table, with the indexes that the session's options want.
+    """Build the metadata table, with the indexes enabled by the session's options.
 
     Raises:
-        AlreadyExistsError: there is one.
+        AlreadyExistsError: There is one.
     """
     client, opts = arguments.opened(spark)
     folder = client.storage.uri(METADATA_FOLDER)
@@ -57,10 +57,11 @@ def delete_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def init_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Open the metadata table; unless ``read_only``, also build what the session's options want and is missing.
+    """Open the metadata table; unless ``read_only``, also build the missing partitions enabled by the session's
+    options.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: There is none.
     """
     client, opts = arguments.opened(spark)
     folder = client.storage.uri(METADATA_FOLDER)
@@ -79,8 +80,8 @@ def _metadata(client: TableMetaClient) -> MetadataTable:
     """Open the metadata table.
 
     Raises:
-        NotFoundError: there is none.
-        MetadataTableError: it must not be used.
+        NotFoundError: There is none.
+        MetadataTableError: It must not be used.
     """
     if FILES not in client.config.metadata_partitions:
         raise NotFoundError(f"the table at {client.storage.uri()} has no metadata table")
@@ -108,8 +109,8 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
     and greatest value and the numbers of values and nulls.
 
     Raises:
-        NotFoundError: the table has none.
-        QueryError: there is no such column.
+        NotFoundError: The table has none.
+        QueryError: There is no such column.
     """
     client = arguments.client(spark)
     metadata = _metadata(client)
@@ -156,7 +157,7 @@ def _current(now: TableSnapshot, metadata: MetadataTable, partition: str | None)
 
 
 def show_metadata_table_column_stats(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show least and greatest values and nulls of columns in the base files of the latest snapshot."""
+    """Show minimum and maximum values and nulls of columns in the base files of the latest snapshot."""
     return [
         (row["file"], name, _text(row["least"]), _text(row["greatest"]), row["nulls"])
         for name, stats in _statistics(spark, arguments)

@@ -31,7 +31,7 @@ def _savepoints(client: TableMetaClient, wanted: str | None) -> list[str]:
     """The savepoints of a text with commas between; the last one of the table, if there is no text.
 
     Raises:
-        InstantNotFoundError: the table has none, or not that one.
+        InstantNotFoundError: The table has none, or not that one.
     """
     known = list_savepoints(client)["instant"].to_pylist()
     savepoints = [part.strip() for part in (wanted or "").split(",") if part.strip()] or known[-1:]
@@ -39,13 +39,13 @@ def _savepoints(client: TableMetaClient, wanted: str | None) -> list[str]:
     if missing or not savepoints:
         named = f"no savepoint {missing[0]!r}" if missing else "no savepoint"
         raise InstantNotFoundError(
-            f"there is {named} of the table at {client.storage.uri()}; it has {', '.join(known) or 'none'}"
+            f"the table at {client.storage.uri()} has {named}; its savepoints: {', '.join(known) or 'none'}"
         )
     return savepoints
 
 
 def call_delete_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Give the files of savepoints back to cleaning; those of the last savepoint, if none is named."""
+    """Delete savepoints, so that their files can be cleaned; the last one, if none is named."""
     client, opts = arguments.opened(spark)
     for instant in _savepoints(client, arguments.text("instant_time")):
         delete_savepoint(client, opts, instant)

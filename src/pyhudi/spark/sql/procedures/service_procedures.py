@@ -32,7 +32,7 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     if wanted is not None and op.startswith("schedule"):
         raise QueryError(
             f"op {op!r} plans a compaction at a new instant, not at {wanted}: leave instants and timestamp out, or run "
-            "a plan that is there by op 'run'"
+            "an existing plan by op 'run'"
         )
     client = arguments.table(spark).client()
     opts = client.config.validate_against(client.options)

@@ -78,7 +78,8 @@ def _in_units(size: int) -> str:
 
 
 def show_invalid_parquet(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the Parquet files of a table that cannot be read; with ``needDelete`` delete them, if no write knows them.
+    """Show the Parquet files of a table that cannot be read; with ``needDelete`` delete them, if they belong to no
+    write.
 
     Raises:
         QueryError: One that is to be deleted is named by the timeline; nothing is deleted then.

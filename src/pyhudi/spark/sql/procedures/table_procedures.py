@@ -14,7 +14,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.queries.table_functions import ALL_PARTITIONS, in_partitions, locate
-from pyhudi.spark.sql.table_writers import TableSpec, save_as_table
+from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table
 from pyhudi.sql.procedure_signatures import signature_of, signatures
 from pyhudi.sql.table_properties import registered_properties, table_options
 from pyhudi.table.meta_client import TableMetaClient
@@ -24,7 +24,7 @@ from pyhudi.timeline.markers import Markers
 
 
 def show_table_properties(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show what hoodie.properties says."""
+    """Show the properties of the table."""
     return arguments.limited(arguments.client(spark).config.properties.items())
 
 
@@ -118,7 +118,7 @@ _TIMES = {
 
 
 def _read(spark: SparkSession, arguments: Arguments) -> DataFrame:
-    """The rows of the query that the arguments say."""
+    """Return the rows of the query specified by the arguments."""
     times = {key: value for key, value in arguments.given(_TIMES).items() if value}
     given = {options.QUERY_TYPE.key: str(arguments.text("query_type")), **times}
     return load_table(spark, arguments.location(spark), given)
@@ -142,7 +142,7 @@ def copy_to_table(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def commits_compare(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Say which writes the table has that are newer than the last one of the table at ``path``, or the other way."""
+    """List the writes of the table that are newer than the last one of the table at ``path``, or the other way."""
     name, path = str(arguments.text("table")), str(arguments.text("path"))
     source = TableMetaClient.open(locate(spark, name), Options.parse(session_settings(spark, path)))
     target = TableMetaClient.open(path, Options.parse(session_settings(spark, path)))
@@ -160,7 +160,7 @@ def delete_marker(spark: SparkSession, arguments: Arguments) -> Rows:
     """Delete the markers of a write that has completed or was rolled back.
 
     Raises:
-        TransactionError: it is pending, so that its rollback needs them.
+        TransactionError: It is pending, so that its rollback needs them.
     """
     client, wanted = arguments.client(spark), str(arguments.text("instant_time"))
     pending = client.active_timeline().timeline.pending().find(wanted)
@@ -186,7 +186,7 @@ def copy_to_temp_view(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def help_(_: SparkSession, arguments: Arguments) -> Rows:
-    """List the procedures, or say what one takes and gives."""
+    """List the procedures, or show the parameters and result of one."""
     name = arguments.text("cmd")
     if name is None:
         listed = "".join(f"\t{one}\n" for one in sorted(signatures()))

@@ -24,7 +24,7 @@ def _version(text: str) -> int:
     """A table version by its name in Apache Hudi (``SIX``) or its number.
 
     Raises:
-        QueryError: it is neither.
+        QueryError: It is neither.
     """
     if text.upper() in _NAMES:
         return _NAMES.index(text.upper())

@@ -23,7 +23,7 @@ def metadata_records(spark: SparkSession, client: TableMetaClient) -> DataFrame:
     task. The columns are those of Apache Hudi: ``key``, ``type``, and one for each kind of record.
 
     Raises:
-        QueryError: the table has no metadata table, or it must not be used.
+        QueryError: The table has no metadata table, or it must not be used.
     """
     try:
         table = MetadataTable.open_now(client.storage, client.config)

@@ -16,7 +16,6 @@ from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.session_settings import quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
-from pyhudi.spark.sql.native_statements import collect_statement, spark_sql
 from pyhudi.spark.sql.queries.dynamic_file_pruning import TableRead, runtime_filter
 from pyhudi.spark.sql.queries.query_scope import QueryScope, parse_table_name
 from pyhudi.spark.sql.queries.query_sources import (
@@ -29,23 +28,24 @@ from pyhudi.spark.sql.queries.query_sources import (
 )
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.table_functions import locate
-from pyhudi.spark.sql.queries.temporary_view_refresh import refresh_temporary_view
-from pyhudi.spark.sql.queries.temporary_views import (
+from pyhudi.spark.sql.queries.time_travel import time_travel_options
+from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
+from pyhudi.spark.sql.queries.view_refresh import refresh_temporary_view
+from pyhudi.spark.sql.queries.view_registry import (
     TemporaryView,
     folded,
     global_name,
     is_temporary,
     session_id,
 )
-from pyhudi.spark.sql.queries.time_travel import time_travel_options
-from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
 from pyhudi.spark.sql.queries.view_settings import QUOTES_NAMES, other_settings, stored_settings
 from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.spark_statements import collect_statement, spark_sql
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.statements import Name
+from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
-from pyhudi.sql.table_statement import expand_table_statements
 
 
 def rewrite_query(

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
-from pyhudi.spark.sql.queries.temporary_views import folded
+from pyhudi.spark.sql.queries.view_registry import folded
 from pyhudi.sql.statements import Name
 from pyhudi.sql.token_cursor import Cursor
 

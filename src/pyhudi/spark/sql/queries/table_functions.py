@@ -14,8 +14,8 @@ from pyhudi.errors import QueryError
 from pyhudi.format.file_names import file_name_of, file_names_of, parse_names
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.native_statements import result
 from pyhudi.spark.sql.queries.metadata_records import metadata_records
+from pyhudi.spark.sql.spark_statements import result
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -44,7 +44,7 @@ def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...
     """Return the rows of a table function, whose first argument is a table, by name or path.
 
     Raises:
-        QueryError: there is no such table, or arguments are missing.
+        QueryError: There is no such table, or arguments are missing.
     """
     if not arguments:
         raise QueryError(f"{name} needs a table, by its name or path")
@@ -67,7 +67,7 @@ def locate(spark: SparkSession, table: str) -> str:
     """Return where a table is that is given by name or path.
 
     Raises:
-        QueryError: the catalog has no such Hudi table.
+        QueryError: The catalog has no such Hudi table.
     """
     if "/" in table:
         return table

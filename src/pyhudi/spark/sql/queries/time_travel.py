@@ -10,7 +10,7 @@ from pyhudi.config import options
 from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.read.query.query_instants import query_instant
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.native_statements import collect_statement
+from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.table_references import Reference
 

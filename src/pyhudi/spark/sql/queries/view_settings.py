@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session_settings import is_connect, session_setting
 from pyhudi.spark.sql.catalog import CatalogView
-from pyhudi.spark.sql.native_statements import collect_statement
+from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql.statements import Name
 
 _STORED = "view.sqlConfig."

@@ -19,7 +19,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     """Run ALTER TABLE … ADD COLUMNS: a commit without rows that knows the columns.
 
     Raises:
-        SchemaMismatchError: there is such a column already.
+        SchemaMismatchError: There is such a column already.
     """
     added = declared_schema(spark, statement.columns)
     schema = own_schema(spark, table)

@@ -33,8 +33,8 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
     """Run ALTER TABLE … ADD, DROP, RENAME, ALTER or CHANGE COLUMN by one commit without rows.
 
     Raises:
-        UnsupportedTableError: the table keeps no history of its schemas, and the session does not ask for one.
-        SchemaMismatchError: the change is none that the table can make.
+        UnsupportedTableError: The table keeps no history of its schemas, and the session does not ask for one.
+        SchemaMismatchError: The change is none that the table can make.
     """
     opts = Options.parse(write_options(spark, table))
     client = TableMetaClient.open(table.location, opts)

@@ -8,10 +8,10 @@ from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, full_name, rename, set_properties, update_columns
-from pyhudi.spark.sql.native_statements import text_literal
+from pyhudi.spark.sql.spark_statements import text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import RenameTable, SetProperties
-from pyhudi.sql.table_properties import refuse_misspelt_properties, table_options
+from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options
 from pyhudi.storage import open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_file import PATH, update_properties
@@ -21,9 +21,9 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
     """Run ALTER TABLE … SET or UNSET TBLPROPERTIES: they are options of later writes by name.
 
     Raises:
-        TableConfigConflictError: the table itself says otherwise.
+        TableConfigConflictError: The table itself says otherwise.
     """
-    refuse_misspelt_properties(statement.put)
+    refuse_misspelled_properties(statement.put)
     given = Options.parse(table_options(statement.put))
     SqlTable.of(spark, table).load_config().validate_against(given)
     set_properties(spark, table, statement.put, statement.remove)

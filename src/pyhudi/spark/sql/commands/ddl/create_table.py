@@ -41,9 +41,9 @@ from pyhudi.spark.sql.commands.ddl.table_definition import (
     defined_table,
     resolve_like,
 )
-from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.spark_statements import spark_sql
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.sql.statements import CreateTable, Name

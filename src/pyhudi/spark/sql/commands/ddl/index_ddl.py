@@ -73,7 +73,7 @@ def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIn
     """Run REFRESH INDEX. Writes maintain the index, so this only checks that it exists.
 
     Raises:
-        ConfigError: there is no such index.
+        ConfigError: There is no such index.
     """
     client = SqlTable.of(spark, table).client()
     known = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}

@@ -13,7 +13,7 @@ from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
 from pyhudi.spark.sql.commands.ddl.table_definition import declared_columns, with_own_columns
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable
-from pyhudi.sql.table_properties import refuse_misspelt_properties, registered_properties, table_options
+from pyhudi.sql.table_properties import refuse_misspelled_properties, registered_properties, table_options
 
 
 def refuse_unrelated_table(existing: SqlTable, table: CatalogTable) -> None:
@@ -44,7 +44,7 @@ def register_existing(
     """
     handle = SqlTable.of(spark, table)
     config = handle.load_config()
-    refuse_misspelt_properties(statement.properties)
+    refuse_misspelled_properties(statement.properties)
     schema = handle.load_sql_schema()
     if schema.fields:
         table, statement = with_own_columns(spark, table, statement, schema)

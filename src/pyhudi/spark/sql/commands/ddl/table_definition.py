@@ -17,11 +17,11 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table
 from pyhudi.spark.sql.commands.command_target import own_schema, without_meta_columns
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
-from pyhudi.spark.sql.native_statements import column_type_text, spark_sql
 from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.spark_statements import column_type_text, spark_sql
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable, Name
-from pyhudi.sql.table_properties import refuse_misspelt_properties, table_options, with_columns
+from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options, with_columns
 from pyhudi.table.config.table_config import TableConfig
 
 
@@ -51,7 +51,7 @@ def checked_definition(
     Raises:
         SchemaMismatchError: The statement, or the session, names columns that the table does not have.
     """
-    refuse_misspelt_properties(statement.properties)
+    refuse_misspelled_properties(statement.properties)
     table, statement = with_own_columns(spark, table, statement, schema)
     given = _creation_options(spark, table, statement)
     schema = _partitions_last(schema, statement.partitioned_by)

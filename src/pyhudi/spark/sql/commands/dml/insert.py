@@ -73,7 +73,7 @@ def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False
     in the order of the table's. Meta columns of another table are left out.
 
     Raises:
-        SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
+        SchemaMismatchError: There are too many columns or too few, or one's type does not go with the table's.
     """
     spark = rows.sparkSession
     insertion = _Insertion(overwrite, by_name=by_name)

@@ -16,17 +16,17 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, qualified_location
 from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
-from pyhudi.spark.sql.native_statements import column_type_text, comment_of, spark_sql, text_literal
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.query_sources import table_frame
 from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, spark_sql, text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.statements import CreateTable, Name
-from pyhudi.sql.table_properties import refuse_misspelt_properties
+from pyhudi.sql.table_properties import refuse_misspelled_properties
 from pyhudi.sql.token_cursor import Cursor
 
-_ROWS_OF_TABLES = frozenset(
+_SNAPSHOT_OPTIONS = frozenset(
     option.key
     for option in (
         options.AS_OF_INSTANT,
@@ -40,7 +40,7 @@ _ROWS_OF_TABLES = frozenset(
 
 
 def parse_name(text: str) -> Name | None:
-    """Parse the name of a table; None for what is none, about which Spark has its own words."""
+    """Parse a table name. Return None if the text is not one; Spark reports that itself."""
     try:
         cursor = Cursor(text)
         name = cursor.name()
@@ -67,7 +67,7 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
     prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
     if not prepared.reads_hudi_tables:
         return None
-    chosen = [key for key in given or {} if canonical(key) in _ROWS_OF_TABLES]
+    chosen = [key for key in given or {} if canonical(key) in _SNAPSHOT_OPTIONS]
     if chosen:
         raise QueryError(f"{quoted(name)} is a view, to which {min(chosen)} does not apply; read its tables with it")
     refuse_misspelled_query(given or {})
@@ -76,10 +76,10 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What a writer says of its table.
+    """Definition of a table by a writer.
 
     Attributes:
-        partitioned_by: Partition columns; none: as `options` say, or those of the table that is there.
+        partitioned_by: Partition columns; empty: those in `options`, or of the existing table.
         options: Options of the write. ``path`` makes a new table external, others become its properties.
     """
 
@@ -100,22 +100,22 @@ class TableSpec:
 def save_as_table(
     rows: DataFrame, text: str, spec: TableSpec, *, is_hudi: bool | None, mode: str, redefine: bool = False
 ) -> bool:
-    """Save rows as a table, if it is one of Hudi's.
+    """Save rows as a Hudi table.
 
     Args:
-        rows: The rows; of a table that is there, their columns are taken by name.
+        rows: The rows. For an existing table, their columns are matched by name.
         text: The table's name.
         spec: Partition columns and options.
-        is_hudi: Whether the writer was told the format hudi; None: it was told none.
+        is_hudi: Whether the format is hudi; None: the writer has no format.
         mode: Spark's save mode.
         redefine: A table that is overwritten gets the properties and partition columns that are given, and no others;
             otherwise it keeps those that are not given.
 
     Returns:
-        Whether it is one of Hudi's.
+        True if it is a Hudi table.
 
     Raises:
-        TableExistsError: There is such a table, and the mode is error, or the format another one.
+        TableExistsError: The table exists and the mode is error, or the format is not hudi.
     """
     spark, name = rows.sparkSession, parse_name(text)
     if name is None:
@@ -126,7 +126,7 @@ def save_as_table(
     if is_hudi is False:
         if table is not None and parse_mode(mode) != IGNORE:
             raise TableExistsError(
-                f"{table.sql} is a Hudi table, and cannot be written in another format; leave the format out, or say "
+                f"{table.sql} is a Hudi table, and cannot be written in another format; omit format(), or use "
                 "format('hudi')"
             )
         return False
@@ -134,33 +134,33 @@ def save_as_table(
         return False
     chosen = parse_mode(mode)
     if table is not None:
-        _save_to(rows, table, spec, chosen, redefine=redefine)
+        _save_to_existing(rows, table, spec, chosen, redefine=redefine)
         return True
     location = spec.path or default_location(spark, full_name(spark, name))
     with creation_turn(spark, location, spec.options):
         table = find_table(spark, name)  # another thread may have created it
         if table is not None:
-            _save_to(rows, table, spec, chosen, redefine=redefine)
+            _save_to_existing(rows, table, spec, chosen, redefine=redefine)
         elif spark.catalog.tableExists(quoted(name)):
             if chosen == IGNORE:
                 return True
-            raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
+            raise TableExistsError(f"{quoted(name)} is a table or view, but not a Hudi table; drop it first")
         else:
             _create_from(rows, name, spec, chosen)
     return True
 
 
-def _save_to(rows: DataFrame, table: CatalogTable, spec: TableSpec, chosen: str, *, redefine: bool) -> None:
-    """Save rows to a table that is there, by the save mode ``chosen``. Other arguments and errors as of
+def _save_to_existing(rows: DataFrame, table: CatalogTable, spec: TableSpec, chosen: str, *, redefine: bool) -> None:
+    """Save rows to an existing table, by the save mode ``chosen``. Other arguments and errors as of
     `save_as_table`."""
     spark = rows.sparkSession
     if chosen == ERROR:
-        raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
+        raise TableExistsError(f"the table {table.sql} already exists; use mode('append') or mode('overwrite')")
     if chosen == APPEND:
         _check_partition_columns(spark, table, spec.partitioned_by)
         insert_rows(with_write_options(table, spec.options), rows, by_name=True)
     elif chosen == OVERWRITE:
-        statement = _statement(spark, table.name, spec) if redefine else _statement_of(spark, table, spec)
+        statement = _statement(spark, table.name, spec) if redefine else _replacement_statement(spark, table, spec)
         if statement.location is None and not table.managed:
             statement = replace(statement, location=table.location)
         replace_table(spark, table, rows, statement)
@@ -175,14 +175,14 @@ def _check_partition_columns(spark: SparkSession, table: CatalogTable, partition
     fields = tuple(field.name for field in SqlTable.of(spark, table).load_config().partition_fields)
     if partition_by and [name.lower() for name in partition_by] != [name.lower() for name in fields]:
         raise SchemaMismatchError(
-            f"{table.sql} is partitioned by ({', '.join(fields)}), not by ({', '.join(partition_by)}); leave out "
+            f"{table.sql} is partitioned by ({', '.join(fields)}), not by ({', '.join(partition_by)}); omit "
             "partitionBy, or overwrite the table"
         )
 
 
 def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> None:
-    """Make a table of rows. If there is a Hudi table at its path that the catalog does not have, the mode applies to it
-    and it is registered, except with the mode ignore.
+    """Create a table from rows. If there is a Hudi table at its path that the catalog does not have, the mode applies
+    to it and it is registered, except with the mode ignore.
 
     Raises:
         TableExistsError: There is one, and the mode is error; or append without a path.
@@ -196,7 +196,7 @@ def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> Non
         create_new(spark, table, statement, rows)
     elif mode == ERROR:
         raise TableExistsError(
-            f"there is a Hudi table at {location!r} already; say mode('append') to add to it, mode('overwrite') to "
+            f"there is a Hudi table at {location!r} already; use mode('append') to add to it, mode('overwrite') to "
             "replace it"
         )
     elif mode == OVERWRITE:
@@ -277,11 +277,11 @@ def insert_into(
     given: Mapping[str, str] | None = None,
     partition_by: tuple[str, ...] = (),
 ) -> bool:
-    """Insert rows into a table, if it is one of Hudi's, and return whether it is. Columns are taken by name if they
-    have the names of the table's, else by position.
+    """Insert rows into a table and return True if it is a Hudi table; otherwise do nothing. Columns are taken by name
+    if they have the names of the table's, else by position.
 
     Raises:
-        QueryError: Partition columns are given, which only a new table can be given.
+        QueryError: Partition columns are given, which only a new table can have.
     """
     table = table_of_name(rows.sparkSession, text)
     if table is None:
@@ -301,7 +301,7 @@ def with_write_options(table: CatalogTable, given: Mapping[str, str] | None) -> 
         ConfigError: An option is misspelt, or one of another format, and the write would do something else.
     """
     added = {key: value for key, value in (given or {}).items() if key != "path"}
-    refuse_misspelt_properties(added)
+    refuse_misspelled_properties(added)
     return CatalogTable(table.name, table.location, {**table.properties, **added}, table.managed, table.foreign)
 
 
@@ -314,8 +314,8 @@ def _statement(spark: SparkSession, name: Name, spec: TableSpec) -> CreateTable:
     return CreateTable(name, partitioned_by=columns, properties=spec.properties, location=location)
 
 
-def _statement_of(spark: SparkSession, table: CatalogTable, spec: TableSpec) -> CreateTable:
-    """Return the statement that creates a table like one that is there, which has what the writer does not say."""
+def _replacement_statement(spark: SparkSession, table: CatalogTable, spec: TableSpec) -> CreateTable:
+    """Return a CREATE TABLE statement for an existing table; settings that the writer omits are kept."""
     columns = spec.partitioned_by
     if not columns:
         columns = tuple(one.name for one in SqlTable.of(spark, table).load_config().partition_fields)

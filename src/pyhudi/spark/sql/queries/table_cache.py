@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.queries.temporary_views import session_id
+from pyhudi.spark.sql.queries.view_registry import session_id
 from pyhudi.storage.canonical_uri import canonical_uri
 from pyhudi.table.meta_client import TableMetaClient
 

@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.native_statements import spark_sql
-from pyhudi.spark.sql.queries import cached_tables
+from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
-from pyhudi.spark.sql.queries.temporary_views import forget_view
+from pyhudi.spark.sql.queries.view_registry import forget_view
+from pyhudi.spark.sql.spark_statements import spark_sql
 from pyhudi.sql.statements import CacheTable, Name, UncacheTable
 
 _LEVEL = "storageLevel"
@@ -49,7 +49,7 @@ def cache_by_name(spark: SparkSession, table: CatalogTable, level: StorageLevel,
         level: Storage level of its rows.
         lazy: They are read by the next query instead of at once.
     """
-    cached_tables.cache(spark, table.location, level)
+    table_cache.cache(spark, table.location, level)
     if not lazy:
         spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {table.sql}").text).count()
 
@@ -73,7 +73,7 @@ def check_cached_view(spark: SparkSession, name: Name) -> None:
 
 def uncache_table(spark: SparkSession, table: CatalogTable, _: UncacheTable) -> None:
     """Run UNCACHE TABLE of a Hudi table."""
-    cached_tables.uncache(spark, table.location)
+    table_cache.uncache(spark, table.location)
 
 
 def cache_query(spark: SparkSession, statement: CacheTable, prepared: RewrittenQuery) -> None:

@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import HudiError, warn
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.table_lineage import SNAPSHOT_ID_PREFIX
-from pyhudi.spark.sql.native_statements import collect_statement, spark_sql
 from pyhudi.spark.sql.queries.query_scope import QueryScope, RefreshedViews, qualified_name
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
-from pyhudi.spark.sql.queries.temporary_views import (
+from pyhudi.spark.sql.queries.view_registry import (
     TemporaryView,
     folded,
     forget_view,
@@ -25,6 +24,7 @@ from pyhudi.spark.sql.queries.temporary_views import (
     temporary_view,
 )
 from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.spark_statements import collect_statement, spark_sql
 from pyhudi.sql.statements import CreateView, Name
 from pyhudi.sql.table_references import find_references
 
