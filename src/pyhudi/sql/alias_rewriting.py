@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from pyhudi.sql.statements import Name
+from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.time_travel_clause import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
 
@@ -18,12 +20,12 @@ def unqualified(text: str, alias: str) -> str | None:
         return None
     if "->" in text or any(token.text.upper() == "SELECT" and token.kind != "STRING" for token in tokens):
         return None
-    for at in range(len(tokens) - 2, -1, -1):
-        here, dot = tokens[at], tokens[at + 1]
+    edits = []
+    for at, (here, dot) in enumerate(pairwise(tokens)):
         inner = at > 0 and tokens[at - 1].text == "."
         if here.kind != "STRING" and here.text.lower() == alias.lower() and dot.text == "." and not inner:
-            text = text[: here.start] + text[dot.end + 1 :]
-    return text
+            edits.append((here.start, dot.end + 1, ""))
+    return with_edits(text, edits)
 
 
 def with_short_qualifiers(text: str, name: Name, alias: str | None = None) -> str:
@@ -43,17 +45,18 @@ def with_short_qualifiers(text: str, name: Name, alias: str | None = None) -> st
         return text
     if _has_another(tokens, name):
         return text
-    for at in range(len(tokens) - 1, -1, -1):
+    edits = []
+    for at in range(len(tokens)):
         if at and tokens[at - 1].text == ".":
             continue
         for length in range(len(name), 1, -1):
             words = [part for one in name[-length:] for part in (one.lower(), ".")]
             name_tokens = tokens[at : at + len(words)]
             if [token.text.lower() for token in name_tokens if token.kind != "STRING"] == words:
-                own = text[name_tokens[-2].start :] if alias is None else alias + text[name_tokens[-1].start :]
-                text = text[: name_tokens[0].start] + own
+                start, last, dot = name_tokens[0].start, name_tokens[-2].start, name_tokens[-1].start
+                edits.append((start, last, "") if alias is None else (start, dot, alias))
                 break
-    return text
+    return with_edits(text, edits)
 
 
 def _has_another(tokens: Sequence[Token], name: Name) -> bool:
