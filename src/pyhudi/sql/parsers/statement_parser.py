@@ -144,17 +144,17 @@ def _query(cursor: Cursor) -> Statement | None:
     return SelectStatement(cursor.rest())
 
 
-def _explained(text: str, head: str) -> Statement:
-    """Return EXPLAIN of a query, or of a statement that changes a table."""
+def _explained(text: str, head: str) -> Statement | None:
+    """Return EXPLAIN of a query, or of a statement that changes a table; None for those of which Spark tells a line."""
     try:
         inner = parse(text) if text else None
     except SqlSyntaxError:
-        inner = None
-    if isinstance(inner, SelectStatement) and inner.head:
-        return SelectStatement(inner.query, f"{head} {inner.head}")
-    if not isinstance(inner, Insert | Update | Delete | Merge | CreateTable | UnsupportedStatement):
         return SelectStatement(text, head)
-    return UnsupportedStatement(inner.name, "EXPLAIN of statements that change it", "EXPLAIN the query", text, head)
+    if isinstance(inner, SelectStatement):
+        return SelectStatement(inner.query, f"{head} {inner.head}" if inner.head else head)
+    if isinstance(inner, Insert | Update | Delete | Merge | CreateTable | UnsupportedStatement):
+        return UnsupportedStatement(inner.name, "EXPLAIN of statements that change it", "EXPLAIN the query", text, head)
+    return None
 
 
 def _inserts_after_from(cursor: Cursor) -> Statement | None:

@@ -185,6 +185,9 @@ STATEMENTS = {
     "explain create table p using parquet as select 1": SelectStatement(
         "select 1", "explain create table p using parquet as"
     ),
+    "explain drop table t": None,
+    "explain show tables": None,
+    "explain cache table t": None,
     "explain merge into": SelectStatement("merge into", "explain"),
     "show tblproperties t ('a.b')": Show(("t",), "TBLPROPERTIES", "a.b"),
     "show create table t": Show(("t",), "CREATE TABLE"),
