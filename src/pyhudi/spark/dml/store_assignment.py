@@ -213,6 +213,31 @@ def _paired(source: StructType, target: StructType, by_position: bool) -> list[i
     return positions if len(set(positions)) == len(target) else []
 
 
+def renamed_fields(source: StructType, target: StructType) -> StructType:
+    """Return a struct with the names of the fields of another one, by position; as it is if it has more or fewer.
+
+    Structs in arrays and maps keep their names, as in Spark's INSERT with a list of columns.
+
+    Args:
+        source: The struct.
+        target: The one with the names.
+    """
+    if len(source) != len(target):
+        return source
+    return StructType(
+        [
+            StructField(
+                wanted.name,
+                renamed_fields(own.dataType, wanted.dataType)
+                if isinstance(own.dataType, StructType) and isinstance(wanted.dataType, StructType)
+                else own.dataType,
+                own.nullable,
+            )
+            for own, wanted in zip(source.fields, target.fields, strict=True)
+        ]
+    )
+
+
 def has_same_names(source: DataType, target: DataType) -> bool:
     """Return True if all structs in two types have the same field names, in any order."""
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, TableType
@@ -15,7 +15,7 @@ from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.assignments import column_of
-from pyhudi.spark.dml.store_assignment import StoreRules, has_same_names, stored_as
+from pyhudi.spark.dml.store_assignment import StoreRules, has_same_names, renamed_fields, stored_as
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session_settings import is_case_sensitive
@@ -146,8 +146,10 @@ class _Insertion:
         for number, name in enumerate(wanted):
             if name in values:
                 raise SchemaMismatchError(f"the column {name!r} is inserted twice")
-            kind = numbered.schema.fields[number].dataType
-            values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name, rules)
+            value, kind = F.col(f"_c{number}"), numbered.schema.fields[number].dataType
+            if self.columns:
+                value, kind = _with_field_names(value, kind, schema[name].dataType)
+            values[name] = stored_as(value, kind, schema[name].dataType, name, rules)
         if static_values is not None:
             values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
         for one in schema.fields:
@@ -163,6 +165,15 @@ class _Insertion:
         own = StructType([one for one in schema.fields if one.name not in static])
         named = _named_columns(rows.schema, own, sensitive)
         return named or own.names, not named
+
+
+def _with_field_names(value: Column, kind: DataType, target: DataType) -> tuple[Column, DataType]:
+    """Return a value of a list of columns, and its type, with the field names of its column: structs go by position, as
+    in Spark."""
+    if not isinstance(kind, StructType) or not isinstance(target, StructType):
+        return value, kind
+    renamed = renamed_fields(kind, target)
+    return (value, kind) if renamed.simpleString() == kind.simpleString() else (value.cast(renamed), renamed)
 
 
 def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
