@@ -73,7 +73,7 @@ class SelectStatement:
 
 @dataclass(frozen=True, slots=True)
 class CacheTable:
-    """CACHE TABLE; ``query`` is that of a new temporary view, None: the table is one that is there."""
+    """CACHE TABLE; ``query`` is that of a new temporary view, None: an existing table."""
 
     name: Name
     query: str | None = None

@@ -57,7 +57,7 @@ def call_state(target: Any) -> CallState:
 
 
 def refuse_layout(target: Any) -> None:
-    """Refuse a writer of a Hudi table that was told to lay it out as one of Spark's own.
+    """Refuse a writer of a Hudi table with the layout options of Spark's own tables.
 
     Raises:
         ConfigError: The message has the options to use.

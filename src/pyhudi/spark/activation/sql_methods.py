@@ -82,10 +82,10 @@ def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[st
     from pyhudi.sql.parsers.create_parser import PROVIDERS
 
     provider = args[0] if args else kwargs["provider"]
-    told = state(writer)
-    if provider.upper() in PROVIDERS and told.maker is not None:
-        made = TableWriter(told.maker, told.table, dict(told.options))
-        return made.partitionedBy(*told.partitioned_by) if told.partitioned_by else made
+    state_of_writer = state(writer)
+    if provider.upper() in PROVIDERS and state_of_writer.maker is not None:
+        made = TableWriter(state_of_writer.maker, state_of_writer.table, dict(state_of_writer.options))
+        return made.partitionedBy(*state_of_writer.partitioned_by) if state_of_writer.partitioned_by else made
     return original(writer, *args, **kwargs)
 
 

@@ -183,7 +183,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
 def _run_on_other_table(
     spark: SparkSession, statement: Any, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
 ) -> DataFrame:
-    """A statement on a table that is none of Hudi's, or that is not there."""
+    """Execute a statement on a table that is not a Hudi table or does not exist."""
     if isinstance(statement, _HUDI_STATEMENTS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
     head, text, tail = "", "", ""

@@ -87,7 +87,7 @@ class StatementParameters:
 
 class _Formatter(string.Formatter):
     """Replaces fields as Spark does, but DataFrames, and Columns other than ``{frame.column}``, by new names: a Column
-    does not say whether it is a name or a value."""
+    does not determine whether it is a name or a value."""
 
     def __init__(self) -> None:
         self.names: dict[str, tuple[str, DataFrame | Column]] = {}

@@ -127,7 +127,9 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
         cursor.at = start_of_query
         return SelectStatement(cursor.rest(), cursor.slice(0, start_of_query))
     if path is not None and location is not None:
-        raise SqlSyntaxError(f"LOCATION and the option path say where the table is; give one: {cursor.text.strip()}")
+        raise SqlSyntaxError(
+            f"LOCATION and the option path both give the location of the table; use one: {cursor.text.strip()}"
+        )
     query = None if start_of_query is None else cursor.rest()
     if typed:
         columns = f"{columns}, {typed}" if columns else typed

@@ -59,7 +59,7 @@ def check_cached_view(spark: SparkSession, name: Name) -> None:
 
     Args:
         spark: The session.
-        name: Name of a view, or of a table that is none of Hudi's.
+        name: Name of a view, or of a table that is not a Hudi table.
 
     Raises:
         QueryError: It is a permanent view of Hudi tables, whose rows Spark cannot read by this name.

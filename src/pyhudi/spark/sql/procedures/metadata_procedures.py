@@ -199,25 +199,25 @@ def _overlap(stats: pa.Table) -> tuple[Any, ...]:
 def validate_metadata_table_files(spark: SparkSession, arguments: Arguments) -> Rows:
     """Compare the files that the metadata table lists with those in the storage; all of them if ``verbose``."""
     client = arguments.client(spark)
-    known, _ = list_from_metadata(_metadata(client))
-    there, _ = list_files(client.storage)
+    listed, _ = list_from_metadata(_metadata(client))
+    stored, _ = list_files(client.storage)
     sides = [
         pa.table([files["partition"], files["path"], files["size"]], names=["partition", "path", "size"])
-        for files in (there, known)
+        for files in (stored, listed)
     ]
-    both = sides[0].join(sides[1], ["partition", "path"], join_type="full outer", right_suffix="_known")
+    joined = sides[0].join(sides[1], ["partition", "path"], join_type="full outer", right_suffix="_listed")
     if not arguments.flag("verbose"):
-        same = pc.fill_null(pc.equal(both["size"], both["size_known"]), False)
-        both = both.filter(pc.invert(same))
-    rows = both.sort_by([("partition", "ascending"), ("path", "ascending")]).to_pylist()
+        same = pc.fill_null(pc.equal(joined["size"], joined["size_listed"]), False)
+        joined = joined.filter(pc.invert(same))
+    rows = joined.sort_by([("partition", "ascending"), ("path", "ascending")]).to_pylist()
     return [
         (
             row["partition"],
             file_name_of(row["path"]),
             row["size"] is not None,
-            row["size_known"] is not None,
+            row["size_listed"] is not None,
             row["size"] or 0,
-            row["size_known"] or 0,
+            row["size_listed"] or 0,
         )
         for row in rows
     ]

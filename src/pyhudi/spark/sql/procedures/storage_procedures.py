@@ -116,7 +116,7 @@ def _can_be_read(storage: Storage, path: str) -> bool:
 
 
 def show_file_status(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show whether a file is there, or which action has deleted it."""
+    """Show whether a file exists, or which action has deleted it."""
     client = arguments.client(spark)
     partition, name = arguments.text("partition") or "", str(arguments.text("file"))
     path = f"{partition}/{name}" if partition else name

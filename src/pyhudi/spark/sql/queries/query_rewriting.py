@@ -67,7 +67,7 @@ def rewrite_query(
 def _rewritten(
     spark: SparkSession, query: str, scope: QueryScope, *, double_quoted: bool | None = None
 ) -> RewrittenQuery:
-    """Rewrite a query. ``double_quoted``: double quotes enclose names in it; None: as the session says."""
+    """Rewrite a query. ``double_quoted``: double quotes enclose names in it; None: as in the session."""
     written = expand_table_statements(query)
     query = _with_blob_functions(spark, written)
     references = find_references(query) or []

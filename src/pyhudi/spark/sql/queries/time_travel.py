@@ -21,7 +21,7 @@ _WITH_OFFSET = "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"
 
 
 def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Reference, args: Any) -> dict[str, str]:
-    """Return the options of a read of a table as of the time that a query says; none if it says none.
+    """Return the options of a read of a table as of the time of a query; none if it has none.
 
     Args:
         spark: The session.

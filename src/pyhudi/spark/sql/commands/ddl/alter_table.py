@@ -21,7 +21,7 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
     """Run ALTER TABLE … SET or UNSET TBLPROPERTIES: they are options of later writes by name.
 
     Raises:
-        TableConfigConflictError: The table itself says otherwise.
+        TableConfigConflictError: The property contradicts the table.
     """
     refuse_misspelled_properties(statement.put)
     given = Options.parse(table_options(statement.put))

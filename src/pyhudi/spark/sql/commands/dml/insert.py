@@ -69,7 +69,7 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
 
 
 def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False, by_name: bool = False) -> None:
-    """Insert rows. Their columns are taken by name if they have the names of the table's or ``by_name`` says so, else
+    """Insert rows. Their columns are taken by name if they have the names of the table's or with ``by_name``, else
     in the order of the table's. Meta columns of another table are left out.
 
     Raises:
@@ -96,7 +96,7 @@ class _Insertion:
         overwrite: They replace other rows.
         partition: SQL text of the values of partition columns that the rows do not have; None: they have it.
         columns: Columns of the table that the rows are for; none: all.
-        by_name: The names of the rows' columns say which these are.
+        by_name: Match the columns of the rows by name.
     """
 
     overwrite: bool
