@@ -25,8 +25,13 @@ class WithUnpublishedCommit(ActiveTimeline):
         published = active.layout.parse(name)
         assert published is not None
         super().__init__(active.storage, active.layout, [*active._files.values(), published])
+        self._pending = pending
         self._published = published
         self._metadata = metadata
+
+    def reload(self) -> WithUnpublishedCommit:
+        """Return the current timeline in storage, with the unpublished commit."""
+        return WithUnpublishedCommit(super().reload(), self._pending, self._metadata)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a commit, also of the unpublished one."""

@@ -40,6 +40,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     Raises:
         UnsupportedTableError: The new table has consistent hashing.
         ConflictError: A concurrent writer has committed a conflicting change.
+        ValidationError: A pre-commit validator refuses the write.
     """
     if job.bucketing is not None and job.bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
         refuse_replacing("the save mode overwrite")
@@ -62,7 +63,14 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
 
 
 def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, retained: RetainedParts) -> WriteResult:
-    outcome, metadata = replace_table(tx, job.config, job.metadata(stats), lambda: store_bucket_counts(job), retained)
+    outcome, metadata = replace_table(
+        tx,
+        job.config,
+        job.metadata(stats),
+        keep_index=lambda: store_bucket_counts(job),
+        retained=retained,
+        validate=lambda metadata: job.validate(tx, metadata),
+    )
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     assert metadata.replaced is not None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -18,9 +19,8 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options, options
 from pyhudi.errors import ValidationError
 from pyhudi.read.scan_planner import plan_scan
-from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.read.dataframe_reader import dataframe
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -37,27 +37,36 @@ class StagedTable:
     """A table with a write that is not published yet.
 
     Attributes:
-        table: The table, with the timeline that contains the pending instant.
-        instant: Requested time of the pending instant.
-        metadata: Metadata of the commit.
+        before: The table as it is.
+        after: The table as it will be.
+        partitions: Paths of the partitions that the write changes.
     """
 
-    table: TableSnapshot
-    instant: str
-    metadata: CommitMetadata
+    before: TableSnapshot
+    after: TableSnapshot
+    partitions: tuple[str, ...]
 
-    @property
-    def partitions(self) -> list[str]:
-        """Paths of the partitions that the write changes."""
-        written: set[str] = set(pc.unique(self.metadata.stats["partitionPath"]).to_pylist())
-        replaced = self.metadata.replaced
-        return sorted(written if replaced is None else written.union(replaced["partition"].to_pylist()))
+    @classmethod
+    def from_commit(
+        cls, before: TableSnapshot, instant: str, metadata: CommitMetadata, *, replaced_by: TableConfig | None = None
+    ) -> StagedTable:
+        """Return a table with a write.
 
-    def timeline_after(self) -> ActiveTimeline:
-        """Return the timeline in which the write is completed."""
-        pending = self.table.active.timeline.find(self.instant)
+        Args:
+            before: The table, with the timeline that contains the pending instant.
+            instant: Requested time of the pending instant.
+            metadata: Metadata of the commit.
+            replaced_by: Configuration of the new table that the write puts in place of this one; None: none.
+        """
+        pending = before.active.timeline.find(instant)
         assert pending is not None
-        return WithUnpublishedCommit(self.table.active, pending, self.metadata)
+        config = replaced_by or before.config
+        base = before.active if replaced_by is None else ActiveTimeline(before.storage, config.layout, [])
+        after = TableSnapshot(before.storage, config, WithUnpublishedCommit(base, pending, metadata))
+        written: set[str] = set(pc.unique(metadata.stats["partitionPath"]).to_pylist())
+        replaced = metadata.replaced
+        changed = written if replaced is None else written.union(replaced["partition"].to_pylist())
+        return cls(before, after, tuple(sorted(changed)))
 
 
 def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequence[QueryValidation]) -> None:
@@ -71,9 +80,9 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
     Raises:
         ValidationError: A query did not give the expected result. The message has the query and its results.
     """
-    table = staged.table
-    after = _rows(spark, TableSnapshot(table.storage, table.config, staged.timeline_after()), staged.partitions)
-    before = _rows(spark, table, staged.partitions) if table.active.timeline.completed().writes() else after.limit(0)
+    after = _rows(spark, staged.after, staged.partitions)
+    is_new = not staged.before.active.timeline.completed().writes()
+    before = after.limit(0) if is_new else _rows(spark, staged.before, staged.partitions)
     name = f"pyhudi_staged_{uuid4().hex}"
     views = {f"{name}_before": before, f"{name}_after": after}
     for view, rows in views.items():
@@ -89,12 +98,8 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
 def _rows(spark: SparkSession, table: TableSnapshot, partitions: Sequence[str]) -> DataFrame:
     """Return the rows of some partitions of a table."""
     plan = plan_scan(table, opts=_FROM_STORAGE)
-    if not plan.tasks.num_rows:
-        return spark.createDataFrame([], spark_schema(plan.schema))
-    rows = dataframe(spark, table, plan, _FROM_STORAGE, merges=False)
-    if not table.config.populate_meta_fields:
-        return rows
-    return rows.where(sf.col(PARTITION_PATH).isin(list(partitions)))
+    is_changed = pc.is_in(plan.tasks["partition"], value_set=pa.array(partitions, pa.string()))
+    return dataframe(spark, table, plan.of_slices(pc.indices_nonzero(is_changed)), _FROM_STORAGE, merges=False)
 
 
 def _validate(validation: QueryValidation, before: DataFrame, after: DataFrame) -> None:

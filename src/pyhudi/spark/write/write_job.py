@@ -256,12 +256,18 @@ class WriteJob:
         if conflict is not None:
             raise conflict.error()
 
-    def _validate(self, tx: Transaction, metadata: CommitMetadata) -> None:
-        """Run the pre-commit validators of the options on the table as it is now, and with this write."""
+    def validate(self, tx: Transaction, metadata: CommitMetadata) -> None:
+        """Run the pre-commit validators of the options on the table as it is now, and with this write.
+
+        Raises:
+            ValidationError: One refuses the write.
+        """
         validations = query_validations(self.opts)
         if validations:
-            table = TableSnapshot(self.storage, self.config, tx.active.reload())
-            validate_write(self.df.sparkSession, StagedTable(table, tx.instant, metadata), validations)
+            before = TableSnapshot(self.storage, tx.config, tx.active.reload())
+            new = self.config if self.client is None else None
+            staged = StagedTable.from_commit(before, tx.instant, metadata, replaced_by=new)
+            validate_write(self.df.sparkSession, staged, validations)
 
     def index_delta(self, tx: Transaction, changes: KeyChanges) -> IndexDelta | None:
         """Update the record index (`pyhudi.spark.indexes.record_index.record_index_update.index_delta`).
@@ -282,7 +288,7 @@ class WriteJob:
         if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
-        self._validate(tx, metadata)
+        self.validate(tx, metadata)
         if self.client is not None:
             commit = IndexedCommit.from_transaction(self.df.sparkSession, self.client, self.opts, tx, metadata)
             index = update_dependent_indexes(commit, index)

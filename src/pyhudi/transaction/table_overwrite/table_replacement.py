@@ -65,13 +65,14 @@ def replace_table(
     metadata: CommitMetadata,
     keep_index: Callable[[], None] = lambda: None,
     retained: RetainedParts = RetainedParts.NOTHING,
+    validate: Callable[[CommitMetadata], None] = lambda _: None,
 ) -> tuple[Committed | Conflicted, CommitMetadata]:
     """Complete ``tx``, a replacecommit in the old table's timeline, and convert the table to one with ``config``.
 
     ``metadata`` describes the write; it is returned with the replaced file groups. ``keep_index`` stores the index
-    metadata of the new table, replacing that of the old one. ``retained`` are the parts of the old table to keep. Every
-    other write that is pending, or was completed since this one started, is a conflict, because its rows belong to the
-    old table.
+    metadata of the new table, replacing that of the old one. ``retained`` are the parts of the old table to keep.
+    ``validate`` is called with the metadata before anything is changed, and may refuse the write. Every other write
+    that is pending, or was completed since this one started, is a conflict, because its rows belong to the old table.
 
     Raises:
         UnsupportedTableError: Two timeline layouts would share a folder; nothing has been committed.
@@ -85,6 +86,7 @@ def replace_table(
             f"layout {new.version}; delete the table and write the new one with the save mode append"
         )
     metadata = replace(metadata, replaced=_groups_of_other_writes(tx.storage, metadata.stats))
+    validate(metadata)
 
     entered: list[Instant] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,19 +11,23 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import UnsupportedTableError
+from pyhudi.errors import UnsupportedTableError, ValidationError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts, store_counts
+from pyhudi.spark.write.precommit_validation import StagedTable
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.properties_text import table_checksum
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_metadata import write_partition_metadata
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_avro import encode_record
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import State
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts, retained_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
+from pyhudi.transaction.transaction import Transaction
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
@@ -91,6 +96,11 @@ def visible(storage: Storage, as_of: str | None = None) -> list[tuple[str, str]]
     return list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
 
 
+def groups_of(table: TableSnapshot) -> list[tuple[str, str]]:
+    slices = FileSystemView.load(table).latest_slices()
+    return list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
+
+
 OLD, NEW = [("a", "A"), ("b", "C")], [("b", "N"), ("c", "N")]
 
 
@@ -109,6 +119,30 @@ def test_nothing_is_left_of_the_old_table(tmp_path: Path, old: int, new: int) ->
     assert not [name for name in names if "archive" in name or "_version_" in name]
     Write(("c",), file_ids={"c": "M"}).run(storage)
     assert set(visible(storage)) == {*NEW, ("c", "M")}
+
+
+@pytest.mark.parametrize(("old", "new"), KINDS)
+def test_a_validator_sees_the_new_table_and_may_refuse_it(tmp_path: Path, old: int, new: int) -> None:
+    storage = old_table(tmp_path, old)
+    write = Write(("b", "c"), "replacecommit", "INSERT", file_ids={"b": "N", "c": "N"})
+
+    def refuse(tx: Transaction, metadata: CommitMetadata) -> None:
+        before = TableSnapshot(storage, tx.config, tx.active.reload())
+        staged = StagedTable.from_commit(before, tx.instant, metadata, replaced_by=config(new))
+        assert groups_of(staged.before) == OLD
+        assert groups_of(staged.after) == groups_of(staged.after.reload()) == NEW
+        assert staged.partitions == ("a", "b", "c")
+        raise ValidationError("refused")
+
+    def overwritten() -> None:
+        with write.begin(storage) as tx:
+            write_partition_metadata(storage, "c", tx.instant)
+            replace_table(tx, config(new), write.write_files(tx), validate=partial(refuse, tx))
+
+    with pytest.raises(ValidationError, match="refused"):
+        overwritten()
+    assert visible(storage) == OLD
+    assert TableConfig.load(storage).version == old
 
 
 @pytest.mark.parametrize(("old", "new"), KINDS)
