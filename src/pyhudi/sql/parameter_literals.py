@@ -84,4 +84,5 @@ def _literal(value: object, name: str) -> str:
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    return f"'{escaped}'"
+    # Spark replaces ${…} in the text of a statement, but not in two literals that it puts together.
+    return f"'{escaped}'".replace("${", "$' '{")

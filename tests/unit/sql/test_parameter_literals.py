@@ -27,6 +27,7 @@ pytest.importorskip("sqlglot")
         (Decimal("1.50"), "1.50BD"),
         (Decimal("1E+3"), "1000BD"),
         ("it's \\ :b ?", "'it\\'s \\\\ :b ?'"),
+        ("${env:HOME}", "'$' '{env:HOME}'"),
         (b"\x01a", "X'0161'"),
         (dt.date(2024, 2, 29), "DATE '2024-02-29'"),
         (dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC), "TIMESTAMP '2024-01-02 03:04:05.000006 UTC'"),
