@@ -1,8 +1,8 @@
 """Execution of writes: plans the changes of a job, adds the instant to the timeline, writes, and publishes the commit.
 
 What can fail because of the data (keys, tagging, counting) happens before the instant is added to the timeline, and is
-planned on the timeline at that time; except for rows that are not counted (ADR 14), whose invalid keys roll the write
-back. If another writer commits in between, the plan is made again.
+planned on the timeline at that time. If another writer commits in between, the plan is made again. Invalid keys of a
+micro-batch whose rows are not counted (ADR 14) are found while writing, and roll the write back.
 """
 
 from __future__ import annotations
