@@ -34,7 +34,7 @@ def staged_views(spark: SparkSession) -> list[str]:
     return [row[1] for row in spark.sql("SHOW VIEWS").collect() if row[1].startswith("pyhudi_staged")]
 
 
-@pytest.mark.parametrize(("kind", "version"), [seldom("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 9)])
+@pytest.mark.parametrize(("kind", "version"), [seldom(("COPY_ON_WRITE", 6)), ("MERGE_ON_READ", 9)])
 def test_writes_that_validators_refuse(spark: SparkSession, tmp_path: Path, kind: str, version: int) -> None:
     path = tmp_path / "t"
 
