@@ -70,7 +70,8 @@ def _literal(value: object, name: str) -> str:
         case bytes() | bytearray():
             return f"X'{value.hex()}'"
         case dt.datetime():
-            text = f"TIMESTAMP '{value.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S.%f} UTC'"
+            utc = value.astimezone(dt.UTC).replace(tzinfo=None)
+            text = f"TIMESTAMP '{utc.isoformat(' ', 'microseconds')} UTC'"
         case dt.date():
             text = f"DATE '{value.isoformat()}'"
         case _:

@@ -31,6 +31,7 @@ pytest.importorskip("sqlglot")
         (b"\x01a", "X'0161'"),
         (dt.date(2024, 2, 29), "DATE '2024-02-29'"),
         (dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC), "TIMESTAMP '2024-01-02 03:04:05.000006 UTC'"),
+        (dt.datetime(900, 1, 2, tzinfo=dt.UTC), "TIMESTAMP '0900-01-02 00:00:00.000000 UTC'"),
     ],
 )
 def test_values(value: object, literal: str) -> None:
