@@ -9,13 +9,14 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.errors import ConfigError, InvalidOptionError, StorageError
+from pyhudi.errors import ConfigError, InvalidOptionError, StorageError, ValidationError
 from pyhudi.spark.streaming import sink as sink_module
 from pyhudi.storage import open_storage
 from pyhudi.streaming import checkpoint
@@ -132,6 +133,19 @@ def test_what_is_refused_at_once(spark, feed, tmp_path):
     writer = feed.frame().writeStream.format("json").partitionBy("id").trigger(availableNow=True)
     assert writer.option("checkpointLocation", str(tmp_path / "cp3")).start(str(tmp_path / "json")).awaitTermination(60)
     assert (tmp_path / "json" / "id=a").exists()
+
+
+def test_a_batch_that_a_validator_refuses_is_not_repeated(tmp_path, monkeypatch):
+    attempts = []
+
+    def refused(*args: Any, **_: Any) -> Any:
+        attempts.append(args)
+        raise ValidationError("a pre-commit validator refuses it")
+
+    monkeypatch.setattr(sink_module, "write", refused)
+    with pytest.raises(ValidationError, match="refuses"):
+        sink_module.StreamingSink(str(tmp_path / "t"), KEYS)(MagicMock(), 0)
+    assert len(attempts) == 1
 
 
 def test_streams_are_written_to_tables_by_name(spark, feed, tmp_path):

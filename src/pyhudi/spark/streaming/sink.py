@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.config.misspelled_options import refuse_misspelled
-from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError
+from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError, ValidationError
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.session_settings import STREAMING_QUERY_ID
 from pyhudi.spark.streaming.compactor import AsyncCompactor
@@ -179,4 +179,6 @@ def check_output_mode(mode: str) -> None:
 
 def _is_final(error: Exception) -> bool:
     """Return True if a retry cannot succeed."""
-    return isinstance(error, ConfigError) or (isinstance(error, HudiError) and isinstance(error, ValueError))
+    return isinstance(error, ConfigError | ValidationError) or (
+        isinstance(error, HudiError) and isinstance(error, ValueError)
+    )
