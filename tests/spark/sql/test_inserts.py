@@ -113,6 +113,7 @@ def test_policies_of_store_assignment(spark):
             spark.sql("UPDATE n SET i = '7'")
     refused = pytest.raises(ConfigError, match=r"LEGACY .*ansi\.enabled=false")
     with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="true"), refused:
+        spark.sql("INSERT INTO n (i, s) VALUES (9, 9)")
         spark.sql("INSERT INTO n (i) VALUES ('x')")
     with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="false"):
         spark.sql(
@@ -122,6 +123,7 @@ def test_policies_of_store_assignment(spark):
     assert rows(spark, "SELECT i, s, a, f.x, f.y FROM n") == [
         (1, "1", [1], None, 8),
         (2, "true", [3, None], 5, None),
+        (9, "9", None, None, None),
     ]
 
 

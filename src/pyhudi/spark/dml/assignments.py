@@ -139,7 +139,7 @@ def check_types(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: S
         The converted values by column.
 
     Raises:
-        ConfigError: The settings of the session contradict each other.
+        ConfigError: The policy of store assignment is LEGACY, a value may not fit, and the session has ANSI mode.
         SchemaMismatchError: A type cannot be converted to that of its column.
         AnalysisException: Spark cannot resolve an expression.
     """

@@ -63,11 +63,13 @@ class StoreRules:
         policy: What may be stored: as ANSI SQL says, anything that can be cast, or what surely fits.
         reads_texts: With ANSI, parse strings as numbers, booleans and times; evaluation fails at invalid ones.
         by_position: Match fields of structs by position instead of by name.
+        ansi_mode: Casts of the session fail at values that do not fit, which LEGACY must not.
     """
 
     policy: StoreAssignment = StoreAssignment.ANSI
     reads_texts: bool = False
     by_position: bool = False
+    ansi_mode: bool = False
 
     @classmethod
     def of_insert(cls, spark: SparkSession, *, by_position: bool) -> StoreRules:
@@ -78,9 +80,10 @@ class StoreRules:
             by_position: Match fields of structs by position instead of by name.
 
         Raises:
-            ConfigError: The settings of the session contradict each other.
+            InvalidOptionError: There is no such policy.
         """
-        return cls(_policy(spark), by_position=by_position)
+        policy = _policy(spark)
+        return cls(policy, by_position=by_position, ansi_mode=_has_legacy_in_ansi_mode(spark, policy))
 
     @classmethod
     def of_changes(cls, spark: SparkSession) -> StoreRules:
@@ -90,21 +93,22 @@ class StoreRules:
             spark: The session.
 
         Raises:
-            ConfigError: The settings of the session contradict each other.
+            InvalidOptionError: There is no such policy.
         """
-        return cls(_policy(spark), reads_texts=True)
+        policy = _policy(spark)
+        return cls(policy, reads_texts=True, ansi_mode=_has_legacy_in_ansi_mode(spark, policy))
 
 
 def _policy(spark: SparkSession) -> StoreAssignment:
     named = str(spark.conf.get(STORE_ASSIGNMENT, None) or StoreAssignment.ANSI).upper()
     if named not in set(StoreAssignment):
         raise InvalidOptionError(STORE_ASSIGNMENT, named, ", ".join(StoreAssignment))
-    if named == StoreAssignment.LEGACY and str(spark.conf.get(_ANSI_MODE, "false")).lower() == "true":
-        raise ConfigError(
-            f"{STORE_ASSIGNMENT}=LEGACY stores null, or another number, for a value that does not fit, and "
-            f"{_ANSI_MODE}=true lets its cast fail: set {STORE_ASSIGNMENT}=ANSI, or {_ANSI_MODE}=false"
-        )
     return StoreAssignment(named)
+
+
+def _has_legacy_in_ansi_mode(spark: SparkSession, policy: StoreAssignment) -> bool:
+    """Return True if the policy is LEGACY, and the session has ANSI mode."""
+    return policy is StoreAssignment.LEGACY and str(spark.conf.get(_ANSI_MODE, "false")).lower() == "true"
 
 
 def stored_as(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:
@@ -121,6 +125,7 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
 
     Raises:
         SchemaMismatchError: Values of the type cannot be stored in the column.
+        ConfigError: The policy is LEGACY, a value may not fit, and the session has ANSI mode.
     """
     if isinstance(target, ArrayType) and not target.containsNull:
         target = ArrayType(target.elementType)  # Spark casts no arrays that may have nulls; a write refuses these
@@ -154,7 +159,14 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
 
 def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:
     """Convert a value by the policies STRICT and LEGACY."""
-    if rules.policy is StoreAssignment.STRICT and not _can_up_cast(source, target, rules.by_position):
+    is_lossless = _can_up_cast(source, target, rules.by_position)
+    if rules.policy is StoreAssignment.LEGACY and rules.ansi_mode and not is_lossless:
+        raise ConfigError(
+            f"{STORE_ASSIGNMENT}=LEGACY stores null, or another number, for a value of type {source.simpleString()} "
+            f"that does not fit the column {name!r} of type {target.simpleString()}, and {_ANSI_MODE}=true lets "
+            f"its cast fail: set {STORE_ASSIGNMENT}=ANSI, or {_ANSI_MODE}=false"
+        )
+    if rules.policy is StoreAssignment.STRICT and not is_lossless:
         raise SchemaMismatchError(
             f"a value of type {source.simpleString()} cannot be stored in the column {name!r} of type "
             f"{target.simpleString()} without a possible loss, and {STORE_ASSIGNMENT}=STRICT: cast it"
