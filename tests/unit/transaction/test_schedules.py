@@ -22,12 +22,12 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import CommitStateUnknownError
 from pyhudi.services.archival import archival_runner
-from pyhudi.table.view import file_group_state, file_listing
+from pyhudi.storage import concurrent_reads
 from pyhudi.timeline import ActiveTimeline, CommitMetadata
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
-from pyhudi.transaction import planned_transaction, writer_coordination
+from pyhudi.transaction import writer_coordination
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.locks import file_system_lock, lock_factory, storage_based_lock
 from pyhudi.transaction.transaction import Transaction
@@ -81,8 +81,7 @@ class _Serial:
 def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (writer_coordination, lock_factory):
         monkeypatch.setattr(module, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
-    for module in (file_group_state, file_listing, planned_transaction):
-        monkeypatch.setattr(module, "ThreadPoolExecutor", _Serial)
+    monkeypatch.setattr(concurrent_reads, "ThreadPoolExecutor", _Serial)
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
     monkeypatch.setattr("pyhudi.storage.lock_primitives.time", clock)
     monkeypatch.setattr(Heartbeat, "start", Heartbeat.refresh)

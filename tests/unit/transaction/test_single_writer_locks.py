@@ -119,6 +119,6 @@ def test_rows_from_the_table_before_a_conflict_are_not_written_again(tmp_path: P
         raise ConflictError("another writer was faster")
 
     opts = Options.parse({RETRIES: 3})
-    with pytest.raises(NonRetryableConflictError, match=r"was faster; it is not retried .* load the table again"):
+    with pytest.raises(NonRetryableConflictError, match=r"was faster; .* does not apply, .* load the table again"):
         with_retries(LocalStorage(tmp_path), opts, write, lambda: True)
     assert len(attempts) == 1
