@@ -66,7 +66,7 @@ def _live(spark, call, path, tmp_path):
     assert call("rollback_to_savepoint", table="rides") == [(True,)]
     assert _names(spark) == ["a2", "b2"]
     assert call("delete_savepoint", table="rides") == [(True,)]
-    with pytest.raises(InstantNotFoundError, match="it has none"):
+    with pytest.raises(InstantNotFoundError, match="has no savepoint; its savepoints: none"):
         call("delete_savepoint", table="rides")
     # rollback
     with pytest.raises(TransactionError, match="later writes"):

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session_settings import is_connect, session_setting
-from pyhudi.spark.sql.catalog import CatalogView
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogView
 from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql.statements import Name
 
@@ -65,7 +65,8 @@ def stored_settings(spark: SparkSession, name: Name, view: CatalogView) -> Mappi
 
 def _stored(spark: SparkSession, name: Name, key: str) -> str | None:
     """Return a stored setting; None if the view has none. Spark shows these only one by one."""
-    rows = collect_statement(spark, f"SHOW TBLPROPERTIES {quoted(name)} ('{_STORED}{key}')")
+    full = quoted([SESSION_CATALOG, *name])  # another catalog may be the current one
+    rows = collect_statement(spark, f"SHOW TBLPROPERTIES {full} ('{_STORED}{key}')")
     value = str(rows[0][-1])
     return None if value.endswith(f"does not have property: {_STORED}{key}") else value
 
