@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -45,7 +46,36 @@ class Lock(Protocol):
     ) -> None: ...
 
 
-class InProcessLock:
+class _TimedLock(ABC):
+    """Lock with a time limit for ``with``."""
+
+    timeout: float
+
+    @abstractmethod
+    def acquire(self, timeout: float) -> bool:
+        """Try to acquire the lock for ``timeout`` seconds. Return True if it is held."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release the lock if it is held."""
+
+    @abstractmethod
+    def _describe(self) -> tuple[str, str]:
+        """Return what is locked, and who holds it otherwise."""
+
+    def __enter__(self) -> Self:
+        if not self.acquire(self.timeout):
+            what, holder = self._describe()
+            raise LockError(f"the lock {what} could not be acquired within {self.timeout:g} s: {holder} holds it")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class InProcessLock(_TimedLock):
     """Lock between threads of this process that use the same name (for a table: its root)."""
 
     def __init__(self, name: str, timeout: float = 60.0) -> None:
@@ -73,21 +103,11 @@ class InProcessLock:
             self._held = False
             self._lock.release()
 
-    def __enter__(self) -> Self:
-        if not self.acquire(self.timeout):
-            raise LockError(
-                f"the lock of {self.name!r} could not be acquired within {self.timeout:g} s: another thread of this "
-                "process holds it"
-            )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
+    def _describe(self) -> tuple[str, str]:
+        return f"of {self.name!r}", "another thread of this process"
 
 
-class FolderLock:
+class FolderLock(_TimedLock):
     """Mutual exclusion between all threads and processes of this host. Locks an existing folder and leaves no file
     behind.
 
@@ -134,18 +154,8 @@ class FolderLock:
             fcntl.flock(handle, fcntl.LOCK_UN)  # A forked child may keep the descriptor open.
             os.close(handle)
 
-    def __enter__(self) -> Self:
-        if not self.acquire(self.timeout):
-            raise LockError(
-                f"the lock on folder {self._folder!r} could not be acquired within {self.timeout:g} s: another "
-                "process holds it"
-            )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
+    def _describe(self) -> tuple[str, str]:
+        return f"on folder {self._folder!r}", "another process"
 
 
 class DeferredReleaseLock:

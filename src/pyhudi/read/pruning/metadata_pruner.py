@@ -6,8 +6,9 @@ by statistics of files. Each pruner sees what its predecessors leave, and report
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +22,8 @@ from pyhudi.read.pruning.indexes.expression_index_pruner import ExpressionIndexP
 from pyhudi.read.pruning.indexes.partition_stats_pruner import PartitionStatsPruner
 from pyhudi.read.pruning.indexes.record_index_pruner import RecordIndexPruner
 from pyhudi.read.selection.table_files import TableFiles
+
+_Entries = TypeVar("_Entries", pa.StringArray, pa.Table)
 
 
 @dataclass
@@ -57,15 +60,8 @@ class MetadataPruner:
         indexes = self._usable_indexes()
         if indexes is None or not partitions or not self.predicate.table.config.is_partitioned:
             return partitions
-        left = pa.array(partitions, pa.string())
-        for pruner in self._partition_pruners:
-            pruning = pruner.prune_partitions(left, self.predicate, indexes)
-            self._record(pruning)
-            if pruning.out is not None:
-                left = left.filter(pa.array(~pruning.out))
-            if pruning.is_final:
-                break
-        return left.to_pylist()  # type: ignore[no-any-return]
+        steps = [pruner.prune_partitions for pruner in self._partition_pruners]
+        return self._pruned(pa.array(partitions, pa.string()), steps, indexes).to_pylist()  # type: ignore[no-any-return]
 
     def prune_slices(self, slices: pa.Table, num_partitions: int) -> pa.Table:
         """Return the slices (`SLICE_SCHEMA`) that may have rows of the query; all of them if the metadata table turns
@@ -79,18 +75,24 @@ class MetadataPruner:
         indexes = self._usable_indexes()
         if indexes is None or not slices.num_rows:
             return slices
-        left = slices
         try:
-            for pruner in self._slice_pruners:
-                pruning = pruner.prune_slices(left, self.predicate, indexes)
-                self._record(pruning)
-                if pruning.out is not None:
-                    left = left.filter(pa.array(~pruning.out))
-                if pruning.is_final:
-                    break
+            return self._pruned(slices, [pruner.prune_slices for pruner in self._slice_pruners], indexes)
         except HudiError as e:
             self._record(Pruning.not_used("indexes", e))
             return slices
+
+    def _pruned(
+        self, entries: _Entries, steps: Iterable[Callable[[_Entries, Predicate, Indexes], Pruning]], indexes: Indexes
+    ) -> _Entries:
+        """Return the entries that no step excludes. Each step sees what its predecessors leave."""
+        left = entries
+        for prune in steps:
+            pruning = prune(left, self.predicate, indexes)
+            self._record(pruning)
+            if pruning.out is not None:
+                left = left.filter(pa.array(~pruning.out))
+            if pruning.is_final:
+                break
         return left
 
     def _record(self, pruning: Pruning) -> None:

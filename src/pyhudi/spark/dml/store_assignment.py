@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -252,18 +253,27 @@ def renamed_fields(source: StructType, target: StructType) -> StructType:
 
 def has_same_names(source: DataType, target: DataType) -> bool:
     """Return True if all structs in two types have the same field names, in any order."""
+    return _holds(source, target, False, lambda one, other: not (_is_nested(one) and type(one) is type(other)))
+
+
+def _holds(
+    source: DataType, target: DataType, by_position: bool, accepts: Callable[[DataType, DataType], bool]
+) -> bool:
+    """Return True if a condition is true of two types, or of all pairs of types in them."""
+    if accepts(source, target):
+        return True
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return has_same_names(source.elementType, target.elementType)
+        return _holds(source.elementType, target.elementType, by_position, accepts)
     if isinstance(source, MapType) and isinstance(target, MapType):
-        keys = has_same_names(source.keyType, target.keyType)
-        return keys and has_same_names(source.valueType, target.valueType)
+        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
+        return all(_holds(*pair, by_position, accepts) for pair in pairs)
     if isinstance(source, StructType) and isinstance(target, StructType):
-        positions = _paired(source, target, False)
+        positions = _paired(source, target, by_position)
         return bool(positions) and all(
-            has_same_names(source.fields[at].dataType, field.dataType)
+            _holds(source.fields[at].dataType, field.dataType, by_position, accepts)
             for at, field in zip(positions, target.fields, strict=True)
         )
-    return True
+    return False
 
 
 def _changes_inside(source: DataType, target: DataType, by_position: bool) -> bool:
@@ -293,19 +303,13 @@ def _read(text: Column, target: DataType, name: str) -> Column:
 
 
 def _assignable(source: DataType, target: DataType, by_position: bool) -> bool:
+    return _holds(source, target, by_position, _is_assignable)
+
+
+def _is_assignable(source: DataType, target: DataType) -> bool:
+    """Return True if values of a type that is not nested can be stored by ANSI rules."""
     if isinstance(source, NullType) or (type(source) is type(target) and not _is_nested(target)):
         return True
-    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return _assignable(source.elementType, target.elementType, by_position)
-    if isinstance(source, MapType) and isinstance(target, MapType):
-        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
-        return all(_assignable(*pair, by_position) for pair in pairs)
-    if isinstance(source, StructType) and isinstance(target, StructType):
-        positions = _paired(source, target, by_position)
-        return bool(positions) and all(
-            _assignable(source.fields[at].dataType, field.dataType, by_position)
-            for at, field in zip(positions, target.fields, strict=True)
-        )
     if isinstance(source, NumericType) and isinstance(target, NumericType):
         return True
     if isinstance(source, _TIMES) and isinstance(target, _TIMES):
@@ -319,19 +323,13 @@ def _is_nested(kind: DataType) -> bool:
 
 def _can_up_cast(source: DataType, target: DataType, by_position: bool) -> bool:
     """Return True if Spark casts all values of a type without a loss, as the policy STRICT requires."""
+    return _holds(source, target, by_position, _is_lossless)
+
+
+def _is_lossless(source: DataType, target: DataType) -> bool:
+    """Return True if two types are the same, or values of one that is not nested are cast without a loss."""
     if isinstance(source, NullType) or source == target:
         return True
-    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return _can_up_cast(source.elementType, target.elementType, by_position)
-    if isinstance(source, MapType) and isinstance(target, MapType):
-        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
-        return all(_can_up_cast(*pair, by_position) for pair in pairs)
-    if isinstance(source, StructType) and isinstance(target, StructType):
-        positions = _paired(source, target, by_position)
-        return bool(positions) and all(
-            _can_up_cast(source.fields[at].dataType, field.dataType, by_position)
-            for at, field in zip(positions, target.fields, strict=True)
-        )
     if isinstance(source, NumericType) and isinstance(target, NumericType):
         return _is_wider(source, target)
     if isinstance(source, _TIMES) and isinstance(target, _STAMPS):
