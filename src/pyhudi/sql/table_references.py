@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.predicate_pushdown import pushed_predicate
-from pyhudi.sql.runtime_filter_keys import JoinKey, join_keys
+from pyhudi.sql.conditions.predicate_pushdown import pushed_predicate
+from pyhudi.sql.conditions.runtime_filter_keys import JoinKey, join_keys
 from pyhudi.sql.statements import Name
 from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.time_travel_clause import TimeTravel, parse_time_travel
@@ -48,8 +48,9 @@ class Reference:
         alias_at: Where an alias belongs, after its name or its sample; None: the query gives it one.
         ambiguous: Another table, or an alias, of the query is called as the table without its database.
         qualifiers: Qualifiers of columns with its name.
-        predicate: Condition on its rows in WHERE (`pyhudi.sql.predicate_pushdown`).
-        joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.runtime_filter_keys`).
+        predicate: Condition on its rows in WHERE (`pyhudi.sql.conditions.predicate_pushdown`).
+        joined: Its columns that the query compares with columns of other tables
+            (`pyhudi.sql.conditions.runtime_filter_keys`).
     """
 
     name: Name

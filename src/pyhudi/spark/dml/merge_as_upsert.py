@@ -20,7 +20,7 @@ from pyhudi.spark.dml.assignments import check_types
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.spark.session_settings import is_case_sensitive
-from pyhudi.sql.merge_condition import MergeSides, equated_columns
+from pyhudi.sql.conditions.merge_condition import MergeSides, equated_columns
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 

@@ -41,7 +41,7 @@ from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dml_commit import RowChanges
-from pyhudi.sql.merge_condition import MergeSides, equalities, equated_columns
+from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.write.location_columns import DELETE
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import ByteType, DateType, IntegerType, LongType, ShortTy
 from pyhudi.config import Options, options
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.pruning.dataframe_pruning import planned_read
-from pyhudi.sql.runtime_filter_keys import JoinKey
+from pyhudi.sql.conditions.runtime_filter_keys import JoinKey
 from pyhudi.sql.token_cursor import Cursor
 
 MOST_KEYS = 1000

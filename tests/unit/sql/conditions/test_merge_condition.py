@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyhudi.sql.merge_condition import MergeSides, equalities, equated_columns
+from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
 
 SIDES = MergeSides.of("T", ["id", "day", "number", "Payload"], ["ID", "day", "key", "After", "s2"], "s")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.sql.predicate_pushdown import conjuncts, own_column, select_of
+from pyhudi.sql.conditions.predicate_pushdown import conjuncts, own_column, select_of
 
 _PLAIN = ("expressions", "from", "from_", "where", "distinct")
 """Clauses that a subquery may have, so that its rows are those of its table that satisfy its WHERE."""
