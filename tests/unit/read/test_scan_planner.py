@@ -69,6 +69,23 @@ def test_partitions_are_pruned(years, filter, partitions, rows):
     assert scan_table(plan, years.storage).num_rows == rows
 
 
+def test_only_the_partitions_of_a_query_are_listed(years, monkeypatch):
+    listed = []
+    list_folder = type(years.storage).list
+
+    def recorded(self, folder, *args, **kwargs):
+        listed.append(folder)
+        return list_folder(self, folder, *args, **kwargs)
+
+    table = TableSnapshot.of(years.client())
+    monkeypatch.setattr(type(years.storage), "list", recorded)
+    plan = plan_scan(table, Query(partitions=("year=2003", "year=2005", "year=1999")))
+    assert plan.partitions == ["year=2003", "year=2005"]
+    assert {folder for folder in listed if folder.startswith("year=")} == {"year=2003", "year=2005", "year=1999"}
+    assert scan_table(plan, years.storage).num_rows == 6
+    assert plan_scan(table, Query(partitions=())).tasks.num_rows == 0
+
+
 def test_a_plan_says_what_it_reads(years):
     plan = planned(years, filter=[("year", "=", 2003)], columns=["v"])
     assert plan.output_schema == pa.schema([("v", pa.int64())])

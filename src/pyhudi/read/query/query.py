@@ -77,6 +77,7 @@ class Query:
         changes: The changes themselves are read, instead of the latest state of changed records.
         partitions_from_path: Values of partition columns come from paths even if files have them.
         subpath: The part of the table that is read, a folder relative to its root; empty: the whole table.
+        partitions: Paths of the partitions of a snapshot that are listed and read; None: all.
     """
 
     type: QueryType = QueryType.SNAPSHOT
@@ -86,6 +87,7 @@ class Query:
     changes: bool = False
     partitions_from_path: bool = False
     subpath: str = ""
+    partitions: tuple[str, ...] | None = None
 
     @classmethod
     def of(

@@ -50,6 +50,8 @@ def select_slices(
         if files is not None:
             lister, partitions = files.list, files.partitions()
             selected = partitions if partitions is None or prune is None else prune(partitions)
+        if query.partitions is not None:
+            selected = sorted(set(query.partitions).intersection(query.partitions if selected is None else selected))
         view = FileSystemView.load(table, partitions=selected, lister=lister)
         read_optimized = query.type is QueryType.READ_OPTIMIZED
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
@@ -73,6 +75,10 @@ def _restricted(selection: Selection, query: Query, root: str) -> Selection:
         inside = pc.starts_with(pc.binary_join_element_wise(slices["partition"], "", "/"), query.subpath + "/")
         slices = slices.filter(inside)
         partitions = [p for p in partitions if f"{p}/".startswith(query.subpath + "/")]
+    if query.partitions is not None:
+        # a listing of some partitions that fails is repeated for the whole table
+        slices = slices.filter(pc.is_in(slices["partition"], value_set=pa.array(query.partitions, pa.string())))
+        partitions = [p for p in partitions if p in query.partitions]
     if query.incremental.path_glob:
         # A slice of logs only is identified by its file group.
         group = pc.binary_join_element_wise(slices["partition"], slices["file_id"], "/")

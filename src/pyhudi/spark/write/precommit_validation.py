@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ValidationError
+from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.table.config.table_config import TableConfig
@@ -97,9 +97,8 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
 
 def _rows(spark: SparkSession, table: TableSnapshot, partitions: Sequence[str]) -> DataFrame:
     """Return the rows of some partitions of a table."""
-    plan = plan_scan(table, opts=_FROM_STORAGE)
-    is_changed = pc.is_in(plan.tasks["partition"], value_set=pa.array(partitions, pa.string()))
-    return dataframe(spark, table, plan.of_slices(pc.indices_nonzero(is_changed)), _FROM_STORAGE, merges=False)
+    plan = plan_scan(table, Query(partitions=tuple(partitions)), opts=_FROM_STORAGE)
+    return dataframe(spark, table, plan, _FROM_STORAGE, merges=False)
 
 
 def _validate(validation: QueryValidation, before: DataFrame, after: DataFrame) -> None:
