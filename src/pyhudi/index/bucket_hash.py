@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.java_hash import java_hashes
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART
-from pyhudi.metadata.records.file_group_hash import java_hashes
 
 _MASK = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF
@@ -19,7 +19,7 @@ _POSITIVE = 0x7FFFFFFF
 PARTS = re.compile(",(?=[^,:]*:)")
 
 
-def list_hash(values: Sequence[str]) -> int:
+def java_list_hash(values: Sequence[str]) -> int:
     """Return Java's ``List<String>.hashCode`` without the sign bit. A null is hashed like an empty text."""
     h = 1
     for code in java_hashes(pa.array(values, pa.string())).view(np.uint32).tolist():
@@ -27,8 +27,8 @@ def list_hash(values: Sequence[str]) -> int:
     return h & _POSITIVE
 
 
-def hash_values(key: str, fields: Sequence[str], *, legacy_key_split: bool = False) -> list[str]:
-    """Return the values of the ``fields`` in a record key, which determine its bucket.
+def hashed_values(key: str, fields: Sequence[str], *, legacy_key_split: bool = False) -> list[str]:
+    """Return the texts that are hashed for a record key: its values of the ``fields``.
 
     A key with commas and colons is split into ``field:value`` parts, any other is one value. ``legacy_key_split``: a
     colon suffices, as in release 0.15.
@@ -36,35 +36,32 @@ def hash_values(key: str, fields: Sequence[str], *, legacy_key_split: bool = Fal
     if ":" not in key or not (legacy_key_split or "," in key):
         return [key]
     pairs = [part.partition(":") for part in PARTS.split(key)]
-    return [value_of(value) for name, _, value in pairs if name in fields]
+    return [hashed_value(value) for name, _, value in pairs if name in fields]
 
 
-def value_of(part: str) -> str:
+def hashed_value(part: str) -> str:
     """Return the value of a part of a key; nulls are hashed like empty texts."""
     return "" if part in (NULL_KEY_PART, EMPTY_KEY_PART) else part
 
 
-def bucket_of(key: str, fields: Sequence[str], buckets: int, *, legacy_key_split: bool = False) -> int:
-    """Return the bucket of a record key, from 0."""
-    return list_hash(hash_values(key, fields, legacy_key_split=legacy_key_split)) % buckets
-
-
-def hashes_of(
+def bucket_hashes(
     keys: pa.Array, record_fields: Sequence[str], fields: Sequence[str], *, legacy_key_split: bool = False
 ) -> npt.NDArray[np.int64]:
     """Return the hashes of record keys that consist of ``record_fields``, by their values of the ``fields``: vectorised
-    `list_hash` of `hash_values`."""
+    `java_list_hash` of `hashed_values`."""
     named = pc.match_substring(keys, ":")
     if not legacy_key_split:
         named = pc.and_(named, pc.match_substring(keys, ","))
     if not pc.any(named).as_py():
-        return _combined([keys])
+        return _list_hashes_of_columns([keys])
     parts = _split_keys(keys, record_fields)
     if parts is not None:
-        return _combined([_values(part) for part, field in zip(parts, record_fields, strict=True) if field in fields])
-    rows, values = values_of(keys, fields, legacy_key_split=legacy_key_split)
+        return _list_hashes_of_columns(
+            [_part_values(part) for part, field in zip(parts, record_fields, strict=True) if field in fields]
+        )
+    rows, values = hashed_values_of_keys(keys, fields, legacy_key_split=legacy_key_split)
     unset = pc.is_in(values, value_set=pa.array([NULL_KEY_PART, EMPTY_KEY_PART]))
-    return _folded(rows, java_hashes(pc.if_else(unset, "", values)).view(np.uint32), len(keys))
+    return _list_hashes_of_entries(rows, java_hashes(pc.if_else(unset, "", values)).view(np.uint32), len(keys))
 
 
 def _split_keys(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
@@ -81,10 +78,10 @@ def _split_keys(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
     return columns if ordered else None
 
 
-def values_of(
+def hashed_values_of_keys(
     keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool = False
 ) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Vectorised `hash_values`: return the row numbers of the keys, ascending, and the values in the keys."""
+    """Vectorised `hashed_values`: return the row numbers of the keys, ascending, and the values in the keys."""
     named = pc.match_substring(keys, ":")
     if not legacy_key_split:
         named = pc.and_(named, pc.match_substring(keys, ","))
@@ -101,7 +98,9 @@ def values_of(
     return of.filter(kept).to_numpy(zero_copy_only=False).astype(np.int64), values.filter(kept)
 
 
-def _folded(rows: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint32], count: int) -> npt.NDArray[np.int64]:
+def _list_hashes_of_entries(
+    rows: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint32], count: int
+) -> npt.NDArray[np.int64]:
     """Return Java's ``List.hashCode``, without the sign bit, of lists whose entries have these hashes. ``rows`` are the
     ascending list numbers of the entries."""
     lengths = np.bincount(rows, minlength=count)
@@ -116,14 +115,14 @@ def _folded(rows: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint32], count: 
     return (result & np.uint32(_POSITIVE)).astype(np.int64)
 
 
-def _values(parts: pa.Array) -> pa.Array:
+def _part_values(parts: pa.Array) -> pa.Array:
     """Return the values in parts of a key, all of one field."""
     values = pc.struct_field(pc.extract_regex(parts, "(?s)^[^:]*:(?P<value>.*)$"), "value")
     unset = pc.is_in(values, value_set=pa.array([NULL_KEY_PART, EMPTY_KEY_PART]))
     return pc.if_else(unset, "", values)
 
 
-def _combined(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+def _list_hashes_of_columns(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
     """Return Java's ``List.hashCode`` of texts row by row, without the sign bit."""
     result = np.ones(len(columns[0]), dtype=np.uint32)
     for column in columns:

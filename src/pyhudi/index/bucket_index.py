@@ -12,7 +12,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts
-from pyhudi.index.bucket_hash import hash_values, list_hash
+from pyhudi.index.bucket_hash import hashed_values, java_list_hash
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -25,7 +25,7 @@ class BucketIndex:
     """Bucket index of a table. ``fields`` are the key fields that determine the bucket, ``counts`` the numbers of
     buckets per partition.
 
-    ``legacy_key_split``: keys are split as in release 0.15 (`pyhudi.index.bucket_hash.hash_values`).
+    ``legacy_key_split``: keys are split as in release 0.15 (`pyhudi.index.bucket_hash.hashed_values`).
     """
 
     fields: tuple[str, ...]
@@ -91,7 +91,7 @@ class BucketIndex:
 
     def hash_of(self, key: str) -> int:
         """Return the hash of a record key; the bucket is the remainder of the division by the number of buckets."""
-        return list_hash(hash_values(key, self.fields, legacy_key_split=self.legacy_key_split))
+        return java_list_hash(hashed_values(key, self.fields, legacy_key_split=self.legacy_key_split))
 
     def bucket_of(self, key: str, partition: str = "") -> int:
         """Return the bucket of a record key."""

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import AlreadyExistsError, FormatError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.format.xxh32 import xxh32
-from pyhudi.index.bucket_hash import values_of
+from pyhudi.index.bucket_hash import hashed_values_of_keys
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.concurrent_reads import concurrent_map
@@ -107,7 +107,7 @@ class HashingMetadata:
         return text.encode()
 
     def buckets_of(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the buckets of hashes (`hashes_of`); hashes beyond the last end belong to the first bucket."""
+        """Return the buckets of hashes (`consistent_hashes`); hashes beyond the last end belong to the first bucket."""
         buckets: npt.NDArray[np.int64] = np.searchsorted(self.ends, hashes, side="left") % len(self.ends)
         return buckets
 
@@ -143,10 +143,12 @@ class HashingMetadata:
         return [f"{prefix}-0" for prefix in self.prefixes]
 
 
-def hashes_of(keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool = False) -> npt.NDArray[np.int64]:
+def consistent_hashes(
+    keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool = False
+) -> npt.NDArray[np.int64]:
     """Return the hashes of record keys, by their values of the ``fields`` (as in
-    `pyhudi.index.bucket_hash.hash_values`)."""
-    rows, values = values_of(keys, fields, legacy_key_split=legacy_key_split)
+    `pyhudi.index.bucket_hash.hashed_values`)."""
+    rows, values = hashed_values_of_keys(keys, fields, legacy_key_split=legacy_key_split)
     if values is keys:
         return (xxh32(keys) & np.uint32(_MAX)).astype(np.int64)
     values = pc.if_else(pc.equal(values, NULL_KEY_PART), _JAVA_NULL, values)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pyhudi.metadata.records.file_group_hash import file_group_index_of, java_hashes
+from pyhudi.format.java_hash import java_hashes
+from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.metadata_keys import data_partition_id
 
 PREFIX = "record-index-"

@@ -18,9 +18,8 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, ConflictError, RecordKeyError, UnsupportedTableError
 from pyhudi.index.bucket_counts import BucketCounts
-from pyhudi.index.bucket_hash import bucket_of as bucket_of_key
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.consistent_hashing import FIRST_INSTANT, FOLDER, HashingMetadata, hashes_of, load_metadata
+from pyhudi.index.consistent_hashing import FIRST_INSTANT, FOLDER, HashingMetadata, consistent_hashes, load_metadata
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.write.dataframe_writer import write
@@ -28,6 +27,7 @@ from pyhudi.spark.write.plans.bucket_column import with_bucket
 from pyhudi.spark.write.plans.bucket_plan import BucketPlan
 from pyhudi.storage import open_storage
 from pyhudi.table.config.key_generator_type import KeyGenType
+from tests.bucket_numbers import bucket_of as bucket_of_key
 from tests.cases import seldom
 from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
 from tests.spark.model import batch as records
@@ -331,7 +331,7 @@ def test_buckets_are_split_and_merged(spark: SparkSession, tmp_path: Path) -> No
         for partition, metadata in known.items():
             mine = found.filter(pc.equal(found[PARTITION_PATH], partition))
             ids = metadata.file_ids()
-            buckets = metadata.buckets_of(hashes_of(mine[RECORD_KEY].combine_chunks(), ["id"]))
+            buckets = metadata.buckets_of(consistent_hashes(mine[RECORD_KEY].combine_chunks(), ["id"]))
             files = mine["_hoodie_file_name"].to_pylist()
             assert all(file.startswith(ids[bucket]) for bucket, file in zip(buckets, files, strict=True))
         assert table.validate_metadata().num_rows == 0

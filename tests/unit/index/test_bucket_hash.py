@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.index.bucket_hash import bucket_of, hash_values, hashes_of, list_hash
-from pyhudi.metadata.records.file_group_hash import java_hashes
+from pyhudi.format.java_hash import java_hashes
+from pyhudi.index.bucket_hash import bucket_hashes, hashed_values, java_list_hash
+from tests.bucket_numbers import bucket_of
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,10 @@ _CLEAN = st.sampled_from(["a", "", "__null__", "__empty__", "é\U0001f600", "12"
 
 @given(keys=st.lists(_TEXT, max_size=8), legacy_key_split=st.booleans())
 def test_whole_columns_of_keys_of_one_field(keys: list[str], legacy_key_split: bool) -> None:
-    found = hashes_of(pa.array(keys, pa.string()), ["a"], ["a"], legacy_key_split=legacy_key_split)
-    assert found.tolist() == [list_hash(hash_values(key, ["a"], legacy_key_split=legacy_key_split)) for key in keys]
+    found = bucket_hashes(pa.array(keys, pa.string()), ["a"], ["a"], legacy_key_split=legacy_key_split)
+    assert found.tolist() == [
+        java_list_hash(hashed_values(key, ["a"], legacy_key_split=legacy_key_split)) for key in keys
+    ]
 
 
 @given(
@@ -56,8 +59,10 @@ def test_whole_columns_of_keys_of_one_field(keys: list[str], legacy_key_split: b
 )
 def test_whole_columns_of_keys_of_any_form(keys: list[str], legacy_key_split: bool) -> None:
     fields = ["x", "y", ""]
-    found = hashes_of(pa.array(keys, pa.string()), fields, ["x", ""], legacy_key_split=legacy_key_split)
-    assert found.tolist() == [list_hash(hash_values(key, ["x", ""], legacy_key_split=legacy_key_split)) for key in keys]
+    found = bucket_hashes(pa.array(keys, pa.string()), fields, ["x", ""], legacy_key_split=legacy_key_split)
+    assert found.tolist() == [
+        java_list_hash(hashed_values(key, ["x", ""], legacy_key_split=legacy_key_split)) for key in keys
+    ]
 
 
 @given(
@@ -66,5 +71,5 @@ def test_whole_columns_of_keys_of_any_form(keys: list[str], legacy_key_split: bo
 )
 def test_whole_columns_of_keys_of_two_fields(values: list[tuple[str, str]], fields: list[str]) -> None:
     keys = [f"x:{x},y:{y}" for x, y in values]
-    found = hashes_of(pa.array(keys, pa.string()), ["x", "y"], fields)
-    assert found.tolist() == [list_hash(hash_values(key, fields)) for key in keys]
+    found = bucket_hashes(pa.array(keys, pa.string()), ["x", "y"], fields)
+    assert found.tolist() == [java_list_hash(hashed_values(key, fields)) for key in keys]

@@ -8,10 +8,10 @@ import pytest
 
 from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_counts import BucketCounts
-from pyhudi.index.bucket_hash import bucket_of
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.table.view.file_system_view import FileSystemView
+from tests.bucket_numbers import bucket_of
 from tests.tables import HandMadeTable
 
 BUCKET = "00000007-63b9-435b-8b8d-18c2684745c2-0"

@@ -19,7 +19,7 @@ from pyhudi.index.consistent_hashing import (
     FIRST_INSTANT,
     FOLDER,
     HashingMetadata,
-    hashes_of,
+    consistent_hashes,
     load_metadata,
     store_first,
 )
@@ -42,7 +42,9 @@ def test_a_partition_begins_with_equal_ranges() -> None:
 
 
 def hashed(keys: list[str], fields: list[str], *, legacy_key_split: bool = False) -> list[int]:
-    found: list[int] = hashes_of(pa.array(keys, pa.string()), fields, legacy_key_split=legacy_key_split).tolist()
+    found: list[int] = consistent_hashes(
+        pa.array(keys, pa.string()), fields, legacy_key_split=legacy_key_split
+    ).tolist()
     return found
 
 
@@ -71,7 +73,7 @@ _KEYS = st.one_of(
 @given(keys=st.lists(_KEYS, max_size=8), legacy_key_split=st.booleans(), sliced=st.booleans())
 def test_whole_columns_of_keys(keys: list[str], legacy_key_split: bool, sliced: bool) -> None:
     column = pa.array(["x:1,y:2", *keys], pa.string()).slice(1) if sliced else pa.array(keys, pa.string())
-    found = hashes_of(column, ["x", ""], legacy_key_split=legacy_key_split)
+    found = consistent_hashes(column, ["x", ""], legacy_key_split=legacy_key_split)
     assert found.tolist() == [one_by_one(key, ["x", ""], legacy_key_split) for key in keys]
 
 

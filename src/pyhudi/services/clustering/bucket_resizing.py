@@ -23,7 +23,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import ConfigError, FormatError, TransactionError, UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, hashes_of
+from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, consistent_hashes
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA
 
@@ -161,7 +161,7 @@ class BucketRouting:
             ConfigError: A key does not belong to the buckets that were read, so the options of the index are not those
                 with which the table was written.
         """
-        hashes = hashes_of(keys, self.bucketing.fields, legacy_key_split=self.bucketing.legacy_key_split)
+        hashes = consistent_hashes(keys, self.bucketing.fields, legacy_key_split=self.bucketing.legacy_key_split)
         file_ids = self.old.file_ids()
         is_source_key = np.isin(self.old.buckets_of(hashes), [file_ids.index(name) for name in self.sources])
         if not is_source_key.all():

@@ -7,9 +7,7 @@ computations use one row per partition and file group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +17,10 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import new_file_id, new_file_prefix
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_slicing import has_log_files
-from pyhudi.timeline.commit_metadata import total
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 Ints = npt.NDArray[np.int64]
 
 _ALWAYS_FILLED = 4 * 1024 * 1024
-_SIZE_HISTORY = 5
-"""Number of commits of which the size of records is taken, as in Apache Hudi."""
 
 INSERTS_SCHEMA = pa.schema([("partition", pa.string()), ("rows", pa.int64())])
 """New records by partition path; one row per partition."""
@@ -38,7 +30,7 @@ SMALL_FILES_SCHEMA = pa.schema(
 )
 """Base files that may receive more records; sizes in bytes."""
 
-BUCKETS_SCHEMA = pa.schema(
+INSERT_TARGETS_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("rows", pa.int64())]
 )
 """Destinations of new records: existing small files (with ``base_path``) and new file groups, ordered within a
@@ -78,7 +70,10 @@ class InsertPlacement:
     fill_ratio: int = 0
 
     def assign(self, inserts: pa.Table, *, logs: bool) -> pa.Table:
-        """Assign new records (INSERTS_SCHEMA) to files (BUCKETS_SCHEMA). ``logs``: updates are written to log files."""
+        """Assign new records (INSERTS_SCHEMA) to files (INSERT_TARGETS_SCHEMA).
+
+        ``logs``: updates are written to log files.
+        """
         small_files = self.small_files
         if logs:
             small_files = fillable_small_files(small_files, inserts, self.record_size, self.fill_ratio)
@@ -90,32 +85,11 @@ class InsertPlacement:
         return replace(self, small_files=self.small_files.filter(in_partition).combine_chunks())
 
 
-def write_history(active: ActiveTimeline) -> Iterator[pa.Table]:
-    """Yield the write stats (WRITE_STAT_SCHEMA) of the base files of the newest commits, newest first."""
-    for instant in list(reversed(list(active.timeline.writes().completed())))[:_SIZE_HISTORY]:
-        stats = active.commit_metadata(instant).stats
-        yield stats.filter(pc.is_null(stats["logFiles"]))
-
-
-def average_record_size(history: Iterable[pa.Table], sizing: Sizing) -> int:
-    """Return the average bytes per record in the newest commit that is large enough for an estimate.
-
-    ``history`` yields write stats (WRITE_STAT_SCHEMA), newest commit first; it is read only as far as needed.
-    """
-    enough = sizing.estimation_threshold * sizing.small_file_limit
-    for stats in history:
-        size = total(stats, "totalWriteBytes")
-        rows = total(stats, "numWrites")
-        if size > enough and rows > 0:
-            return -(-size // rows)
-    return sizing.default_record_size
-
-
 def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, record_size: int) -> pa.Table:
     """Assign new records to files.
 
     ``inserts`` has INSERTS_SCHEMA, ``small_files`` SMALL_FILES_SCHEMA (files of other partitions are ignored). Returns
-    BUCKETS_SCHEMA, in the order of partitions in ``inserts``; each partition with new records has a row.
+    INSERT_TARGETS_SCHEMA, in the order of partitions in ``inserts``; each partition with new records has a row.
     """
     totals: Ints = inserts["rows"].to_numpy().astype(np.int64)
     partition_of = pc.index_in(small_files["partition"], inserts["partition"].combine_chunks())
@@ -146,7 +120,7 @@ def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, rec
             pa.chunked_array([*old["base_path"].chunks, pa.nulls(len(new_codes), pa.string())], pa.string()),
             pa.chunked_array([pa.array(appended[used], pa.int64()), pa.array(new_rows, pa.int64())]),
         ],
-        schema=BUCKETS_SCHEMA,
+        schema=INSERT_TARGETS_SCHEMA,
     )
     return table.take(pa.array(order)).combine_chunks()
 
@@ -196,11 +170,11 @@ def new_file_ids(count: int) -> pa.Array:
     return pa.array([new_file_id(new_file_prefix(), 0) for _ in range(count)], pa.string())
 
 
-def bucket_lookup_table(rows: Ints, resolution: int = 16) -> npt.NDArray[np.int32]:
-    """Return a lookup table that distributes hashes over buckets in proportion to their rows.
+def target_lookup_table(rows: Ints, resolution: int = 16) -> npt.NDArray[np.int32]:
+    """Return a lookup table that distributes hashes over targets in proportion to their rows.
 
-    Entry ``hash mod len`` is the index of the bucket. One bucket needs one entry; several get ``resolution`` entries
-    each on average. Buckets with very few rows may get none.
+    Entry ``hash mod len`` is the index of the target. One target needs one entry; several get ``resolution`` entries
+    each on average. Targets with very few rows may get none.
     """
     if len(rows) <= 1:
         return np.zeros(1, dtype=np.int32)

@@ -12,7 +12,7 @@ from pyhudi.format.file_names import file_names_of
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.timeline.commit_metadata import write_stats
 from pyhudi.write.planning.small_files import (
-    BUCKETS_SCHEMA,
+    INSERT_TARGETS_SCHEMA,
     INSERTS_SCHEMA,
     InsertPlacement,
 )
@@ -22,19 +22,25 @@ COUNTS_SCHEMA = pa.schema(
 )
 """Counts of tagged rows by destination: updates and deletes by file group, new records with null file id and path."""
 
-GROUPS_SCHEMA = pa.schema([*BUCKETS_SCHEMA, ("size", pa.int64())])
+GROUPS_SCHEMA = pa.schema([*INSERT_TARGETS_SCHEMA, ("size", pa.int64())])
 """File groups to write: partition, file id, current base file (null: new group), number of incoming rows, and bytes to
 read and write."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadProfile:
-    """``updates`` (COUNTS_SCHEMA) are the groups with updates or deletes, ``buckets`` (BUCKETS_SCHEMA) those with new
-    records; a group can be in both. ``groups`` (GROUPS_SCHEMA) has each group once."""
+    """File groups that a write changes.
+
+    Attributes:
+        updates: Groups with updates or deletes (COUNTS_SCHEMA).
+        inserts: New records by partition (INSERTS_SCHEMA).
+        insert_targets: Groups with new records (INSERT_TARGETS_SCHEMA), which may have updates as well.
+        groups: All groups, each once (GROUPS_SCHEMA).
+    """
 
     updates: pa.Table
     inserts: pa.Table
-    buckets: pa.Table
+    insert_targets: pa.Table
     groups: pa.Table
 
 
@@ -60,20 +66,21 @@ def build_workload_profile(
     new = counts.filter(is_new)
     inserts = pa.table([new["partition"], new["rows"]], schema=INSERTS_SCHEMA).sort_by("partition").combine_chunks()
     updates = counts.filter(pc.invert(is_new)).combine_chunks()
-    buckets = placement.assign(inserts, logs=logs)
+    insert_targets = placement.assign(inserts, logs=logs)
     if logs:
-        base_sizes = base_sizes.filter(in_groups(base_sizes, buckets))
-    touched = pa.concat_tables([updates.cast(BUCKETS_SCHEMA), buckets])
+        base_sizes = base_sizes.filter(in_groups(base_sizes, insert_targets))
+    touched = pa.concat_tables([updates.cast(INSERT_TARGETS_SCHEMA), insert_targets])
     grouped = touched.group_by(["partition", "file_id"]).aggregate([("base_path", "max"), ("rows", "sum")])
     grouped = pa.table(
-        [grouped["partition"], grouped["file_id"], grouped["base_path_max"], grouped["rows_sum"]], schema=BUCKETS_SCHEMA
+        [grouped["partition"], grouped["file_id"], grouped["base_path_max"], grouped["rows_sum"]],
+        schema=INSERT_TARGETS_SCHEMA,
     )
     joined = grouped.join(
         base_sizes.select(["partition", "file_id", "base_size"]), ["partition", "file_id"], join_type="left outer"
     ).sort_by([("partition", "ascending"), ("file_id", "ascending")])
     size = pc.add(pc.fill_null(joined["base_size"], 0), pc.multiply(joined["rows"], placement.record_size))
-    groups = joined.select(BUCKETS_SCHEMA.names).append_column("size", size).cast(GROUPS_SCHEMA).combine_chunks()
-    return WorkloadProfile(updates, inserts, buckets, groups)
+    groups = joined.select(INSERT_TARGETS_SCHEMA.names).append_column("size", size).cast(GROUPS_SCHEMA).combine_chunks()
+    return WorkloadProfile(updates, inserts, insert_targets, groups)
 
 
 def profile_stats(workload: WorkloadProfile) -> pa.Table:

@@ -62,7 +62,7 @@ def appended_groups(workload: WorkloadProfile) -> pa.Table:
     base file that receives some is rewritten together with its updates, as in Apache Hudi.
     """
     updates = workload.updates
-    return updates.filter(pc.invert(in_groups(updates, workload.buckets)))
+    return updates.filter(pc.invert(in_groups(updates, workload.insert_targets)))
 
 
 def log_slices(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pyhudi.format import java_hash as java_hash_of_texts
 from pyhudi.metadata.records import file_group_hash
 from tests.properties import examples
 
@@ -36,7 +37,7 @@ def java_hash(text: str) -> int:
 )
 def test_groups(key: str, code: int | None, groups: tuple[int, int, int]):
     if code is not None:
-        assert file_group_hash.java_hashes(pa.array([key])).tolist() == [code]
+        assert java_hash_of_texts.java_hashes(pa.array([key])).tolist() == [code]
     assert tuple(int(file_group_hash.file_group_index_of(pa.array([key]), n)[0]) for n in (2, 10, 1000)) == groups
     assert file_group_hash.file_group_index_of(pa.array([key]), 1).tolist() == [0]
 
@@ -46,12 +47,12 @@ def test_groups(key: str, code: int | None, groups: tuple[int, int, int]):
 @example(["", "𝄞a", "", "é", "\0"], 0, 1)
 def test_hashes_are_those_of_java(texts: list[str], start: int, chunk: int):
     array = pa.array(texts, pa.string())[start:]
-    whole = file_group_hash._CHUNK_BYTES
+    whole = java_hash_of_texts._CHUNK_BYTES
     try:
-        file_group_hash._CHUNK_BYTES = chunk
-        assert file_group_hash.java_hashes(array).tolist() == [java_hash(text) for text in texts[start:]]
+        java_hash_of_texts._CHUNK_BYTES = chunk
+        assert java_hash_of_texts.java_hashes(array).tolist() == [java_hash(text) for text in texts[start:]]
     finally:
-        file_group_hash._CHUNK_BYTES = whole
+        java_hash_of_texts._CHUNK_BYTES = whole
 
 
 def test_a_million_keys_take_no_time_a_key():

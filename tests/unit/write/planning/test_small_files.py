@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.write.planning.record_size import average_record_size
 from pyhudi.write.planning.small_files import (
     INSERTS_SCHEMA,
     SMALL_FILES_SCHEMA,
     Sizing,
     assign_inserts,
-    average_record_size,
-    bucket_lookup_table,
     find_small_files,
+    target_lookup_table,
 )
 
 
@@ -60,8 +60,8 @@ def test_small_files_are_below_the_limit_without_log_files_and_in_no_plan() -> N
 
 def test_small_files_are_filled_first_then_new_ones_opened() -> None:
     files = small(("b", "f1", 400), ("a", "f2", 800), ("x", "f3", 3), ("b", "f4", 900))
-    buckets = assign_inserts(inserts(a=50, b=300, c=7), files, sizing(), 10)
-    assert summary(buckets) == [
+    targets = assign_inserts(inserts(a=50, b=300, c=7), files, sizing(), 10)
+    assert summary(targets) == [
         ("a", "a/f2", 20),
         ("a", None, 30),
         ("b", "b/f1", 60),
@@ -71,12 +71,12 @@ def test_small_files_are_filled_first_then_new_ones_opened() -> None:
         ("b", None, 30),
         ("c", None, 7),
     ]
-    assert len(set(buckets["file_id"].to_pylist())) == buckets.num_rows
+    assert len(set(targets["file_id"].to_pylist())) == targets.num_rows
 
 
 def test_a_file_that_is_not_needed_is_left_alone() -> None:
-    buckets = assign_inserts(inserts(a=5), small(("a", "f1", 400), ("a", "f2", 400)), sizing(), 10)
-    assert summary(buckets) == [("a", "a/f1", 5)]
+    targets = assign_inserts(inserts(a=5), small(("a", "f1", 400), ("a", "f2", 400)), sizing(), 10)
+    assert summary(targets) == [("a", "a/f1", 5)]
 
 
 def test_split_size_counts_when_it_is_not_automatic() -> None:
@@ -88,7 +88,7 @@ def test_split_size_counts_when_it_is_not_automatic() -> None:
     ]
 
 
-def test_no_inserts_no_buckets() -> None:
+def test_no_inserts_no_targets() -> None:
     assert assign_inserts(INSERTS_SCHEMA.empty_table(), small(("a", "f1", 1)), sizing(), 10).num_rows == 0
 
 
@@ -102,15 +102,15 @@ def test_every_record_goes_somewhere_and_no_file_overflows(
     rows: dict[str, int], files: list[tuple[str, int]], record_size: int
 ) -> None:
     table = small(*((p, f"f{i}", s) for i, (p, s) in enumerate(files)))
-    buckets = assign_inserts(inserts(**rows), table, sizing(), record_size).to_pylist()
+    targets = assign_inserts(inserts(**rows), table, sizing(), record_size).to_pylist()
     sizes = {f"{p}/f{i}": s for i, (p, s) in enumerate(files)}
     for partition, wanted in rows.items():
-        own = [b for b in buckets if b["partition"] == partition]
+        own = [b for b in targets if b["partition"] == partition]
         assert sum(b["rows"] for b in own) == wanted
         assert all(b["rows"] > 0 for b in own)
-    for bucket in buckets:
-        if bucket["base_path"] is not None:
-            assert sizes[bucket["base_path"]] + bucket["rows"] * record_size <= 1000
+    for target in targets:
+        if target["base_path"] is not None:
+            assert sizes[target["base_path"]] + target["rows"] * record_size <= 1000
 
 
 def test_average_record_size_of_the_newest_commit_that_wrote_enough() -> None:
@@ -126,6 +126,6 @@ def test_average_record_size_of_the_newest_commit_that_wrote_enough() -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
 def test_slots_spread_in_proportion(rows: list[int]) -> None:
-    table = bucket_lookup_table(np.array(rows, dtype=np.int64), resolution=64)
+    table = target_lookup_table(np.array(rows, dtype=np.int64), resolution=64)
     shares = np.bincount(table, minlength=len(rows)) / len(table)
     assert np.allclose(shares, np.array(rows) / sum(rows), atol=2 / len(table))

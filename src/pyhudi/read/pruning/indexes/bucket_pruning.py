@@ -14,7 +14,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import QueryError
 from pyhudi.index.bucket_file_ids import bucket_numbers
-from pyhudi.index.bucket_hash import list_hash
+from pyhudi.index.bucket_hash import java_list_hash
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.keygen import KeySpec
@@ -112,7 +112,7 @@ def _hashes(bucketing: BucketIndex, spec: KeySpec, values: tuple[str, ...]) -> s
         return {bucketing.hash_of(form) for form in forms}
     if any("," in value or ":" in value for value in values):
         return None  # The hashed text depends on other fields of the key.
-    return {list_hash(values)}
+    return {java_list_hash(values)}
 
 
 def _text(value: Any, kind: pa.DataType, column: str) -> str | None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType
 
-from pyhudi.index.bucket_hash import hashes_of
+from pyhudi.index.bucket_hash import bucket_hashes
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -27,7 +27,7 @@ def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: BucketIndex, name: st
     fields, counts = spec.record_fields, bucketing.counts
 
     def buckets(keys: Any, partitions: Any) -> Any:
-        hashes = hashes_of(_texts(keys), fields, bucketing.fields, legacy_key_split=bucketing.legacy_key_split)
+        hashes = bucket_hashes(_texts(keys), fields, bucketing.fields, legacy_key_split=bucketing.legacy_key_split)
         if not counts.rules:
             return _series(hashes % counts.default)
         return _series(hashes % bucketing.counts_of(_texts(partitions)).to_numpy())

@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.consistent_hashing import HashingMetadata, hashes_of, known_partitions
+from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, known_partitions
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.row_serialization import pack
 from pyhudi.storage import Storage
@@ -63,7 +63,7 @@ class ConsistentBucketLocations:
     def locate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with their file groups and the base files of these."""
         fields, legacy_key_split = self.bucketing.fields, self.bucketing.legacy_key_split
-        hashes = hashes_of(batch.column(RECORD_KEY), fields, legacy_key_split=legacy_key_split)
+        hashes = consistent_hashes(batch.column(RECORD_KEY), fields, legacy_key_split=legacy_key_split)
         encoded = batch.column(PARTITION_PATH).dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         ids: list[str] = []

@@ -53,7 +53,7 @@ def matches_plan(files: pa.Table, workload: WorkloadProfile) -> bool:
         files: Files that got new records: partition, file_id, and how many (``tail``; null: not known).
         workload: The plan.
     """
-    if not pc.all(in_groups(files, workload.buckets), min_count=0).as_py() or files["tail"].null_count:
+    if not pc.all(in_groups(files, workload.insert_targets), min_count=0).as_py() or files["tail"].null_count:
         return False
     planned = workload.inserts
     return _sums(planned["partition"], planned["rows"]) == _sums(files["partition"], files["tail"])

@@ -23,7 +23,7 @@ from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
-from pyhudi.write.planning.small_files import bucket_lookup_table
+from pyhudi.write.planning.small_files import target_lookup_table
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile
 
 _SLOTS, _UPDATE_TASK, _UPDATE_PATH = "_pyhudi_slots", "_pyhudi_update_task", "_pyhudi_update_path"
@@ -64,8 +64,8 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
         text = F.concat(F.lit("rows are stored in another file group than `_hoodie_file_name`: "), file_id)
         task = F.when(unknown, F.raise_error(text).cast("int")).otherwise(F.col(_UPDATE_TASK))
         base_path = F.coalesce(base_path, F.col(_UPDATE_PATH))  # not known yet of rows that were read
-    if workload.buckets.num_rows:
-        rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
+    if workload.insert_targets.num_rows:
+        rows = rows.join(F.broadcast(_insert_routes(spark, workload.insert_targets, groups)), PARTITION_PATH, "left")
         bucket = _bucket()
         # a record with a location keeps it; coalesce evaluates the lookup for new records only
         task = F.coalesce(task, F.element_at(_TASKS, bucket))
@@ -81,9 +81,9 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
 def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Table) -> DataFrame:
     """Return keys of new records (``_hoodie_record_key`` and ``_hoodie_partition_path``) with `FILE`, the number of the
     file that `route` sends them to: of ``files`` (partition, file_id, number); null where there is none of that id."""
-    buckets = workload.buckets
-    at = pc.index_in(group_keys(buckets), value_set=group_keys(files))
-    routes = _bucket_arrays(buckets, {_NUMBERS: files["number"].combine_chunks().take(at)})
+    targets = workload.insert_targets
+    at = pc.index_in(group_keys(targets), value_set=group_keys(files))
+    routes = _target_arrays(targets, {_NUMBERS: files["number"].combine_chunks().take(at)})
     found = keys.join(F.broadcast(small_frame(keys.sparkSession, pa.table(routes))), PARTITION_PATH, "left")
     number = F.element_at(_NUMBERS, _bucket())
     return found.select(*(quoted([name]) for name in keys.columns), number.alias(FILE))
@@ -101,27 +101,27 @@ def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> D
     return small_frame(spark, joined.select(list(columns)).rename_columns(list(columns.values())))
 
 
-def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> DataFrame:
-    """Return one row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
-    at = pc.index_in(group_keys(buckets), value_set=group_keys(groups))
+def _insert_routes(spark: SparkSession, targets: pa.Table, groups: pa.Table) -> DataFrame:
+    """Return one row per partition: its targets, and the lookup table from a hash to one of them (counted from 1)."""
+    at = pc.index_in(group_keys(targets), value_set=group_keys(groups))
     tasks = groups["task"].combine_chunks().take(at)
-    data = _bucket_arrays(
-        buckets,
+    data = _target_arrays(
+        targets,
         {
-            _IDS: buckets["file_id"].combine_chunks(),
-            _PATHS: buckets["base_path"].combine_chunks(),
+            _IDS: targets["file_id"].combine_chunks(),
+            _PATHS: targets["base_path"].combine_chunks(),
             _TASKS: tasks,
         },
     )
     return small_frame(spark, pa.table(data))
 
 
-def _bucket_arrays(buckets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return columns with one row per partition: the lookup table from hashes to buckets, and properties of buckets."""
-    rows = buckets["rows"].to_numpy()
-    runs = pc.run_end_encode(buckets["partition"].combine_chunks())
+def _target_arrays(targets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Return columns with one row per partition: the lookup table from hashes to targets, and properties of targets."""
+    rows = targets["rows"].to_numpy()
+    runs = pc.run_end_encode(targets["partition"].combine_chunks())
     ends = runs.run_ends.cast(pa.int32())
     bounds = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    lookup = [bucket_lookup_table(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
+    lookup = [target_lookup_table(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
     lists = {name: pa.ListArray.from_arrays(bounds, values) for name, values in facts.items()}
     return {PARTITION_PATH: runs.values, _SLOTS: pa.array(lookup, pa.list_(pa.int32())), **lists}

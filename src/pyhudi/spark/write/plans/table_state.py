@@ -20,13 +20,8 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.planning.log_file_summary import LogContents
-from pyhudi.write.planning.small_files import (
-    SMALL_FILES_SCHEMA,
-    InsertPlacement,
-    average_record_size,
-    find_small_files,
-    write_history,
-)
+from pyhudi.write.planning.record_size import average_record_size, write_history
+from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, find_small_files
 from pyhudi.write.planning.workload_profile import WorkloadProfile, build_workload_profile
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, log_slices
 from pyhudi.write.settings.write_settings import sizing

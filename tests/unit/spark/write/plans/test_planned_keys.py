@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.spark.write.plans.planned_keys import matches_plan
-from pyhudi.write.planning.small_files import BUCKETS_SCHEMA, INSERTS_SCHEMA
+from pyhudi.write.planning.small_files import INSERT_TARGETS_SCHEMA, INSERTS_SCHEMA
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, GROUPS_SCHEMA, WorkloadProfile
 
 Files = list[tuple[str, str, int | None]]
@@ -39,6 +39,6 @@ def files(rows: Files) -> pa.Table:
 )
 def test_files_that_are_as_planned(rows: Files, expected: bool) -> None:
     inserts = pa.table([["a", "b"], [5, 1]], schema=INSERTS_SCHEMA)
-    buckets = pa.table([["a", "a", "b"], ["f1", "f2", "f3"], [None] * 3, [2, 3, 1]], schema=BUCKETS_SCHEMA)
-    workload = WorkloadProfile(COUNTS_SCHEMA.empty_table(), inserts, buckets, GROUPS_SCHEMA.empty_table())
+    targets = pa.table([["a", "a", "b"], ["f1", "f2", "f3"], [None] * 3, [2, 3, 1]], schema=INSERT_TARGETS_SCHEMA)
+    workload = WorkloadProfile(COUNTS_SCHEMA.empty_table(), inserts, targets, GROUPS_SCHEMA.empty_table())
     assert matches_plan(files(rows), workload) is expected
