@@ -59,7 +59,9 @@ Operand: TypeAlias = Column | Literal | None
 
 
 def operand_of(taken: list[Token], schema: pa.Schema, known: Known) -> Operand:
-    """Parse tokens of an operand."""
+    """Parse tokens of an operand. Parentheses around it, as around negative parameters, do not change it."""
+    while len(taken) > 2 and taken[0].word == "(" and taken[-1].word == ")":
+        taken = taken[1:-1]
     return _literal(taken) or _column(taken, schema) or (_call(taken, schema, known) if known else None)
 
 

@@ -40,6 +40,7 @@ FOLLOWS: dict[str, list[list[tuple[str, str, Any]]]] = {
     "a > 3": [[("a", ">", 3)]],
     "A >= -3 and `b` = 'x'": [[("a", ">=", -3), ("b", "=", "x")]],
     "3 < a": [[("a", ">", 3)]],
+    "a = (-3) and ((a)) in ((1), (-2)) or (b) = (')')": [[("a", "=", -3), ("a", "in", (1, -2))], [("b", "=", ")")]],
     "a = 1 or a = 2 and b <> 'y'": [[("a", "=", 1)], [("a", "=", 2), ("b", "!=", "y")]],
     "(a = 1 or a = 2) and b != 'y'": [[("a", "=", 1), ("b", "!=", "y")], [("a", "=", 2), ("b", "!=", "y")]],
     "not (a > 3 or b = 'x')": [[("a", "<=", 3), ("b", "!=", "x")]],
@@ -71,6 +72,7 @@ FOLLOWS: dict[str, list[list[tuple[str, str, Any]]]] = {
     "year(t) = 2024 and a > 3": [[("a", ">", 3)]],
     "a > 3 and (length(b) > 2 or case_of(b, 'and (') = 1)": [[("a", ">", 3)]],
     "a + 1 > 3 and a > 3": [[("a", ">", 3)]],
+    "(a) + (1) > 3 and a = -(3) and a > (3)": [[("a", ">", 3)]],
     "t > '2024-01-01' and a > 3": [[("a", ">", 3)]],
     "a > 3 and b rlike 'x' and b like '%x'": [[("a", ">", 3)]],
     "`between` = 3": [[("between", "=", 3)]],
@@ -155,6 +157,7 @@ NOT_ALL = (
     "year(t) = 2024 and a > 3",
     "a > 3 and (length(b) > 2 or case_of(b, 'and (') = 1)",
     "a + 1 > 3 and a > 3",
+    "(a) + (1) > 3 and a = -(3) and a > (3)",
     "t > '2024-01-01' and a > 3",
     "a > 3 and b rlike 'x' and b like '%x'",
 )
