@@ -344,3 +344,12 @@ def test_an_index_that_would_miss_rows_goes_out_of_use(
     assert HudiTable.for_path(path).lookup(["k003"]).num_rows == 3
     with pytest.raises(UnsupportedTableError, match="version 6 do not support"):
         write(frame(spark, again), str(tmp_path / "old"), record_indexed("upsert", "COPY_ON_WRITE", 6, **kind))
+
+
+def test_the_index_of_a_table_without_files(spark: SparkSession, tmp_path: Path) -> None:
+    path, indexed = str(tmp_path / "table"), {"hoodie__metadata__record__index__enable": True}
+    result = write(frame(spark, []), path, options("insert", hoodie__allow__empty__commit=True, **indexed), "append")
+    assert not result.warnings
+    assert "record_index" in TableMetaClient.open(path).config.metadata_partitions
+    write(frame(spark, [("a", "p", 1, "x")]), path, options("upsert", **indexed), "append")
+    assert indexed_locations(path) == stored_locations(path) != {}

@@ -156,7 +156,7 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
 def _estimated_rows(storage: Storage, files: pa.Table) -> list[int]:
     """Return estimated numbers of rows of base files: exact for some, by size for the others."""
     step = max(1, -(-files.num_rows // _SAMPLE))
-    some = files.take(list(range(0, files.num_rows, step)))
+    some = files.take(pa.array(range(0, files.num_rows, step), pa.int64()))  # none without base files
     rows = row_counts(storage, some["base_path"])
     if step == 1:
         return rows
