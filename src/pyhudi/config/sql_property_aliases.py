@@ -46,5 +46,7 @@ def suggest_short_name(key: str) -> str | None:
     named = _BY_FOLDED.get(folded) or _OTHER_NAMES.get(folded)
     if named is not None:
         return named
+    if sorted(folded) == sorted("type"):  # other words that resemble it are names of their own: types, tape
+        return "type"
     close = difflib.get_close_matches(folded, [name for name in _BY_FOLDED if name != "type"], n=1, cutoff=_ALIKE)
     return _BY_FOLDED[close[0]] if close else None

@@ -69,6 +69,7 @@ def test_keys_of_options_may_have_another_case():
         ("precombinfield", "preCombineField"),
         ("preCombine", "preCombineField"),
         ("tableType", "type"),
+        ("tpye", "type"),
         ("hoodie.datasource.write.recordkey.fields", "hoodie.datasource.write.recordkey.field"),
     ],
 )
