@@ -111,6 +111,15 @@ def test_policies_of_store_assignment(spark):
         spark.sql("INSERT INTO n VALUES (1S, 1, array(1Y), named_struct('x', 1S, 'y', 2))")
         with pytest.raises(SchemaMismatchError, match="STRICT"):
             spark.sql("UPDATE n SET i = '7'")
+        for statement in (
+            "INSERT INTO n (i) VALUES (NULL)",
+            "INSERT INTO n (a) SELECT array(NULL)",
+            "UPDATE n SET s = NULL",
+        ):
+            with pytest.raises(SchemaMismatchError, match=r"NULL without a type.*STRICT: write CAST"):
+                spark.sql(statement)
+        spark.sql("INSERT INTO n (i, s) SELECT 8, X'4142'")
+    spark.sql("INSERT INTO n (s, a) VALUES (X'43', NULL)")  # by the policy ANSI
     refused = pytest.raises(ConfigError, match=r"LEGACY .*ansi\.enabled=false")
     with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="true"), refused:
         spark.sql("INSERT INTO n (i, s) VALUES (9, 9)")
@@ -120,7 +129,11 @@ def test_policies_of_store_assignment(spark):
             "INSERT INTO n SELECT 4294967298L, true, array('3', 'x'), named_struct('a', '5', 'b', DATE'2024-01-01')"
         )
         spark.sql("UPDATE n SET f = named_struct('y', '8', 'x', 'z') WHERE i = 1")
-    assert rows(spark, "SELECT i, s, a, f.x, f.y FROM n") == [
+    assert rows(spark, "SELECT coalesce(i, 0), s FROM n WHERE s IN ('AB', 'C')") == [
+        (0, "C"),
+        (8, "AB"),
+    ]
+    assert rows(spark, "SELECT i, s, a, f.x, f.y FROM n WHERE s NOT IN ('AB', 'C')") == [
         (1, "1", [1], None, 8),
         (2, "true", [3, None], 5, None),
         (9, "9", None, None, None),

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
     ArrayType,
     AtomicType,
-    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -172,6 +171,11 @@ def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str
             f"a value of type {source.simpleString()} cannot be stored in the column {name!r} of type "
             f"{target.simpleString()} without a possible loss, and {STORE_ASSIGNMENT}=STRICT: cast it"
         )
+    if rules.policy is StoreAssignment.STRICT and _has_untyped_null(source):
+        raise SchemaMismatchError(
+            f"a NULL without a type cannot be stored in the column {name!r} of type {target.simpleString()}, because "
+            f"{STORE_ASSIGNMENT}=STRICT: write CAST(NULL AS …), or leave the column out"
+        )
     if not rules.by_position and _has_structs(target) and type(source) is type(target):
         if isinstance(target, StructType) and not _paired(source, target, by_position=False):
             raise SchemaMismatchError(
@@ -314,7 +318,7 @@ def _is_assignable(source: DataType, target: DataType) -> bool:
         return True
     if isinstance(source, _TIMES) and isinstance(target, _TIMES):
         return True
-    return isinstance(target, StringType) and not _is_nested(source) and not isinstance(source, BinaryType)
+    return isinstance(target, StringType) and not _is_nested(source)
 
 
 def _is_nested(kind: DataType) -> bool:
@@ -337,6 +341,17 @@ def _is_lossless(source: DataType, target: DataType) -> bool:
     if {type(source), type(target)} == {TimestampType, LongType}:
         return True
     return isinstance(source, AtomicType) and isinstance(target, StringType)
+
+
+def _has_untyped_null(kind: DataType) -> bool:
+    """Return True if a type is that of NULL, or has it inside."""
+    if isinstance(kind, ArrayType):
+        return _has_untyped_null(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_untyped_null(kind.keyType) or _has_untyped_null(kind.valueType)
+    if isinstance(kind, StructType):
+        return any(_has_untyped_null(field.dataType) for field in kind.fields)
+    return isinstance(kind, NullType)
 
 
 def _is_wider(source: NumericType, target: NumericType) -> bool:
