@@ -72,6 +72,21 @@ class SelectStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class Script:
+    """BEGIN … END: the statements, queries and conditions in it, in the order of the text."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteImmediate:
+    """EXECUTE IMMEDIATE: ``text`` is the SQL of the statement's text, and ``clauses`` INTO and USING."""
+
+    text: str
+    clauses: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CacheTable:
     """CACHE TABLE; ``query`` is that of a new temporary view, None: an existing table."""
 
@@ -180,9 +195,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
+    """SET or UNSET TBLPROPERTIES. ``if_exists``: properties to remove may be absent."""
+
     name: Name
     put: Mapping[str, str] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
+    if_exists: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +303,25 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowViews:
+    """SHOW VIEWS."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTableExtended:
+    """SHOW TABLE EXTENDED; ``database`` None: the current one."""
+
+    database: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Describe:
+    """DESCRIBE of a table, or of a column. ``as_json``: the result is one JSON text, as in Spark 4."""
+
     name: Name
     extended: bool = False
     column: str | None = None
+    as_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +366,8 @@ Statement: TypeAlias = (
     | CreateView
     | ChangeView
     | SelectStatement
+    | Script
+    | ExecuteImmediate
     | CacheTable
     | UncacheTable
     | ClearCache
@@ -351,6 +386,8 @@ Statement: TypeAlias = (
     | Truncate
     | DropTable
     | Show
+    | ShowViews
+    | ShowTableExtended
     | Describe
     | CreateIndex
     | DropIndex

@@ -172,7 +172,7 @@ class Cursor:
 
     def key(self) -> str:
         """Consume the key of a property: a text, or words separated by dots and dashes."""
-        if self.tokens[self.at].kind == "STRING":  # alone: the value may be the text after it
+        if self.kind() == "STRING":  # alone: the value may be the text after it
             self.at += 1
             return self.tokens[self.at - 1].text
         parts = [self.identifier()]
@@ -228,3 +228,12 @@ class Cursor:
         """
         if not self.done:
             self.fail("the end of the statement")
+
+
+def literal_text(sql: str) -> str | None:
+    """Return the value of a SQL text that is a quoted text; None for other expressions."""
+    cursor = Cursor(sql)
+    if cursor.kind() != "STRING":
+        return None
+    value = cursor.string()
+    return value if cursor.done else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import date
 from pathlib import Path
 
 import pytest
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.catalog import Table
 
@@ -112,7 +113,14 @@ def test_what_is_shown(spark, tmp_path):
     assert properties["primaryKey"] == "id"
     assert properties["type"] == "mor"
     spark.sql("ALTER TABLE rides SET TBLPROPERTIES ('hoodie.keep.max.commits' = '77', note = 'it\\'s')")
-    spark.sql("ALTER TABLE rides UNSET TBLPROPERTIES ('note')")
+    if spark.version.startswith("3"):
+        with pytest.raises(AnalysisException, match="non-existent properties"):
+            spark.sql("ALTER TABLE rides UNSET TBLPROPERTIES ('note', 'absent')")
+        assert dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))["note"] == "it's"
+    else:
+        spark.sql("ALTER TABLE rides UNSET TBLPROPERTIES ('absent')")
+    spark.sql("ALTER TABLE rides UNSET TBLPROPERTIES IF EXISTS ('note', 'absent')")
+    assert "note" not in dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))
     assert dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))["hoodie.keep.max.commits"] == "77"
     made = spark.sql("SHOW CREATE TABLE rides").first()[0]
     assert "USING hudi" in made
@@ -124,6 +132,16 @@ def test_what_is_shown(spark, tmp_path):
     spark.sql("CREATE VIEW plain AS SELECT 1 AS id")
     expected = {"rides": "MANAGED", "other": "EXTERNAL", "plain": "VIEW"}
     assert {t.name: t.tableType for t in spark.catalog.listTables() if not t.isTemporary} == expected
+    for statement in ("SHOW VIEWS", "SHOW VIEWS IN shop LIKE '*'"):
+        assert [row.viewName for row in spark.sql(statement).collect() if not row.isTemporary] == ["plain"]
+    details = {row[1]: row[3] for row in rows_of(spark, "SHOW TABLE EXTENDED IN shop LIKE '*'")}
+    assert "Type: VIEW" in details["plain"]
+    assert f"Type: EXTERNAL\nProvider: hudi\nLocation: {tmp_path}/other\nSchema: root\n" in details["other"]
+    assert "Type: MANAGED\nProvider: hudi\nTable Properties: [" in details["rides"]
+    assert "raise_error" not in details["rides"]
+    if not spark.version.startswith("3"):
+        entry = json.loads(spark.sql("DESCRIBE EXTENDED rides AS JSON").first()[0])
+        assert (entry["type"], entry["provider"], entry["partition_columns"]) == ("MANAGED", "hudi", ["city"])
     assert {name: spark.catalog.getTable(f"shop.{name}").tableType for name in expected} == expected
     elsewhere = Table("rides", "elsewhere", ["shop"], None, "VIEW", isTemporary=False)
     assert listed_tables(spark, [elsewhere]) == [elsewhere] == [shown_table(spark, elsewhere)]

@@ -93,34 +93,46 @@ def cache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: 
     """``spark.catalog.cacheTable``."""
     from pyspark import StorageLevel
 
-    from pyhudi.spark.sql.commands.cache_commands import cache_by_name, check_cached_view
+    from pyhudi.spark.sql.commands.cache_commands import cache_by_name, cache_view_by_name
     from pyhudi.spark.sql.tables_by_name import parse_name
 
     given = dict(zip(("tableName", "storageLevel"), args, strict=False)) | kwargs
     spark, table = _table_of_catalog(catalog, given["tableName"])
+    level = given.get("storageLevel") or StorageLevel.MEMORY_AND_DISK_DESER
     if table is None:
         name = parse_name(given["tableName"])
-        if name is not None:
-            check_cached_view(spark, name)
+        if name is not None and cache_view_by_name(spark, name, lambda: level, lazy=True):
+            return None
         return original(catalog, *args, **kwargs)
-    level = given.get("storageLevel") or StorageLevel.MEMORY_AND_DISK_DESER
     return cache_by_name(spark, table, level, lazy=True)
 
 
 def uncache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.uncacheTable``."""
+    from pyhudi.spark.sql.commands.cache_commands import uncache_view
     from pyhudi.spark.sql.queries.table_cache import uncache
+    from pyhudi.spark.sql.tables_by_name import parse_name
 
-    spark, table = _table_of_catalog(catalog, args[0] if args else kwargs["tableName"])
-    return original(catalog, *args, **kwargs) if table is None else uncache(spark, table.location)
+    text = args[0] if args else kwargs["tableName"]
+    spark, table = _table_of_catalog(catalog, text)
+    if table is not None:
+        return uncache(spark, table.location)
+    name = parse_name(text)
+    return None if name is not None and uncache_view(spark, name) else original(catalog, *args, **kwargs)
 
 
 def is_cached(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.isCached``."""
+    from pyhudi.spark.sql.commands.cache_commands import is_cached_view
     from pyhudi.spark.sql.queries import table_cache
+    from pyhudi.spark.sql.tables_by_name import parse_name
 
-    spark, table = _table_of_catalog(catalog, args[0] if args else kwargs["tableName"])
-    return original(catalog, *args, **kwargs) if table is None else table_cache.is_cached(spark, table.location)
+    text = args[0] if args else kwargs["tableName"]
+    spark, table = _table_of_catalog(catalog, text)
+    if table is not None:
+        return table_cache.is_cached(spark, table.location)
+    name = parse_name(text)
+    return (name is not None and is_cached_view(spark, name)) or original(catalog, *args, **kwargs)
 
 
 def clear_cache(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -191,6 +203,7 @@ def create_temp_view(original: _Method, frame: DataFrame, args: tuple[Any, ...],
 
 def refresh_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.refreshTable``: every query of a Hudi table looks at it anew, and views are loaded again."""
+    from pyhudi.spark.sql.commands.cache_commands import refresh_view
     from pyhudi.spark.sql.queries.view_refresh import refresh_loaded_view
     from pyhudi.spark.sql.tables_by_name import parse_name, table_of_name
 
@@ -198,6 +211,8 @@ def refresh_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs
     name = parse_name(text)
     if name is not None and (refresh_loaded_view(spark, name) or table_of_name(spark, text) is not None):
         return None
+    if name is not None:
+        refresh_view(spark, name)
     return original(catalog, *args, **kwargs)
 
 

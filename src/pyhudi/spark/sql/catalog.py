@@ -35,6 +35,7 @@ _ENCODED = MARK + "encoded"
 """All properties as JSON in hexadecimal digits. Spark redacts values that may be secrets or addresses, and values of
 such keys (``spark.redaction.regex``, ``spark.sql.redaction.options.regex``): a location that contains "url", for
 instance."""
+_ENCODED_TEXT = re.compile(rf"\b{re.escape(_ENCODED)}=([0-9a-f]+)\b")
 PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
 _DETAILS = "# Detailed Table Information"
 SESSION_CATALOG = "spark_catalog"
@@ -151,6 +152,13 @@ def _decoded_properties(properties: Mapping[str, str]) -> dict[str, str]:
         return dict(properties)
     stored = json.loads(bytes.fromhex(properties[_ENCODED]))
     return {key: stored.get(key, value) if value == REDACTED else value for key, value in properties.items()}
+
+
+def properties_in_details(information: str) -> dict[str, str] | None:
+    """Return the properties of a Hudi table, the catalog's own among them, from what SHOW TABLE EXTENDED prints; None
+    for anything else."""
+    found = _ENCODED_TEXT.search(information)
+    return None if found is None else dict(json.loads(bytes.fromhex(found[1])))
 
 
 def _encoded(properties: Mapping[str, str]) -> dict[str, str]:
@@ -290,11 +298,26 @@ def unregister(spark: SparkSession, table: CatalogTable) -> None:
     non_hudi_tables.forget()
 
 
-def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, str], remove: tuple[str, ...]) -> None:
+def set_properties(
+    spark: SparkSession,
+    table: CatalogTable,
+    put: Mapping[str, str],
+    remove: tuple[str, ...],
+    *,
+    if_exists: bool = True,
+) -> None:
     """Change properties of a table's entry.
+
+    Args:
+        spark: The session.
+        table: The table.
+        put: New values.
+        remove: Properties that the table then does not have.
+        if_exists: Those to remove may be absent.
 
     Raises:
         QueryError: A property is the catalog's own.
+        AnalysisException: A property to remove is absent. Spark decides, and its releases differ.
     """
     kind = "TABLE" if table.foreign else "VIEW"
     own = [key for key in (*put, *remove) if key.startswith(MARK)]
@@ -303,12 +326,13 @@ def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, s
     if not table.foreign:
         left = {key: value for key, value in {**table.properties, **put}.items() if key not in remove}
         put = {**put, **_encoded({**left, **_marks(table)})}
+    if remove:  # first, as it may be refused
+        keys = ", ".join(map(text_literal, remove))
+        absent = "IF EXISTS " if if_exists else ""
+        spark_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES {absent}({keys})")
     if put:
         pairs = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in put.items())
         spark_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")
-    if remove:
-        keys = ", ".join(map(text_literal, remove))
-        spark_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES IF EXISTS ({keys})")
 
 
 def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:

@@ -20,6 +20,7 @@ from pyhudi.spark.sql.catalog import (
     full_name,
     non_hudi_tables,
 )
+from pyhudi.spark.sql.catalog_listing import with_details_of_hudi_tables, without_hudi_tables
 from pyhudi.spark.sql.commands import cache_commands, show
 from pyhudi.spark.sql.commands.ddl import index_ddl
 from pyhudi.spark.sql.commands.ddl.add_columns import add_columns
@@ -31,6 +32,7 @@ from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, trunca
 from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
 from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
+from pyhudi.spark.sql.commands.nested_statements import hudi_statement_of, refuse_hudi_tables
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -52,7 +54,7 @@ from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references
 
-_READS_ONLY = (s.SelectStatement, s.Show, s.Describe)
+_READS_ONLY = (s.SelectStatement, s.Show, s.ShowViews, s.ShowTableExtended, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
     s.Update: run_update,
     s.Delete: run_delete,
@@ -121,12 +123,22 @@ def _execute(
             if not prepared.reads_hudi_tables:
                 return run_on_spark()
             return values.run(spark, f"{statement.head} {prepared.text}")
+        case s.Script():
+            refuse_hudi_tables(spark, statement)
+            return run_on_spark()
+        case s.ExecuteImmediate():
+            text = hudi_statement_of(spark, statement, args)
+            return run_on_spark() if text is None else run_sql(spark, text)
         case s.CreateView():
             return _create_view(spark, statement, values, run_on_spark)
         case s.Call() if statement.procedure not in signatures() and _has_other_catalog(spark):
             return run_on_spark()
         case s.Call():
             return call(spark, statement)
+        case s.ShowViews():
+            return without_hudi_tables(spark, run_on_spark())
+        case s.ShowTableExtended(database=database):
+            return with_details_of_hudi_tables(spark, database, run_on_spark())
         case s.ClearCache():
             table_cache.clear(spark)
             return run_on_spark()
@@ -196,11 +208,18 @@ def _run_on_other_table(
             text = values.text
         case s.UnsupportedStatement():
             head, text, tail = statement.head, statement.text, statement.tail
-        case s.CacheTable(name=name):
-            cache_commands.check_cached_view(spark, name)
+        case s.RefreshTable(name=name):
+            cache_commands.refresh_view(spark, name)
+        case s.CacheTable(name=name) if cache_commands.cache_view(spark, name, statement):
+            return empty_result(spark)
+        case s.UncacheTable(name=name) if cache_commands.uncache_view(spark, name):
+            return empty_result(spark)
         case s.RenameTable(name=name, to=to) | s.ChangeView(name=name, to=tuple(to)):
+            cached = cache_commands.is_cached_view(spark, name)
             found = run_on_spark()
             rename_view(spark, name, to)
+            if cached:
+                cache_commands.rename_view(spark, name, to)
             return found
         case s.ChangeView(name=name, verb="DROP"):
             found = run_on_spark()

@@ -16,6 +16,7 @@ from pyhudi.sql.statements import (
     DropIndex,
     DropPartitions,
     DropTable,
+    ExecuteImmediate,
     Name,
     RefreshIndex,
     RefreshTable,
@@ -24,6 +25,8 @@ from pyhudi.sql.statements import (
     SelectStatement,
     SetProperties,
     Show,
+    ShowTableExtended,
+    ShowViews,
     Statement,
     Truncate,
     UnsupportedAlter,
@@ -47,8 +50,8 @@ def parse_alter(cursor: Cursor) -> Statement | None:
     if cursor.take("SET", "TBLPROPERTIES") or cursor.take("SET", "SERDEPROPERTIES"):
         return _whole(cursor, SetProperties(name, put=parse_properties(cursor)))
     if cursor.take("UNSET", "TBLPROPERTIES"):
-        cursor.take("IF", "EXISTS")
-        return _whole(cursor, SetProperties(name, remove=_keys(cursor)))
+        if_exists = cursor.take("IF", "EXISTS")
+        return _whole(cursor, SetProperties(name, remove=_keys(cursor), if_exists=if_exists))
     if cursor.take("RENAME", "TO"):
         return _whole(cursor, RenameTable(name, cursor.name()))
     if cursor.take("RECOVER", "PARTITIONS"):
@@ -77,11 +80,10 @@ def _alter_view(cursor: Cursor) -> ChangeView:
 
 def _keys(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect("(")
-    keys = []
-    while not cursor.take(")"):
+    keys = [cursor.key()]
+    while cursor.take(","):
         keys.append(cursor.key())
-        if not cursor.take(",") and not cursor.sees(")"):
-            cursor.fail("',' or ')'")
+    cursor.expect(")")
     return tuple(keys)
 
 
@@ -143,8 +145,12 @@ def parse_refresh(cursor: Cursor) -> Statement | None:
 
 
 def parse_show(cursor: Cursor) -> Statement | None:
-    """Parse SHOW of one table."""
+    """Parse SHOW of one table, SHOW VIEWS and SHOW TABLE EXTENDED."""
     cursor.expect("SHOW")
+    if cursor.take("VIEWS"):
+        return ShowViews()
+    if cursor.take("TABLE", "EXTENDED"):
+        return ShowTableExtended(cursor.name() if cursor.take("FROM") or cursor.take("IN") else None)
     if cursor.take("PARTITIONS"):
         name = cursor.name()
         partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
@@ -181,6 +187,8 @@ def parse_describe(cursor: Cursor) -> Describe | None:
     name = cursor.name()
     if cursor.done:
         return Describe(name, extended)
+    if extended and cursor.take("AS", "JSON"):
+        return Describe(name, extended, as_json=True) if cursor.done else None
     column = ".".join(cursor.name())
     return Describe(name, extended, column) if cursor.done else None
 
@@ -207,6 +215,14 @@ def parse_variable(cursor: Cursor) -> SelectStatement | None:
     cursor.at += 1
     head = cursor.slice(0, cursor.at)
     return SelectStatement(cursor.rest(), head)
+
+
+def parse_execute(cursor: Cursor) -> ExecuteImmediate | None:
+    """Parse EXECUTE IMMEDIATE."""
+    if not cursor.take("EXECUTE", "IMMEDIATE"):
+        return None
+    text = cursor.until("INTO", "USING")
+    return ExecuteImmediate(text, cursor.rest())
 
 
 def parse_call(cursor: Cursor) -> Call | None:

@@ -21,12 +21,14 @@ from pyhudi.sql.parsers.ddl_parser import (
     parse_comment,
     parse_describe,
     parse_drop,
+    parse_execute,
     parse_refresh,
     parse_show,
     parse_truncate,
     parse_variable,
 )
 from pyhudi.sql.parsers.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
+from pyhudi.sql.parsers.script_parser import parse_script
 from pyhudi.sql.statements import (
     CreateTable,
     Delete,
@@ -56,6 +58,7 @@ _PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {
     "DESC": parse_describe,
     "REFRESH": parse_refresh,
     "CALL": parse_call,
+    "EXECUTE": parse_execute,
     "CACHE": parse_cache,
     "UNCACHE": parse_uncache,
     "CLEAR": parse_clear,
@@ -109,7 +112,7 @@ def parse(text: str) -> Statement | None:
     if first in _QUERIES:
         return _query(cursor)
     parser = _PARSERS.get(first)
-    return None if parser is None else parser(cursor)
+    return parse_script(cursor) if parser is None else parser(cursor)
 
 
 def table_of(text: str) -> Name | None:

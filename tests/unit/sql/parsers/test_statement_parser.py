@@ -39,6 +39,8 @@ from pyhudi.sql.statements import (
     SelectStatement,
     SetProperties,
     Show,
+    ShowTableExtended,
+    ShowViews,
     Truncate,
     UncacheTable,
     UnsupportedAlter,
@@ -135,6 +137,7 @@ STATEMENTS = {
     "delete from t where a = ';'": Delete(("t",), None, "a = ';'"),
     "alter table t set tblproperties ('a'='1', hoodie.b = 2)": SetProperties(("t",), {"a": "1", "hoodie.b": "2"}),
     "alter table t unset tblproperties if exists (a, 'b.c')": SetProperties(("t",), remove=("a", "b.c")),
+    "alter table t unset tblproperties (a)": SetProperties(("t",), remove=("a",), if_exists=False),
     "alter table t rename to db.u": RenameTable(("t",), ("db", "u")),
     "alter table t add columns (a int, b struct<x:int>)": AddColumns(("t",), "a int, b struct<x:int>"),
     "alter table t add column a int": AddColumns(("t",), "a int"),
@@ -191,9 +194,14 @@ STATEMENTS = {
     "explain merge into": SelectStatement("merge into", "explain"),
     "show tblproperties t ('a.b')": Show(("t",), "TBLPROPERTIES", "a.b"),
     "show create table t": Show(("t",), "CREATE TABLE"),
+    "show views in db like 'v*'": ShowViews(),
+    "show table extended in c.db like '*'": ShowTableExtended(("c", "db")),
+    "show table extended like '*'": ShowTableExtended(),
     "show indexes in t": Show(("t",), "INDEXES"),
     "show tables": None,
     "desc formatted t": Describe(("t",), extended=True),
+    "desc extended t as json": Describe(("t",), extended=True, as_json=True),
+    "desc t as json": None,
     "describe table t col": Describe(("t",), column="col"),
     "describe database d": None,
     "create index if not exists i on t using column_stats(ts) options(expr='from_unixtime', format='yyyy')": CreateIndex(  # noqa: E501
@@ -361,6 +369,12 @@ def test_views_of_paths():
     assert parse("CREATE TEMPORARY VIEW v USING csv OPTIONS (path '/a')").query is None
     with pytest.raises(SqlSyntaxError, match="has the option path, and no others"):
         parse("CREATE TEMPORARY VIEW v USING hudi OPTIONS (path '/a', 'hoodie.datasource.query.type' 'incremental')")
+
+
+@pytest.mark.parametrize("keys", ["", "()", "(", "(a", "(a,)", "(a = 1)"])
+def test_properties_to_remove_are_names(keys):
+    with pytest.raises(SqlSyntaxError, match="expected"):
+        parse(f"ALTER TABLE t UNSET TBLPROPERTIES {keys}")
 
 
 @pytest.mark.parametrize(

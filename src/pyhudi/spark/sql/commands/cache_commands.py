@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
@@ -54,21 +56,69 @@ def cache_by_name(spark: SparkSession, table: CatalogTable, level: StorageLevel,
         spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {table.sql}").text).count()
 
 
-def check_cached_view(spark: SparkSession, name: Name) -> None:
-    """Refresh a temporary view before Spark caches it.
+def cache_view(spark: SparkSession, name: Name, statement: CacheTable) -> bool:
+    """Run CACHE TABLE of a permanent view of Hudi tables.
 
     Args:
         spark: The session.
         name: Name of a view, or of a table that is not a Hudi table.
+        statement: The statement.
 
-    Raises:
-        QueryError: It is a permanent view of Hudi tables, whose rows Spark cannot read by this name.
+    Returns:
+        False for anything else, which Spark caches. A temporary view has been refreshed.
     """
-    if rewrite_query(spark, f"SELECT * FROM {quoted(name)}").shown:
-        raise QueryError(
-            f"{quoted(name)} is a permanent view of Hudi tables, which cannot be cached; cache its tables, or its "
-            f"current rows under another name: CACHE TABLE … AS SELECT * FROM {quoted(name)}"
-        )
+    return cache_view_by_name(spark, name, lambda: _level(statement), lazy=statement.lazy)
+
+
+def cache_view_by_name(spark: SparkSession, name: Name, level: Callable[[], StorageLevel], *, lazy: bool) -> bool:
+    """Cache a permanent view of Hudi tables: queries by its name reuse its rows until the next commit to one of them.
+
+    Args:
+        spark: The session.
+        name: Name of a view, or of a table that is not a Hudi table.
+        level: Gives the storage level of its rows.
+        lazy: They are read by the next query instead of at once.
+
+    Returns:
+        False for anything else, which Spark caches. A temporary view has been refreshed.
+    """
+    query = f"SELECT * FROM {quoted(name)}"
+    if not rewrite_query(spark, query).shown:
+        return False
+    view = find(spark, name)
+    assert isinstance(view, CatalogView)
+    table_cache.cache_view(spark, full_name(spark, name), view, level())
+    if not lazy:
+        spark_sql(spark, rewrite_query(spark, query).text).count()
+    return True
+
+
+def is_cached_view(spark: SparkSession, name: Name) -> bool:
+    """Return True if a name is that of a permanent view of Hudi tables that is cached."""
+    view = find(spark, name)
+    return isinstance(view, CatalogView) and table_cache.cached_view(spark, full_name(spark, name), view) is not None
+
+
+def uncache_view(spark: SparkSession, name: Name) -> bool:
+    """Run UNCACHE TABLE of a permanent view of Hudi tables. Return False for anything that is not cached as one."""
+    if not is_cached_view(spark, name):
+        return False
+    table_cache.uncache_view(spark, full_name(spark, name))
+    return True
+
+
+def refresh_view(spark: SparkSession, name: Name) -> None:
+    """Run the part of REFRESH TABLE that Spark does not know: cached rows of a permanent view of Hudi tables."""
+    if is_cached_view(spark, name):
+        table_cache.refresh_view(spark, full_name(spark, name))
+
+
+def rename_view(spark: SparkSession, name: Name, to: Name) -> None:
+    """Keep a permanent view cached that has been renamed, as Spark does."""
+    old = full_name(spark, name)
+    view = find(spark, new := (*old[:-1], to[-1]))
+    if isinstance(view, CatalogView):
+        table_cache.rename_view(spark, old, new, view)
 
 
 def uncache_table(spark: SparkSession, table: CatalogTable, _: UncacheTable) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -9,7 +11,7 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, text_literal
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, spark_sql, text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Describe, Show
 from pyhudi.sql.table_properties import shown_properties
@@ -84,12 +86,32 @@ def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:
     return SqlTable.of(spark, table).load_sql_schema()
 
 
+def _described_as_json(spark: SparkSession, table: CatalogTable) -> DataFrame:
+    """Return Spark's description of the entry of a table, without what makes it a view."""
+    described = spark_sql(spark, f"DESCRIBE TABLE EXTENDED {table.sql} AS JSON")
+    if table.foreign:
+        return described
+    entry = {key: value for key, value in json.loads(described.collect()[0][0]).items() if not key.startswith("view_")}
+    config = SqlTable.of(spark, table).load_config()
+    entry |= {
+        "type": "MANAGED" if table.managed else "EXTERNAL",
+        "provider": "hudi",
+        "location": table.location,
+        "table_properties": shown_properties(table.properties, config.table_type, table.location),
+    }
+    if config.partition_fields:
+        entry["partition_columns"] = [field.name for field in config.partition_fields]
+    return result(spark, described.schema, [(json.dumps(entry, separators=(",", ":")),)])
+
+
 def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
     """Run DESCRIBE of a table or of a column of it.
 
     Raises:
         QueryError: There is no such column.
     """
+    if statement.as_json:
+        return _described_as_json(spark, table)
     schema = _all_columns(spark, table)
     if statement.column is not None:
         name = statement.column.lower()

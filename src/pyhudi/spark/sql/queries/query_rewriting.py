@@ -23,10 +23,12 @@ from pyhudi.spark.sql.queries.query_sources import (
     QuerySource,
     Source,
     ViewSource,
+    query_rows,
     read_options,
     show_source,
 )
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
+from pyhudi.spark.sql.queries.table_cache import cached_view, rows_of_view
 from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.queries.time_travel import time_travel_options
 from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
@@ -62,6 +64,16 @@ def rewrite_query(
         args: Values of the parameters of the query.
     """
     return _rewritten(spark, query, QueryScope(prunes=prunes, lasting=lasting, args=args))
+
+
+def reads_hudi_tables(spark: SparkSession, query: str) -> bool:
+    """Return True if a query reads Hudi tables or blobs. Nothing of them is read.
+
+    Args:
+        spark: The session.
+        query: The text.
+    """
+    return _rewritten(spark, query, QueryScope(resolves_only=True)).reads_hudi_tables
 
 
 def _rewritten(
@@ -120,13 +132,16 @@ class _QueryRewriter:
             self._query,
         )
 
-    def _show(self, number: int, reference: Reference, view: str, source: Source) -> DataFrame:
-        """Replace a reference by a view. Return the rows of the view."""
-        rows = _refresh(self._spark, view, source)
+    def _show(self, number: int, reference: Reference, view: str, source: Source) -> DataFrame | None:
+        """Replace a reference by a view. Return the rows of the view; None if the scope is only to be resolved."""
+        rows = None if self._scope.resolves_only else _refresh(self._spark, view, source)
+        self._register(number, reference, view, source)
+        return rows
+
+    def _register(self, number: int, reference: Reference, view: str, source: Source) -> None:
         self._sources[view] = source
         self._shown[number] = view
         self._changes[number] = reference, _global(self._spark, view)
-        return rows
 
     def _view_name(self, identity: str) -> str:
         return _view_name(self._scope.session or session_id(self._spark), identity)
@@ -179,8 +194,9 @@ class _QueryRewriter:
         if time_travel and scope.lasting:
             identity = f"{table.location} {sorted(own.items())} {reference.time_travel} {scope.args}"
         rows = self._show(number, reference, self._view_name(identity), source)
-        self._reads[reference.start] = TableRead(rows, reference.predicate)
-        self._tables[reference.start] = source
+        if rows is not None:
+            self._reads[reference.start] = TableRead(rows, reference.predicate)
+            self._tables[reference.start] = source
 
     def _show_view(self, number: int, reference: Reference, name: Name, stored: CatalogView) -> bool:
         """Replace a permanent view. Return False if it reads no Hudi table."""
@@ -193,18 +209,30 @@ class _QueryRewriter:
         own = replace(scope, namespace=stored.namespace, temporary=frozenset(), prunes=prunes, args=None)
         names_quoted = all(settings[key] == "true" for key in QUOTES_NAMES)
         query = with_plain_identifiers(stored.query, double_quoted=names_quoted)
-        inner = _rewritten(spark, query, own, double_quoted=names_quoted)
+        cached = None if scope.resolves_only else cached_view(spark, full, stored)
+        if cached is not None:
+            own = replace(own, prunes="")
+        rewrite = partial(_rewritten, spark, query, double_quoted=names_quoted)
+        inner = rewrite(own if cached is None else replace(own, resolves_only=True))
         if not inner.reads_hudi_tables:
             return False
         if reference.time_travel is not None:
             raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
         self._sources |= inner.sources
-        self._show(
-            number,
-            _with_qualifiers(reference, full),
-            self._view_name(f"view {full}"),
-            QuerySource(inner.text, stored, tuple(settings.items()) if others else ()),
-        )
+        view, qualified = self._view_name(f"view {full}"), _with_qualifiers(reference, full)
+        source = QuerySource(inner.text, stored, tuple(settings.items()) if others else ())
+        if cached is None:
+            self._show(number, qualified, view, source)
+            return True
+
+        def load() -> DataFrame:
+            rewrite(own)
+            with query_rows(spark, source) as rows:
+                return rows
+
+        identity = (source, tuple(inner.sources.values()))
+        rows_of_view(spark, cached, inner.locations, identity, load).createOrReplaceGlobalTempView(view)
+        self._register(number, qualified, view, source)
         return True
 
     def _function_source(self, function: str, arguments: tuple[str, ...]) -> FunctionSource:

@@ -31,6 +31,7 @@ class QueryScope:
         session: The session whose views stand for tables (`session_id`); None: this one.
         args: Values of the parameters of the query.
         refreshed: Queries of the temporary views that have been refreshed, by name.
+        resolves_only: Find the tables, and leave the views that stand for them as they are.
     """
 
     namespace: Name | None = None
@@ -41,6 +42,7 @@ class QueryScope:
     session: str | None = None
     args: Any = None
     refreshed: RefreshedViews = field(default_factory=dict)
+    resolves_only: bool = False
 
     def is_temporary(self, name: Name) -> bool:
         """Return True if a name refers to a temporary view, whether or not it still exists."""

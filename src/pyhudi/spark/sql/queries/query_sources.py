@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -95,16 +96,22 @@ def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callabl
             rows = run_vector_function(function, arguments, rows_of)
         case FunctionSource(function, arguments):
             rows = run_table_function(spark, function, arguments)
-        case QuerySource(text, stored, settings):
-            with session_with(spark, dict(settings)) as session:
-                rows = spark_sql(session, text)
-                if stored.query_columns:
-                    rows = rows.select(*(quoted([name]) for name in stored.query_columns))
-                rows = rows.toDF(*stored.columns)
+        case QuerySource():
+            with query_rows(spark, source) as rows:
                 rows.createOrReplaceGlobalTempView(view)
             return rows
     rows.createOrReplaceGlobalTempView(view)
     return rows
+
+
+@contextmanager
+def query_rows(spark: SparkSession, source: QuerySource) -> Iterator[DataFrame]:
+    """Return a context manager that gives the rows of a permanent view, in a session with the settings of the view."""
+    with session_with(spark, dict(source.settings)) as session:
+        rows = spark_sql(session, source.text)
+        if source.view.query_columns:
+            rows = rows.select(*(quoted([name]) for name in source.view.query_columns))
+        yield rows.toDF(*source.view.columns)
 
 
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:

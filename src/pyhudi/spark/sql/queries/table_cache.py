@@ -1,4 +1,5 @@
-"""``CACHE TABLE`` of Hudi tables: cached rows of the latest snapshot, for all sessions of an application.
+"""``CACHE TABLE`` of Hudi tables and of permanent views of them: cached rows of the latest snapshot, for all sessions
+of an application.
 
 As in Spark, a table that one session caches is cached for the others, too, and any of them may release it. A DataFrame
 of Spark Connect belongs to its session, so there each session caches rows of its own.
@@ -6,7 +7,7 @@ of Spark Connect belongs to its session, so there each session caches rows of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
@@ -17,9 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.queries.view_registry import session_id
+from pyhudi.spark.sql.catalog import CatalogView
+from pyhudi.spark.sql.queries.view_registry import folded, session_id
+from pyhudi.sql.statements import Name
 from pyhudi.storage.canonical_uri import canonical_uri
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -28,7 +32,7 @@ _MAX_SNAPSHOTS = 4
 """Sessions that read with other options have other rows cached, until the oldest of so many are released."""
 ReadOptions: TypeAlias = Mapping[str, str]
 _Instants: TypeAlias = tuple[tuple[str, str], ...]
-_SnapshotKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+_SnapshotKey: TypeAlias = tuple[str, Hashable]
 _TableKey: TypeAlias = tuple[str, str]
 
 
@@ -42,13 +46,17 @@ class _Snapshot:
 
 @dataclass(slots=True)
 class CachedTable:
-    """A table that an application caches.
+    """A table, or a permanent view of tables, that an application caches.
 
     Args:
         level: Storage level of its rows.
+        view: The view, which is no longer cached if another one takes its place.
     """
 
     level: StorageLevel
+    view: CatalogView | None = None
+    locations: frozenset[str] = frozenset()
+    """Canonical locations of the tables that a view has read."""
     _snapshots: dict[_SnapshotKey, _Snapshot] = field(default_factory=dict)
     _guard: Lock = field(default_factory=Lock)
 
@@ -56,7 +64,7 @@ class CachedTable:
         """Return the rows of these instants, cached.
 
         Args:
-            key: The session, if only this one can read the rows, and the options of the read.
+            key: The session, if only this one can read the rows, and what else decides them.
             instants: Completed instants.
             load: Reads the rows.
         """
@@ -90,8 +98,83 @@ def cache(spark: SparkSession, location: str, level: StorageLevel) -> None:
 
 
 def uncache(spark: SparkSession, location: str) -> None:
-    """Release the rows of a table, if they are cached."""
-    table = _tables.pop(_key(spark, location), None) if _tables else None
+    """Release the rows of a table, if they are cached, and those of the views that read it."""
+    if not _tables:
+        return
+    own, uri = _key(spark, location)
+    for key in [key for key, view in _tables.items() if key[0] == own and uri in view.locations]:
+        _release(key)
+    _release((own, uri))
+
+
+def cache_view(spark: SparkSession, name: Name, view: CatalogView, level: StorageLevel) -> None:
+    """Cache a permanent view when it is next queried. A view that is cached already keeps its rows.
+
+    Args:
+        spark: The session.
+        name: The view's full name.
+        view: The view.
+        level: Storage level of its rows.
+    """
+    if cached_view(spark, name, view) is None:
+        _tables[_view_key(spark, name)] = CachedTable(level, view)
+
+
+def cached_view(spark: SparkSession, name: Name, view: CatalogView) -> CachedTable | None:
+    """Return a permanent view that is cached; None if the application does not cache it."""
+    if not _tables:
+        return None
+    cached = _tables.get(_view_key(spark, name))
+    if cached is not None and cached.view != view:  # it was replaced
+        uncache_view(spark, name)
+        return None
+    return cached
+
+
+def uncache_view(spark: SparkSession, name: Name) -> None:
+    """Release the rows of a permanent view, if they are cached."""
+    if _tables:
+        _release(_view_key(spark, name))
+
+
+def refresh_view(spark: SparkSession, name: Name) -> None:
+    """Release the rows of a permanent view, if they are cached. The next query reads them again."""
+    cached = _tables.get(_view_key(spark, name)) if _tables else None
+    if cached is not None:
+        cached.release()
+
+
+def rename_view(spark: SparkSession, name: Name, to: Name, view: CatalogView) -> None:
+    """Cache a permanent view under its new name, if it is cached."""
+    cached = _tables.pop(_view_key(spark, name), None) if _tables else None
+    if cached is not None:
+        cached.view = view
+        _tables[_view_key(spark, to)] = cached
+
+
+def rows_of_view(
+    spark: SparkSession,
+    cached: CachedTable,
+    locations: Collection[str],
+    identity: Hashable,
+    load: Callable[[], DataFrame],
+) -> DataFrame:
+    """Return the rows of a cached view of the latest snapshots of its tables.
+
+    Args:
+        spark: The session.
+        cached: The view.
+        locations: Those of its tables.
+        identity: What else decides the rows, such as settings of the session.
+        load: Reads the rows.
+    """
+    cached.locations = frozenset(map(canonical_uri, locations))
+    instants = tuple(instant for location in sorted(locations) for instant in _instants(spark, location, {}))
+    return cached.rows((_owner(spark), identity), instants, load)
+
+
+def _release(key: _TableKey) -> None:
+    table = _tables.pop(key, None)
     if table is not None:
         table.release()
 
@@ -105,9 +188,7 @@ def clear(spark: SparkSession) -> None:
     """Release the rows of all tables of the application."""
     own = _application(spark) if _tables else ""
     for key in [key for key in _tables if key[0] == own]:
-        table = _tables.pop(key, None)
-        if table is not None:
-            table.release()
+        _release(key)
 
 
 def cached_rows(
@@ -124,9 +205,13 @@ def cached_rows(
     table = _tables.get(_key(spark, location)) if _tables else None
     if table is None:
         return None
-    owner = session_id(spark) if is_connect(spark) else ""
     instants = _instants(spark, location, given)  # before the rows, which are read again if they are newer
-    return table.rows((owner, tuple(sorted(given.items()))), instants, load)
+    return table.rows((_owner(spark), tuple(sorted(given.items()))), instants, load)
+
+
+def _owner(spark: SparkSession) -> str:
+    """Return the session to which the DataFrames of a cache belong; empty: any session reads them."""
+    return session_id(spark) if is_connect(spark) else ""
 
 
 def _instants(spark: SparkSession, location: str, given: ReadOptions) -> _Instants:
@@ -142,6 +227,10 @@ def _unpersist(snapshot: _Snapshot) -> None:
 
 def _key(spark: SparkSession, location: str) -> _TableKey:
     return _application(spark), canonical_uri(location)
+
+
+def _view_key(spark: SparkSession, name: Name) -> _TableKey:
+    return _application(spark), f"view {quoted(folded(name))}"
 
 
 def _application(spark: SparkSession) -> str:

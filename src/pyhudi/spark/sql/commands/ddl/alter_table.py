@@ -22,11 +22,12 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
 
     Raises:
         TableConfigConflictError: The property contradicts the table.
+        AnalysisException: A property to remove is absent, without IF EXISTS; Spark 4 takes that as done.
     """
     refuse_misspelled_properties(statement.put)
     given = Options.parse(table_options(statement.put))
     SqlTable.of(spark, table).load_config().validate_against(given)
-    set_properties(spark, table, statement.put, statement.remove)
+    set_properties(spark, table, statement.put, statement.remove, if_exists=statement.if_exists)
 
 
 def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTable) -> None:
