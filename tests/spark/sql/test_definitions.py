@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -282,3 +283,36 @@ def test_the_version_of_a_new_table(spark):
     spark.sql(f"CREATE TABLE other USING hudi LOCATION '{path}' TBLPROPERTIES ('hoodie.table.version' = '9')")
     with pytest.raises(TableConfigConflictError, match=r"hoodie\.table\.version='8'"):
         spark.sql(f"CREATE TABLE another USING hudi LOCATION '{path}' TBLPROPERTIES ('hoodie.table.version' = '8')")
+
+
+def test_a_table_is_made_again_from_what_is_shown(spark, tmp_path):
+    spark.sql(
+        """CREATE TABLE `select` (`Table` INT COMMENT 'it\\'s', `order` STRUCT<`From`: STRING, `by`: ARRAY<INT>>,
+        _group DECIMAL(10, 2), `Partition` STRING) USING hudi PARTITIONED BY (`PARTITION`) COMMENT 'of words'
+        TBLPROPERTIES (primaryKey = 'table', type = 'mor', note = 'a ''b')"""
+    )
+    spark.sql("INSERT INTO `SELECT` PARTITION (PARTITION = 'a b') (`TABLE`, `Order`) VALUES (1, ('x', array(2)))")
+    spark.sql("UPDATE `select` SET `order`.`by` = array(3) WHERE `partition` = 'a b'")
+    assert rows(spark, "SELECT `table`, `order`.`by`[0], `partition` FROM `select`") == [(1, 3, "a b")]
+
+    def shown():
+        statements = ("SHOW CREATE TABLE `select`", "DESCRIBE EXTENDED `select`", "SHOW TBLPROPERTIES `select`")
+        listed = next(table for table in spark.catalog.listTables() if table.name == "select")
+        return [*(spark.sql(statement).collect() for statement in statements), listed]
+
+    before = shown()
+    spark.sql("DROP TABLE `select`")
+    spark.sql(before[0][0][0])
+    assert shown() == before
+    assert rows(spark, "SELECT `table` FROM `select`") == []
+    spark.sql(f"CREATE TABLE elsewhere (id INT) USING hudi LOCATION '{tmp_path}/elsewhere'")
+    made = spark.sql("SHOW CREATE TABLE elsewhere").first()[0]
+    assert f"\nLOCATION '{tmp_path}/elsewhere'\n" in made
+    spark.sql("DROP TABLE elsewhere")
+    spark.sql(made)
+    assert spark.sql("SHOW CREATE TABLE elsewhere").first()[0] == made
+    folder = Path(spark.sql("DESCRIBE DATABASE shop").where("info_name = 'Location'").first()[1].removeprefix("file:"))
+    for name in ("`a.b`", "`tørre`", "`my table`"):
+        with pytest.raises(QueryError, match="no name of a table in Spark's catalog"):
+            spark.sql(f"CREATE TABLE {name} (id INT) USING hudi")
+    assert sorted(path.name for path in folder.iterdir()) == ["select"]

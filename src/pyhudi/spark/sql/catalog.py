@@ -39,6 +39,7 @@ _ENCODED_TEXT = re.compile(rf"\b{re.escape(_ENCODED)}=([0-9a-f]+)\b")
 PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
 _DETAILS = "# Detailed Table Information"
 SESSION_CATALOG = "spark_catalog"
+_VALID_NAME = re.compile(r"[A-Za-z0-9_]+")
 _SCHEME = re.compile(r"^[A-Za-z][\w+.-]*:")
 _FORGET_AFTER = 60.0
 
@@ -120,6 +121,21 @@ def full_name(spark: SparkSession, name: Name) -> Name:
     if len(name) > 2:
         raise QueryError(f"Hudi tables are kept in the session catalog; {quoted(name)} is in another catalog")
     return name if len(name) == 2 else (str(spark.catalog.currentDatabase()), name[0])
+
+
+def check_name(name: Name) -> None:
+    """Refuse a name that Spark's catalog would refuse after the table has been created.
+
+    Args:
+        name: Database and table.
+
+    Raises:
+        QueryError: The name has other characters than ASCII letters, digits and underscores.
+    """
+    if not _VALID_NAME.fullmatch(name[-1]):
+        raise QueryError(
+            f"{quoted(name[-1:])} is no name of a table in Spark's catalog: use ASCII letters, digits and underscores"
+        )
 
 
 def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
 from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, spark_sql, text_literal
@@ -17,6 +20,7 @@ from pyhudi.sql.statements import Describe, Show
 from pyhudi.sql.table_properties import shown_properties
 
 _WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DESCRIBED = "col_name string, data_type string, comment string"
 
 
@@ -61,16 +65,19 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
         f"  {_bare_name(f.name)} {column_type_text(f)}"
         + (f" COMMENT {text_literal(comment)}" if (comment := comment_of(f)) else "")
         for f in _all_columns(spark, table).fields
+        if not is_meta_column(f.name)
     ]
     properties = shown_properties(table.properties, config.table_type, table.location)
     properties.pop("path")
     partitions = ", ".join(_bare_name(field.name) for field in config.partition_fields)
+    comment = spark.catalog.getTable(table.sql).description
     lines = [
         f"CREATE TABLE spark_catalog.{'.'.join(map(_bare_name, table.name))} (",
         ",\n".join(columns) + ")",
         "USING hudi",
         *([f"PARTITIONED BY ({partitions})"] if partitions else []),
-        f"LOCATION {text_literal(table.location)}",
+        *([f"COMMENT {text_literal(comment)}"] if comment else []),
+        *([] if table.managed else [f"LOCATION {text_literal(table.location)}"]),
         "TBLPROPERTIES (",
         ",\n".join(f"  {text_literal(k)} = {text_literal(v)}" for k, v in properties.items()) + ")",
     ]
@@ -78,7 +85,7 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
 
 
 def _bare_name(name: str) -> str:
-    return name if name.replace("_", "a").isalnum() and not name[:1].isdigit() else "`" + name.replace("`", "``") + "`"
+    return name if _PLAIN_NAME.fullmatch(name) else quoted([name])
 
 
 def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:

@@ -19,6 +19,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import (
     CatalogTable,
+    check_name,
     default_location,
     find_table,
     full_name,
@@ -134,9 +135,10 @@ def create_new(
         replaced: The table that has the name, which is dropped after all checks, and after rows are written.
 
     Raises:
-        QueryError: There are neither columns nor rows.
+        QueryError: There are neither columns nor rows, or the catalog takes no such name.
         TableExistsError: The location has files, or is inside another table.
     """
+    check_name(table.name)
     schema = declared_columns(spark, statement) if rows is None else without_meta_columns(rows.schema)
     if not schema.fields:
         raise QueryError(f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}")
