@@ -159,7 +159,7 @@ class PlannedTransaction(Transaction):
     def _begun(self) -> None:
         self._claim.begin()
 
-    def _reconcile_files(self, metadata: CommitMetadata) -> None:
+    def reconcile_files(self, metadata: CommitMetadata) -> None:
         """Do nothing yet: another attempt has the same instant, and only under the lock is it certain that files with
         markers do not belong to one that took over."""
 

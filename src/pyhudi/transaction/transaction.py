@@ -243,7 +243,7 @@ class Transaction:
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         self.fence.close()  # From now on abandoned tasks add no files.
-        self._reconcile_files(metadata)
+        self.reconcile_files(metadata)
         warnings: list[str] = []
         try:
             request = CommitRequest(metadata, before_release, index, conditions or CommitConditions(), schema_history)
@@ -326,8 +326,12 @@ class Transaction:
         holds the lock of the table."""
         build_metadata_table(self.storage, self.opts, self._coordination.generator, metadata, self.stats_reader)
 
-    def _reconcile_files(self, metadata: CommitMetadata) -> None:
-        """Delete files left behind by retried tasks, before the lock is acquired, because there may be many."""
+    def reconcile_files(self, metadata: CommitMetadata) -> None:
+        """Delete files left behind by retried tasks, before the lock is acquired, because there may be many.
+
+        Args:
+            metadata: Metadata of the commit, which names the files of the write.
+        """
         reconcile_against_markers(self.storage, self.instant, metadata)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:

@@ -11,6 +11,10 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ValidationError
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.markers import IOType
+from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
 from tests.spark.model import by_event_time, frame, rows_of
 
@@ -64,3 +68,28 @@ def test_writes_that_validators_refuse(spark: SparkSession, tmp_path: Path, kind
     save("insert", [("c", "r", 3, "z"), ("d", "r", 3, "z")], AS_MANY, "overwrite")
     assert rows_of(path) == [("c", "r", 3, "z"), ("d", "r", 3, "z")]
     assert not staged_views(spark)
+
+
+def test_files_of_retried_tasks_are_not_validated(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validate = WriteJob.validate
+
+    def after_a_retry(job: WriteJob, tx: Transaction, metadata: CommitMetadata) -> None:
+        for name in metadata.stats["path"].to_pylist():
+            another = f"0{name[1:]}" if name[0] != "0" else f"1{name[1:]}"
+            tx.markers.create("", another, IOType.CREATE)
+            tx.storage.create(another, tx.storage.read(name))
+        validate(job, tx, metadata)
+
+    monkeypatch.setattr(WriteJob, "validate", after_a_retry)
+    path = tmp_path / "t"
+    given = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "insert",
+        _VALIDATORS: f"{_PACKAGE}SqlQuerySingleResultPreCommitValidator",
+        f"{_VALIDATORS}.single.value.sql.queries": "select count(*) from <TABLE_NAME>#1",
+    }
+    write(frame(spark, [("a", "p", 1, "x")]), str(path), given, "append")
+    assert rows_of(path) == [("a", "p", 1, "x")]

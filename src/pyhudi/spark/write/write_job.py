@@ -264,6 +264,7 @@ class WriteJob:
         """
         validations = query_validations(self.opts)
         if validations:
+            tx.reconcile_files(metadata)  # the queries would read the rows of retried tasks twice
             before = TableSnapshot(self.storage, tx.config, tx.active.reload())
             new = self.config if self.client is None else None
             staged = StagedTable.from_commit(before, tx.instant, metadata, replaced_by=new)
