@@ -141,7 +141,7 @@ PLANS: dict[str, Callable[[Path], int]] = {
 
 
 def _pinned(root: Path) -> TableSnapshot:
-    return TableSnapshot.of(TableMetaClient.open(str(root)))
+    return TableSnapshot.load(TableMetaClient.open(str(root)))
 
 
 def _plan(root: Path, what: str) -> None:

@@ -220,7 +220,7 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     client = open_existing(storage, opts)
     if client is None:
         refuse_nested_table(storage.root, opts)
-    target = WriteTarget.of(storage, client, opts)
+    target = WriteTarget.from_options(storage, client, opts)
     config, opts = target.config, target.opts
     _check_operation(opts, keyed=bool(config.record_keys))
     _check_options(config, opts)
@@ -301,7 +301,7 @@ def _check_key_columns(incoming: pa.Schema, spec: KeySpec) -> None:
 
 
 def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
-    columns = None if client is None else resolve_table_schema(TableSnapshot.of(client))
+    columns = None if client is None else resolve_table_schema(TableSnapshot.load(client))
     if columns is not None and columns.has_history:
         raise UnsupportedTableError(f"the table has a schema history, which a write must continue; {ACTIVATE}")
     return columns

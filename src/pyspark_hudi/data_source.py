@@ -106,7 +106,7 @@ class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore
     def partitions(self) -> list[SlicesPartition]:
         """Plan the query. Return a part of it per task."""
         table, plan = _planned(self._options, self._filter)
-        return [SlicesPartition(plan.of_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
+        return [SlicesPartition(plan.select_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""
@@ -138,7 +138,7 @@ def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[TableSn
     refuse_misspelled_query(given)
     settings = Options.parse(given)
     place = locate_table(path, settings)
-    table = TableSnapshot.of(TableMetaClient.open(place.root, settings))
+    table = TableSnapshot.load(TableMetaClient.open(place.root, settings))
     query = replace(Query.from_options(settings, table.config), subpath=place.subpath)
     if query.changes:
         raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")

@@ -155,7 +155,7 @@ class Module:
     misplaced: tuple[int, ...]
 
     @classmethod
-    def of(cls, path: Path) -> Module:
+    def from_path(cls, path: Path) -> Module:
         tree = ast.parse(path.read_text())
         nodes = list(ast.walk(tree))
         owners = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
@@ -175,7 +175,7 @@ class Module:
 @cache
 def modules() -> tuple[Module, ...]:
     """All modules of the package; a tree is large, so that none is kept."""
-    return tuple(Module.of(path) for path in sorted((ROOT / "src").rglob("*.py")))
+    return tuple(Module.from_path(path) for path in sorted((ROOT / "src").rglob("*.py")))
 
 
 def test_descriptions_of_parameters_name_parameters():

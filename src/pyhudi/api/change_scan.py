@@ -48,7 +48,9 @@ class ChangeScan:
         return self._plan(self.now())
 
     def _plan(self, now: TableSnapshot) -> CdcPlan:
-        query = replace(Query.of(now.config, begin=self.begin, end=self.end, opts=self.settings), changes=True)
+        query = replace(
+            Query.from_arguments(now.config, begin=self.begin, end=self.end, opts=self.settings), changes=True
+        )
         return plan_cdc(now, query, self.settings)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:

@@ -127,7 +127,7 @@ class HudiTable(TableQueries, TableWrites):
         return HudiTable(self._path, self._options, name)
 
     def _pin(self) -> TableSnapshot:
-        return TableSnapshot.of(TableMetaClient.open(self._path, self._options))
+        return TableSnapshot.load(TableMetaClient.open(self._path, self._options))
 
     # --- what it is ------------------------------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ class Scan(ArrowConversions):
         return self._plan(self.now())
 
     def _plan(self, now: TableSnapshot, session: FilterSession | None = None) -> ScanPlan:
-        query = Query.of(
+        query = Query.from_arguments(
             now.config,
             as_of=self.as_of,
             begin=self.begin,

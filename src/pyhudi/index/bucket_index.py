@@ -67,7 +67,7 @@ class BucketIndex:
             )
         return cls(tuple(fields), counts, config.version < 8, engine)
 
-    def of_table(self, storage: Storage, timeline: Timeline) -> BucketIndex:
+    def with_stored_counts(self, storage: Storage, timeline: Timeline) -> BucketIndex:
         """Return the bucketing with the numbers of buckets stored in the table at a timeline, if any.
 
         Raises:

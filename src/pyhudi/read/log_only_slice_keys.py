@@ -16,7 +16,7 @@ def log_only_keys(client: TableMetaClient, opts: Options) -> tuple[str, ...]:
 
     Reads file slices until one has records.
     """
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     if not client.config.populate_meta_fields or resolve_table_schema(table) is None:
         return ()
     plan = plan_scan(table, columns=[RECORD_KEY], opts=opts)

@@ -165,11 +165,11 @@ class ScanPlan:
         rest = replace(self, tasks=self.tasks.filter(pc.invert(skeletons)))
         return replace(self, tasks=self.tasks.filter(skeletons)), rest
 
-    def of_slices(self, numbers: pa.Array) -> ScanPlan:
+    def select_slices(self, numbers: pa.Array) -> ScanPlan:
         """Return the part of the plan with these slices and only their partitions."""
         tasks = self.tasks.take(numbers)
         partitions = pc.unique(tasks["partition"])
-        return replace(self, tasks=tasks, partition_columns=self.partition_columns.of_partitions(partitions))
+        return replace(self, tasks=tasks, partition_columns=self.partition_columns.select_partitions(partitions))
 
     def explain(self) -> str:
         """Describe the files to read and the effect of pruning in a few lines of text."""

@@ -183,7 +183,7 @@ def _planned(
     tasks, partitions = _prune(table, context, schema, selection, pruner, pruning)
     bounds = selection.bounds
     names = None if history is None else history.column_names(schema, bounds.schema)
-    renamed = {} if names is None else names.of(pc.unique(tasks["base_instant"]).to_pylist())
+    renamed = {} if names is None else names.for_instants(pc.unique(tasks["base_instant"]).to_pylist())
     plan = ScanPlan(
         query=query,
         tasks=tasks,

@@ -121,7 +121,7 @@ def _state(client: TableMetaClient, active: ActiveTimeline) -> tuple[str | None,
     history = SchemaHistory.load(active) if kept else None
     if history is None:
         stored = InternalSchema.from_json(json.loads(kept)) if kept else None
-        history = SchemaHistory.of(stored or InternalSchema.from_arrow(add_meta_columns(from_avro(text))))
+        history = SchemaHistory.from_schema(stored or InternalSchema.from_arrow(add_meta_columns(from_avro(text))))
     return None if latest is None else text, history.as_of(None), history
 
 

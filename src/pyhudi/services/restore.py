@@ -140,7 +140,7 @@ class Restorer:
 
     def plan(self, to: str) -> RestorePlan:
         """Return the plan of a restore now, without writing anything."""
-        return plan_restore(TableSnapshot.of(self._client.reload()), to)
+        return plan_restore(TableSnapshot.load(self._client.reload()), to)
 
     def run(self, to: str | None = None) -> ServiceResult:
         """Restore the table to the snapshot of the write ``to``; None continues the pending restore.

@@ -52,7 +52,7 @@ class BusyPlans(Enum):
     not run."""
 
     @classmethod
-    def of_request(cls, instant: str | None) -> BusyPlans:
+    def for_request(cls, instant: str | None) -> BusyPlans:
         """Return the treatment for a user who requests the plan of an instant (None: all plans)."""
         return cls.REFUSE if instant is None else cls.TAKE_OVER
 

@@ -51,7 +51,7 @@ class SinkCheckpoint:
         return extra
 
     @classmethod
-    def of_commit(cls, extra: Mapping[str, str], identifier: str) -> SinkCheckpoint | None:
+    def from_commit(cls, extra: Mapping[str, str], identifier: str) -> SinkCheckpoint | None:
         """Return the checkpoint of an identifier in a commit; None if there is none.
 
         Raises:
@@ -105,7 +105,7 @@ class SinkHistory:
             return cls()
         active = client.active_timeline()
         commits = frozenset(instant.requested for instant in active.timeline.writes().completed())
-        found = (SinkCheckpoint.of_commit(extra, identifier) for extra in _newest_first(client.storage, active))
+        found = (SinkCheckpoint.from_commit(extra, identifier) for extra in _newest_first(client.storage, active))
         return cls(next((checkpoint for checkpoint in found if checkpoint is not None), None), commits)
 
     def later_commit(self, this: SinkCheckpoint, active: ActiveTimeline) -> Instant | None:
@@ -116,7 +116,7 @@ class SinkHistory:
         """
         for instant in active.timeline.writes().completed():
             if instant.requested not in self.commits:
-                found = SinkCheckpoint.of_commit(active.commit_metadata(instant).extra, this.identifier)
+                found = SinkCheckpoint.from_commit(active.commit_metadata(instant).extra, this.identifier)
                 if found is not None and found.covers(this):
                     return instant
         return None

@@ -42,7 +42,7 @@ class StartOffset:
     first_batch_after: str | None = None
     limited: bool = False
 
-    def of_batch(self, number: int | None) -> str | None:
+    def for_batch(self, number: int | None) -> str | None:
         """Return the time after which commits belong to a batch.
 
         Raises:
@@ -136,7 +136,7 @@ def batch_query(
     done = _read_now(table, names)
     if number and _has_oldest(table, done) and (read := log(number)) is not None and not read.has_begun:
         number = 0  # the first batch with commits of this table, after some with those of other sources
-    begin = start.of_batch(number)
+    begin = start.for_batch(number)
     times = {i.requested: _time(i, by_completion=by_completion) for i in done}
     if number == 0 and start.first_batch_after is not None and start.first_batch_after > max(times.values()):
         raise CheckpointError(
@@ -180,7 +180,7 @@ def _check_same_table(table: TableSnapshot, batch: set[str], start: StartOffset,
 
     Otherwise, all commits of earlier batches have been archived.
     """
-    begin = start.of_batch(number)
+    begin = start.for_batch(number)
     by_completion = table.config.version >= FIRST_BY_COMPLETION
     oldest = min(table.active.timeline.writes().completed(), key=lambda i: _time(i, by_completion=by_completion))
     if oldest.requested not in batch or (begin is not None and _time(oldest, by_completion=by_completion) > begin):

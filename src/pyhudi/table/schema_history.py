@@ -41,7 +41,7 @@ class SchemaHistory:
     text: str
 
     @classmethod
-    def of(cls, first: InternalSchema) -> SchemaHistory:
+    def from_schema(cls, first: InternalSchema) -> SchemaHistory:
         """Start a history."""
         return cls((first,), f"{_BEGIN}{first.to_json()}]}}")
 
@@ -123,7 +123,7 @@ class ColumnNamesByInstant:
         """Return the entry `LATEST_SCHEMA` for commit metadata."""
         return {LATEST_SCHEMA: self.history.as_of(self.as_of).to_json()}
 
-    def of(self, instants: Iterable[str]) -> dict[str, FileNames]:
+    def for_instants(self, instants: Iterable[str]) -> dict[str, FileNames]:
         """Return the names in files of those instants whose files have other names than the query."""
         found = {instant: self(instant) for instant in instants}
         return {instant: names for instant, names in found.items() if names}

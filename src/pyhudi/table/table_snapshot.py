@@ -29,7 +29,7 @@ class TableSnapshot:
     active: ActiveTimeline
 
     @classmethod
-    def of(cls, client: TableMetaClient) -> TableSnapshot:
+    def load(cls, client: TableMetaClient) -> TableSnapshot:
         """Pin the current state of the table, with one listing of the timeline."""
         return cls(client.storage, client.config, client.active_timeline())
 

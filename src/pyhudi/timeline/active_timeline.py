@@ -66,7 +66,7 @@ class ActiveTimeline:
     def timeline(self) -> Timeline:
         """Immutable view: one entry per instant, in its latest state."""
         if self._timeline is None:
-            self._timeline = Timeline.of_files(self._files.values())
+            self._timeline = Timeline.from_files(self._files.values())
         return self._timeline
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ class Timeline:
         self._root = root
 
     @classmethod
-    def of_files(cls, files: Iterable[Instant]) -> Timeline:
+    def from_files(cls, files: Iterable[Instant]) -> Timeline:
         """Combine one instant per state file into one per instant, with its latest state."""
         best: dict[tuple[str, str], Instant] = {}
         for instant in files:

@@ -62,7 +62,7 @@ def add_schema_version(
     history = SchemaHistory.load(active)
     if history is None:
         assert kept is not None
-        history = SchemaHistory.of(InternalSchema.from_json(json.loads(kept)))
+        history = SchemaHistory.from_schema(InternalSchema.from_json(json.loads(kept)))
     before = history.as_of(instant)
     schema = add_meta_columns(from_avro(metadata.schema_json))
     version = before.evolved(schema, int(instant))

@@ -74,7 +74,7 @@ def check_writable(
     config.check_readable()
     config.check_writable()
     if merges_records(operation, opts):
-        MergeRules.of_table(merging)  # Check that the merger of the table is registered.
+        MergeRules.for_table(merging)  # Check that the merger of the table is registered.
     index = opts.get_typed(options.INDEX_TYPE)
     _check_index(index, operation)
     _check_duplicate_policy(operation, opts)

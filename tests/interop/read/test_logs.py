@@ -69,7 +69,7 @@ class Table:
         self.keys = base_file["_hoodie_record_key"].to_pylist()
 
     @classmethod
-    def of(cls, oracle: Oracle, path: Path, rows: pa.Table, **options: str) -> Table:
+    def from_rows(cls, oracle: Oracle, path: Path, rows: pa.Table, **options: str) -> Table:
         """A table that Apache Hudi writes now."""
         # 0.15.0 merges by event time only with this payload; the others find out by themselves
         event_time = EVENT_TIME if oracle.release == "0.15.0" else {}
@@ -227,7 +227,7 @@ def empty(key: str, ts: int) -> dict[str, Any]:
 )
 def test_records_of_all_types(oracle: Oracle, tmp_path: Path, data_format: str) -> None:
     base = [wide(key, 10, 1) for key in "abcdef"]
-    table = Table.of(oracle, tmp_path / "t", pa.Table.from_pylist(base, WIDE))
+    table = Table.from_rows(oracle, tmp_path / "t", pa.Table.from_pylist(base, WIDE))
     model = {row["id"]: row for row in base}
     news = [wide("b", 11, 4), wide("d", 9, 5), wide("new", 1, 6), empty("e", 10), wide("x" * 300, 3, 300)]
     table.upsert(pa.Table.from_pylist(news, WIDE), options=LogOptions(data_format=data_format))
@@ -263,7 +263,7 @@ def table(oracle: Oracle, written: dict[str, Path], tmp_path: Path, tmp_path_fac
     first = written.get(oracle.release)
     if first is None:
         first = tmp_path_factory.mktemp("written") / "t"
-        Table.of(oracle, first, BASE)
+        Table.from_rows(oracle, first, BASE)
         written[oracle.release] = first
     return Table(oracle, Path(shutil.copytree(first, tmp_path / "t")))
 
@@ -420,7 +420,7 @@ def test_ordering_values_of_deletes(oracle: Oracle, tmp_path: Path, kind: pa.Dat
     """A delete that is too late does nothing, another one deletes; as far as Apache Hudi can compare them at all."""
     low, middle, high = next(values for other, *values in ORDERINGS if other == kind)
     rows = pa.table({"id": list("abc"), "ts": pa.array([middle] * 3, kind), "v": list("abc")})
-    table = Table.of(oracle, tmp_path / "t", rows)
+    table = Table.from_rows(oracle, tmp_path / "t", rows)
     # 0.15.0 compares deletes with what is in logs, not with the base file
     table.upsert(rows.slice(0, 2))
     table.delete(["a", "b"], columns={"ts": pa.array([low, high], kind)})
@@ -443,7 +443,7 @@ def test_several_ordering_values_of_deletes(oracle: Oracle, tmp_path: Path, kind
     first = pa.array([middle] * 4, kind)
     rows = pa.table({"id": list("abcd"), "o1": first, "o2": [5, 5, 5, 5]})
     fields = {"hoodie.datasource.write.precombine.field": "o1,o2"}
-    table = Table.of(oracle, tmp_path / "t", rows, **fields)
+    table = Table.from_rows(oracle, tmp_path / "t", rows, **fields)
     table.delete(
         list("abc"),
         columns={"o1": pa.array([low, middle, high], kind), "o2": pa.array([9, 4, 1])},

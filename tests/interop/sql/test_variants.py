@@ -74,7 +74,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path, kind: str
             assert sorted(((one["id"], one["v"]) for one in found), key=lambda one: one[0]) == wanted, side
 
     def schema() -> str:
-        recorded = newest_columns(TableSnapshot.of(TableMetaClient.open(path, Options.parse({}))).active)
+        recorded = newest_columns(TableSnapshot.load(TableMetaClient.open(path, Options.parse({}))).active)
         assert recorded is not None
         assert recorded[1].schema_json is not None
         return json.dumps([f for f in json.loads(recorded[1].schema_json)["fields"] if f["name"] in ("v", "w")])

@@ -115,7 +115,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path, kind: str
         expected[f"{other}5"] = new
         del expected[f"{other}4"]
         check()
-        active = TableSnapshot.of(TableMetaClient.open(path, Options.parse({}))).active
+        active = TableSnapshot.load(TableMetaClient.open(path, Options.parse({}))).active
         recorded = newest_columns(active)
         assert recorded is not None
         assert recorded[1].schema_json is not None

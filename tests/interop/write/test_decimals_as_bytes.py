@@ -78,7 +78,7 @@ def test_decimals_stay_bytes(oracle: Oracle, spark: SparkSession, tmp_path: Path
         wanted = [expected[key] for key in sorted(expected)]
         assert rows_of(HudiTable.for_path(path).scan().to_arrow()) == wanted
         assert rows_of(oracle.read(path)) == wanted
-        recorded = newest_columns(TableSnapshot.of(table.client()).active)[1].schema_json
+        recorded = newest_columns(TableSnapshot.load(table.client()).active)[1].schema_json
         assert [json.loads(f) for f in types(recorded)] == [json.loads(f) for f in types(to_avro(SCHEMA, "t"))]
 
     check()

@@ -223,7 +223,7 @@ def test_entries_hold_every_function_of_spark(spark: SparkSession, tmp_path: Pat
     indexes, texts = [], []
     for function in FUNCTIONS:
         column, more = options.get(function, ("t" if function in ("year", "month", "day", "hour") else "name", {}))
-        index = ExpressionIndex.of(f"i_{function}", COLUMN_STATS, column, {"expr": function, **more})
+        index = ExpressionIndex.from_options(f"i_{function}", COLUMN_STATS, column, {"expr": function, **more})
         indexes.append(index)
         texts.append(sql.get(function, str(index.expression)))
     for part in (0, 1):

@@ -44,14 +44,17 @@ def test_keys_are_found_by_the_metadata_table(spark: SparkSession, tmp_path: Pat
     assert table is not None
     ranges = stored_ranges(table, files)
     assert ranges is not None
-    stored, footers = FilterSource.of(lookup, files, table).open(), FilterSource.of(lookup, files, None).open()
+    stored, footers = (
+        FilterSource.from_files(lookup, files, table).open(),
+        FilterSource.from_files(lookup, files, None).open(),
+    )
     assert isinstance(stored, StoredFilters)
     numbers = files.table["file_no"].to_pylist()
     stored.expect(numbers)
     keys = pa.array([f"k{i:03d}" for i in range(200)])
     for number, least, most in zip(numbers, *(r.to_pylist() for r in ranges), strict=True):
-        mine = footers.of(number)
-        found = stored.of(number)
+        mine = footers.filter_of(number)
+        found = stored.filter_of(number)
         assert mine is not None
         assert found is not None
         passed = found.might_contain(keys)

@@ -90,17 +90,17 @@ def custom(strategy: str) -> MergeSettings:
 
 def test_an_unknown_merger_is_refused_with_the_way_out() -> None:
     with pytest.raises(UnsupportedTableError, match=r"strategy id abc-1, .*strategy_id is 'abc-1'.*register_merger"):
-        MergeRules.of_table(custom("abc-1"))
+        MergeRules.for_table(custom("abc-1"))
     payload = MergeSettings(MergeMode.CUSTOM, PAYLOAD_STRATEGY, payload_class="com.me.Mine")
     with pytest.raises(UnsupportedTableError, match=r"payload class com\.me\.Mine .*strategy_id is 'com\.me\.Mine'"):
-        MergeRules.of_table(payload)
+        MergeRules.for_table(payload)
 
 
 @pytest.mark.usefixtures("registered")
 def test_a_merger_is_found_by_its_id_in_any_case() -> None:
-    merger = MergeRules.of_table(custom(Total.strategy_id.upper())).merger
+    merger = MergeRules.for_table(custom(Total.strategy_id.upper())).merger
     assert isinstance(merger, Total)
-    travelled = pickle.loads(pickle.dumps(MergeRules.of_table(custom(Total.strategy_id))))
+    travelled = pickle.loads(pickle.dumps(MergeRules.for_table(custom(Total.strategy_id))))
     assert isinstance(travelled.merger, Total)
 
 

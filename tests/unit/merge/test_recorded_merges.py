@@ -15,7 +15,7 @@ from pyhudi.merge.modes.merge_by_mode import dense
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions, joined
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
-from pyhudi.table.config.merge_settings import MergeSettings, of_table
+from pyhudi.table.config.merge_settings import MergeSettings, resolve_merge_settings
 from tests.unit.merge.recorded_merges import FAULTS, RECORDED, SCENARIOS, STEPS, batch_of, schema_of, several
 
 
@@ -25,9 +25,9 @@ class Table:
     def __init__(self, kind: str, settings: MergeSettings, *, logs: bool) -> None:
         self.kind, self.logs = kind, logs
         self.schema = schema_of(kind)
-        self.rules = MergeRules.of_table(settings).present(self.schema)
-        self.batch_rules = MergeRules.of_batch(settings).present(self.schema)
-        self.marks = DeleteMarker.of_table(settings)
+        self.rules = MergeRules.for_table(settings).present(self.schema)
+        self.batch_rules = MergeRules.for_batch(settings).present(self.schema)
+        self.marks = DeleteMarker.from_settings(settings)
         self.base = batch_of(kind, [(key, steps[0]) for key, steps in SCENARIOS.items()])
         self.log: RecordVersions | None = None
 
@@ -74,7 +74,7 @@ def test_merges_as_apache_hudi(name: str) -> None:
     version, table_type, kind = name.split("_")
     properties = RECORDED["tables"][name]["properties"]
     fields = properties.get("hoodie.table.ordering.fields", properties.get("hoodie.table.precombine.field", ""))
-    settings = of_table(properties, int(version[1:]), tuple(fields.split(",")))
+    settings = resolve_merge_settings(properties, int(version[1:]), tuple(fields.split(",")))
     assert settings.mode is not MergeMode.CUSTOM
     table = Table(kind, settings, logs=table_type == "mor")
     answers = RECORDED["tables"][name]["answers"]

@@ -46,7 +46,7 @@ def row(key: str, moment: dt.datetime, *, written: bool = False, zone: dt.tzinfo
 
 
 def scan(table: HandMadeTable, filter: Any = None) -> pa.Table:
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     opts = Options.parse({})
     plan = plan_scan(pinned, Query.from_options(opts, pinned.config), filter=filter, opts=opts)
     rows = scan_table(plan, pinned.storage)

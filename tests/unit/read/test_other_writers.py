@@ -28,7 +28,7 @@ INVALID = "pyhudi.read.invalid.text"
 def scan(table: HandMadeTable, filter: Any = None, **options: str) -> pa.Table:
     """The rows, sorted by key, without meta columns."""
     pinned, opts = (
-        TableSnapshot.of(table.client()),
+        TableSnapshot.load(table.client()),
         Options.parse({k.replace("__", "."): v for k, v in options.items()}),
     )
     plan = plan_scan(pinned, Query.from_options(opts, pinned.config), filter=filter, opts=opts)

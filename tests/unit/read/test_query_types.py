@@ -27,7 +27,7 @@ VERSIONS = pytest.mark.parametrize("version", [6, 8, 9], indirect=True)
 
 def read(table: HandMadeTable, **options: str) -> list[tuple[str, int, int]]:
     """(id, v, number of the instant) of the rows of a query, sorted."""
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     query = Query.from_options(Options.parse(options), pinned.config)
     rows = scan_table(plan_scan(pinned, query), pinned.storage).to_pylist()
     return sorted((row["id"], row["v"], int(row["_hoodie_commit_time"][-5:])) for row in rows)
@@ -208,7 +208,7 @@ def test_path_globs_and_parts_of_the_table(table):
         ("x", 2, 20),
         ("y", 1, 10),
     ]
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     rows = scan_table(plan_scan(pinned, Query(subpath="b")), pinned.storage)
     assert sorted(rows["id"].to_pylist()) == ["w", "z"]
 
@@ -225,7 +225,7 @@ def test_slices_with_logs_are_merged(tmp_path):
     table.write(10, {("a", "f1"): [row("x", 1, 10)]}, action=Action.DELTA_COMMIT)
     table.write(20, {}, action=Action.DELTA_COMMIT)
     (table.root / "a" / f".f1_{at(20)}.log.1_0-0-0").write_bytes(b"")
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     plan = plan_scan(pinned)
     assert plan.num_slices_with_logs == 1
     assert plan.with_logs().tasks.num_rows == 1
@@ -259,7 +259,7 @@ def test_a_compaction_beside_a_write_that_adds_a_column_does_not_take_it_away(ve
     table.write(20, {("b", "f2"): wider}, action=Action.DELTA_COMMIT, schema=more, done=40)
     # planned after that write began, completed after it, and of other file groups
     table.write(30, {("a", "f1"): [row("x", 1, 10)]}, operation="COMPACT", done=50)
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     found = scan_table(plan_scan(pinned, columns=["id", "more"]), pinned.storage).sort_by("id")
     assert found.to_pylist() == [{"id": "x", "more": None}, {"id": "y", "more": "m"}]
 
@@ -351,7 +351,7 @@ def test_commits_whose_rows_were_moved_before_they_are_read(tmp_path, version, o
     )
 
     def keys() -> list[str]:
-        plan = plan_scan(TableSnapshot.of(table.client()), query)
+        plan = plan_scan(TableSnapshot.load(table.client()), query)
         return sorted(r["id"] for r in scan_table(plan, table.storage).to_pylist())
 
     assert keys() == ["x", "y", "z"]

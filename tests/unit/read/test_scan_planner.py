@@ -27,7 +27,7 @@ from tests.tables import SCHEMA, HandMadeTable, at
 
 
 def planned(table: HandMadeTable, *args, **kwargs) -> ScanPlan:
-    return plan_scan(TableSnapshot.of(table.client()), *args, **kwargs)
+    return plan_scan(TableSnapshot.load(table.client()), *args, **kwargs)
 
 
 def result(table: HandMadeTable, *args, **kwargs) -> list[dict]:
@@ -77,7 +77,7 @@ def test_only_the_partitions_of_a_query_are_listed(years, monkeypatch):
         listed.append(folder)
         return list_folder(self, folder, *args, **kwargs)
 
-    table = TableSnapshot.of(years.client())
+    table = TableSnapshot.load(years.client())
     monkeypatch.setattr(type(years.storage), "list", recorded)
     plan = plan_scan(table, Query(partitions=("year=2003", "year=2005", "year=1999")))
     assert plan.partitions == ["year=2003", "year=2005"]
@@ -150,7 +150,7 @@ def test_older_files_lack_columns_and_hold_narrower_types(tmp_path):
     assert [r["id"] for r in result(table, columns=["id"], filter=[("v", "<", 5)])] == ["1"]
     assert [r["id"] for r in result(table, columns=["id"], filter=pc.field("s").is_null())] == ["1"]
     assert result(table, Query(as_of=at(10)), columns=["v", "f"]) == [{"v": 1, "f": pytest.approx(0.1)}]
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     parts = file_parts(pinned, plan_scan(pinned), plan_scan(pinned).tasks)
     assert [(p.file_schema.field("v").type, p.file_schema.field("f").type, p.tasks.num_rows) for p in parts] == [
         (pa.int32(), pa.float32(), 1),
@@ -165,7 +165,7 @@ def test_files_of_archived_writes_are_asked_for_their_types(tmp_path):
     table.write(20, {("a", "f2"): [{"id": "2", "p": "a", "v": 2}]})
     for file in (table.root / ".hoodie/timeline").glob(f"{at(10)}*"):
         file.unlink()
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     plan = plan_scan(pinned)
     assert {p.file_schema.field("v").type for p in file_parts(pinned, plan, plan.tasks)} == {pa.int32(), pa.int64()}
     assert [r["v"] for r in result(table, columns=["v"])] == [1, 2]
@@ -200,7 +200,7 @@ def test_paths_tell_the_values_of_records_in_their_old_partition(tmp_path, exten
     a, b = [{"id": "1", "p": "a"}, {"id": "2", "p": "a"}], [{"id": "3", "p": "b"}]
     columns = ["id", "p"]
     assert result(table, columns=columns) == a + b
-    assert result(table, Query.of(table.client().config, begin="earliest"), columns=columns) == a + b
+    assert result(table, Query.from_arguments(table.client().config, begin="earliest"), columns=columns) == a + b
     for condition, rows in ([("p", "=", "a")], a), ([("p", "=", "b")], b), ([("p", "!=", "a"), ("v", "<", 9)], b):
         assert result(table, filter=condition, columns=columns) == rows
     either = [[("p", "=", "a"), ("v", "=", 2)], [("p", "=", "b")], [("p", "=", "c"), ("v", "=", 1)]]
@@ -297,7 +297,7 @@ def test_renamed_and_replaced_columns(tmp_path):
     ]
     assert result(table, columns=["id"], filter=[("w", "=", 1)]) == [{"id": "1"}]
     assert result(table, Query(as_of=at(10)), columns=["v"]) == [{"v": 1}]
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     plan = plan_scan(pinned)
     names = [dict(part.names) for part in file_parts(pinned, plan, plan.tasks)]
     assert sorted(names, key=len) == [{}, {"w": "v", "v": None}]
@@ -325,7 +325,7 @@ def test_files_of_several_names_are_one_part_where_no_file_has_two_of_them(tmp_p
         now = first.set(1, first.field("a").with_name(own[1])).set(2, first.field("b").with_name(own[2]))
         row = {"id": str(n + 1), "p": "x", own[1]: n, own[2]: n}
         table.write(20 * n, {("x", f"f{n + 1}"): [row]}, schema=now, extra={"latest_schema": json.dumps(schemas[n])})
-        pinned = TableSnapshot.of(table.client())
+        pinned = TableSnapshot.load(table.client())
         plan = plan_scan(pinned)
         parts = file_parts(pinned, plan, plan.tasks)
         if n == 1:  # a was renamed to c
@@ -427,7 +427,7 @@ def test_storage_other_than_local(tmp_path):
     memory = open_storage("memory://plan-test/t")
     for path in table.storage.list("", recursive=True)["path"].to_pylist():
         memory.write(path, table.storage.read(path))
-    pinned = TableSnapshot.of(table.client().open(memory))
+    pinned = TableSnapshot.load(table.client().open(memory))
     assert scan_table(plan_scan(pinned, columns=["v"]), memory).to_pylist() == [{"v": 1}]
 
 
@@ -441,7 +441,7 @@ def test_a_filter_of_an_earlier_plan_prunes_its_slices(tmp_path) -> None:
     """Files that were rewritten and cleaned since are neither missing in the plan nor replaced by newer ones."""
     table = HandMadeTable(tmp_path / "t")
     table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}], ("b", "f2"): [{"id": "2", "p": "b", "v": 1}]})
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     earlier = plan_scan(pinned)
     table.write(20, {("a", "f1"): [{"id": "1", "p": "a", "v": 2}]})
     cleaned(table, 30, next(path for path in earlier.tasks["base_path"].to_pylist() if path.startswith("a/")))
@@ -455,7 +455,7 @@ def test_files_that_are_cleaned_while_a_query_is_planned(tmp_path) -> None:
     """A group whose old file is gone, and whose new file is later than the snapshot, is not left out."""
     table = HandMadeTable(tmp_path / "t")
     table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]})
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     old = plan_scan(pinned).tasks["base_path"][0].as_py()
     table.write(20, {("a", "f1"): [{"id": "1", "p": "a", "v": 2}]})
     cleaned(table, 30, old)

@@ -18,8 +18,8 @@ from tests.tables import HandMadeTable, at
 @given(st.text(min_size=1), st.integers(0, 2**63 - 1), st.none() | st.uuids().map(str))
 def test_a_commit_gives_back_what_it_was_told(identifier, batch, query):
     told = SinkCheckpoint(identifier, batch, query)
-    assert SinkCheckpoint.of_commit(told.metadata(), identifier) == told
-    assert SinkCheckpoint.of_commit(told.metadata(), identifier + "x") is None
+    assert SinkCheckpoint.from_commit(told.metadata(), identifier) == told
+    assert SinkCheckpoint.from_commit(told.metadata(), identifier + "x") is None
 
 
 def test_the_form_is_apache_hudis():
@@ -30,7 +30,7 @@ def test_the_form_is_apache_hudis():
 @pytest.mark.parametrize("text", ["no json", "[1]", '{"a":"x"}', '{"a":-1}'])
 def test_a_checkpoint_that_cannot_be_understood(text):
     with pytest.raises(CheckpointError):
-        SinkCheckpoint.of_commit({CHECKPOINT_KEY: text}, "a")
+        SinkCheckpoint.from_commit({CHECKPOINT_KEY: text}, "a")
 
 
 def test_a_batch_is_there_or_not():

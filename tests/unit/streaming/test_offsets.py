@@ -34,7 +34,7 @@ def table(request, tmp_path) -> TableSnapshot:
     made = HandMadeTable(tmp_path / "t", version=request.param)
     for n in (10, 20, 30):
         made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, done=n)
-    return TableSnapshot.of(made.client())
+    return TableSnapshot.load(made.client())
 
 
 def files(table: TableSnapshot, *numbers: int) -> list[str]:
@@ -99,10 +99,10 @@ def test_a_checkpoint_location_of_another_table(table):
 @pytest.mark.parametrize("version", [6, 9])
 def test_commits_from_before_the_start_that_follow_on_archived_ones(tmp_path, version):
     made = written(tmp_path, version, 6)
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     read = SourceLog(frozenset(files(table, 1, 2, 3)), frozenset(files(table, 1)))
     HudiTable.for_path(str(made.root), ARCHIVING).services.archive()
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     assert table.active.timeline.start > at(2)
     limited = StartOffset(after=at(5), limited=True)
     assert batch_query(table, files(table, 3, 4, 5, 6), limited, 3, Query(), lambda _: read).instants.only == {at(6)}
@@ -154,11 +154,11 @@ def test_a_late_write_that_was_archived_after_it_was_read(tmp_path: Path) -> Non
     made = HandMadeTable(tmp_path / "t")
     for n, done in ((10, 11), (20, 21), (15, 41)):
         made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, done=done)
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     read = log_of(tmp_path, table, 2, 1, b0=entries(table, 0, 10), b1_compact=entries(table, 1, 20, 15))
     made.archive(15)
     made.write(50, {("a", "f50"): [{"id": "50", "p": "a", "v": 50}]}, done=51)
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     assert batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda _: read).instants.only == {at(50)}
     x = frozenset({"x.commit"})
     for log in (None, replace(read, read=frozenset()), SourceLog(x, x)):
@@ -171,12 +171,12 @@ def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
     made = HandMadeTable(tmp_path / "t")
     for n in (10, 20, 30):
         made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     written = {"b0": entries(table, 0, 20), "b1": entries(table, 1, 30)}
     read = [log_of(tmp_path, table, 5, last, **written) for last in (1, 0)]
     made.archive(10, 20, 30)
     made.write(40, {("a", "f40"): [{"id": "40", "p": "a", "v": 40}]})
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     assert batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[0]).instants.only == {at(40)}
     with pytest.raises(CheckpointError, match=f"commits up to {at(30)} have been archived"):
         batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[1])
@@ -228,7 +228,7 @@ def test_commits_that_were_archived_after_a_savepoint(tmp_path, version):
     services = HudiTable.for_path(str(written(tmp_path, version, 8).root), ARCHIVING).services
     services.savepoint(at(1))
     services.archive({"hoodie.archive.beyond.savepoint": "true"})
-    table = TableSnapshot.of(TableMetaClient.open(str(tmp_path / "t")))
+    table = TableSnapshot.load(TableMetaClient.open(str(tmp_path / "t")))
     assert [i.requested for i in table.active.timeline.writes()] == [at(n) for n in (1, 6, 7, 8)]
     with pytest.raises(CheckpointError, match=f"begins with {at(6)}.*after {at(1)}.*{at(5)} have been archived"):
         batch_query(table, files(table, 6, 7), EARLIEST, 1, Query())
@@ -244,7 +244,7 @@ def test_the_last_commit_of_the_batch_before_has_a_savepoint(tmp_path, version):
     services = HudiTable.for_path(str(written(tmp_path, version, 8).root), ARCHIVING).services
     services.savepoint(at(5))
     services.archive()
-    table = TableSnapshot.of(TableMetaClient.open(str(tmp_path / "t")))
+    table = TableSnapshot.load(TableMetaClient.open(str(tmp_path / "t")))
     assert [i.requested for i in table.active.timeline.writes()] == [at(n) for n in (5, 6, 7, 8)]
     assert batch_query(table, files(table, 6), EARLIEST, 5, Query()).instants.only == {at(6)}
 
@@ -254,12 +254,12 @@ def test_an_archived_write_that_completed_after_the_batch_before(tmp_path):
     for n, done in ((1, 1), (3, 100), *((n, n) for n in range(40, 100, 10)), (101, 101)):
         made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, done=done)
     made.archive(1, 3)
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     for numbers in ((60, 70), (101,)):
         with pytest.raises(CheckpointError, match=f"commits up to {at(100)} have been archived"):
             batch_query(table, files(table, *numbers), EARLIEST, 1, Query())
     made.write(102, {("a", "f102"): [{"id": "102", "p": "a", "v": 102}]})
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     assert batch_query(table, files(table, 102), EARLIEST, 1, Query()).instants.only == {at(102)}
     assert batch_query(table, files(table, 101), StartOffset(after=at(100)), 1, Query()).instants.only == {at(101)}
 
@@ -270,5 +270,5 @@ def test_an_archived_compaction_that_completed_after_the_batch_before(tmp_path):
         operation = "COMPACT" if n == 3 else "UPSERT"
         made.write(n, {("a", "f1"): [{"id": "1", "p": "a", "v": n}]}, done=done, operation=operation)
     made.archive(1, 3)
-    table = TableSnapshot.of(made.client())
+    table = TableSnapshot.load(made.client())
     assert batch_query(table, files(table, 101), EARLIEST, 1, Query()).instants.only == {at(101)}

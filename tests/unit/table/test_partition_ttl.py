@@ -34,7 +34,7 @@ def _expired(mor: MorTable, days_later: float, monkeypatch: pytest.MonkeyPatch, 
     now = partition_ttl._now_ms()
     with monkeypatch.context() as patch:
         patch.setattr(partition_ttl, "_now_ms", lambda: now + int(days_later * DAY))
-        return PartitionTtl.from_options(Options.parse(options)).expired(TableSnapshot.of(mor.client))
+        return PartitionTtl.from_options(Options.parse(options)).expired(TableSnapshot.load(mor.client))
 
 
 def _made(mor: MorTable, folder: str, instant: str) -> None:

@@ -142,7 +142,7 @@ def test_layout_of_properties():
 def timeline(*names: str, layout: Layout = LAYOUT_1) -> Timeline:
     files = [layout.parse(name) for name in names]
     assert all(files)
-    return Timeline.of_files(file for file in files if file is not None)
+    return Timeline.from_files(file for file in files if file is not None)
 
 
 def t(n: int) -> str:

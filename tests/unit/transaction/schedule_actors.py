@@ -91,14 +91,14 @@ class Writer:
     def __call__(self, storage: Any) -> Any:
         client = opened(storage)
         now = client.active_timeline()
-        plan, basis = self._plan(client, now), TimelineSnapshot.of(now.timeline)
+        plan, basis = self._plan(client, now), TimelineSnapshot.from_timeline(now.timeline)
         action = "deltacommit" if self.logs else "commit"
         operation = "UPSERT"
         if self.kind == "overwrite":
             action, operation = "replacecommit", "INSERT_OVERWRITE_TABLE"
         with Transaction.begin(client, action, operation, self.options) as tx:
             self.instant = tx.instant
-            if TimelineSnapshot.of(tx.timeline) != basis:
+            if TimelineSnapshot.from_timeline(tx.timeline) != basis:
                 plan = self._plan(client, tx.active)
             tx.to_inflight()
             stats = [self._write(tx, *each) for each in plan]

@@ -27,7 +27,7 @@ def test_queries_of_several_validators():
         QueryValidation("select 'x#' from <TABLE_NAME>", Expectation.SINGLE_RESULT, "x"),
         QueryValidation("select count(*) from <TABLE_NAME>", Expectation.DIFFERENT),
     )
-    assert found[0].of_table("staged") == "select 1 from staged where a = 1"
+    assert found[0].query_for("staged") == "select 1 from staged where a = 1"
 
 
 @pytest.mark.parametrize("opts", [{}, {KEY: ""}, {f"{KEY}.equality.sql.queries": "select 1 from <TABLE_NAME>"}])

@@ -143,7 +143,7 @@ class ClusteringServices(ServiceBase):
                 session.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark, progress), instant=instant, busy=BusyPlans.of_request(instant))
+        return run_pending(client, opts, _runner(spark, progress), instant=instant, busy=BusyPlans.for_request(instant))
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
         """Return the clustering plans in the timeline that are not completed, oldest first."""

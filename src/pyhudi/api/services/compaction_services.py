@@ -108,7 +108,7 @@ class CompactionServices(ServiceBase):
             BusyError: Another process executes a plan, or another program may be executing one.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark), instant=instant, busy=BusyPlans.of_request(instant))
+        return run_pending(client, opts, _runner(spark), instant=instant, busy=BusyPlans.for_request(instant))
 
     def pending_compactions(self) -> list[CompactionPlan]:
         """Return the compaction plans in the timeline that are not completed, oldest first."""
@@ -174,7 +174,7 @@ class CompactionServices(ServiceBase):
             _runner(spark),
             action=Action.LOG_COMPACTION,
             instant=instant,
-            busy=BusyPlans.of_request(instant),
+            busy=BusyPlans.for_request(instant),
         )
 
     def pending_log_compactions(self) -> list[CompactionPlan]:

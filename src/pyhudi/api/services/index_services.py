@@ -177,7 +177,7 @@ def _request(
     name: str | None, columns: Sequence[str] | str, using: str | None, index_options: Mapping[str, str] | None
 ) -> IndexRequest:
     named = (columns,) if isinstance(columns, str) else tuple(columns)
-    return IndexRequest.of(name, named, using, index_options or {})
+    return IndexRequest.from_arguments(name, named, using, index_options or {})
 
 
 def _builder(spark: SparkSession | None) -> Builder:

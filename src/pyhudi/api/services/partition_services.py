@@ -45,7 +45,7 @@ class PartitionServices(ServiceBase):
         client, opts = self._open(options)
         if dry_run:
             ttl = PartitionTtl.from_options(opts)
-            table = TableSnapshot.of(client)
+            table = TableSnapshot.load(client)
             expired = ttl.expired(table)
             return TtlResult(tuple(expired), reason="" if expired else f"no partition has expired: {ttl}")
         session = spark or session_if_any()

@@ -30,7 +30,7 @@ class BufferCursors:
         self._data, self._at, self._ends = data, at, ends
 
     @classmethod
-    def of(cls, values: pa.BinaryArray) -> BufferCursors:
+    def from_array(cls, values: pa.BinaryArray) -> BufferCursors:
         """Return cursors at the starts of a binary array's values, which must not be null."""
         if values.null_count:
             raise FormatError(f"{values.null_count} of {len(values)} Avro records are null")

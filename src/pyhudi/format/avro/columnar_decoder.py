@@ -40,7 +40,7 @@ def decode_steps(values: pa.BinaryArray, record: Record, projection: Projection 
     schema = pa.schema([pa.field(f.name, _type_of(record, f.name, projection)) for f in fields])
     tables = [schema.empty_table()]
     for start in range(0, len(values), _CHUNK):
-        cursors = BufferCursors.of(values.slice(start, _CHUNK))
+        cursors = BufferCursors.from_array(values.slice(start, _CHUNK))
         columns = _fields(record, cursors, projection)
         cursors.check_finished()
         tables.append(pa.Table.from_arrays([columns[f.name] for f in fields], schema=schema))

@@ -35,7 +35,7 @@ class _PostScript:
     length: int
 
     @classmethod
-    def of(cls, tail: bytes) -> _PostScript:
+    def from_tail(cls, tail: bytes) -> _PostScript:
         length = tail[-1] if tail else 0
         if not 0 < length < len(tail):
             raise FormatError("not an ORC file: it has no postscript")
@@ -57,7 +57,7 @@ class _PostScript:
 def with_user_metadata(tail: bytes, entries: Mapping[str, str]) -> bytes:
     """Return the tail of an ORC file (at least the whole footer and postscript) with user metadata added to its
     footer."""
-    post = _PostScript.of(tail)
+    post = _PostScript.from_tail(tail)
     items: list[Field] = []
     for name, value in entries.items():
         item: list[Field] = [(_ITEM_NAME, BYTES, name.encode()), (_ITEM_VALUE, BYTES, value.encode())]
@@ -91,7 +91,7 @@ def writer_timezone(source: Any) -> str | None:
     """
     size = source.size()
     tail = _read(source, max(0, size - _TAIL), size)
-    post = _PostScript.of(tail)
+    post = _PostScript.from_tail(tail)
     if post.compression not in (_NONE, _ZLIB, _SNAPPY, _ZSTD):
         return None
     end = size - 1 - post.length

@@ -68,7 +68,7 @@ def select_pages(source: Any, selected: Sequence[tuple[int, Index]]) -> pa.Buffe
         return None
     groups: list[_Group] = []
     for number, rows in selected:
-        group = _Group.of(source, footer[_ROW_GROUPS].data.values[number])
+        group = _Group.from_footer(source, footer[_ROW_GROUPS].data.values[number])
         ranges = None if group is None else group.ranges(rows)
         if group is None or ranges is None:
             return None
@@ -93,7 +93,7 @@ class _Chunk:
     rows: Index
 
     @classmethod
-    def of(cls, described: Struct, index: Struct, num_rows: int) -> _Chunk | None:
+    def from_index(cls, described: Struct, index: Struct, num_rows: int) -> _Chunk | None:
         pages = [page for page in index[1].data.values if isinstance(page, dict)]
         if not pages:
             return None
@@ -121,7 +121,7 @@ class _Group:
     last: int
 
     @classmethod
-    def of(cls, source: Any, described: Struct) -> _Group | None:
+    def from_footer(cls, source: Any, described: Struct) -> _Group | None:
         num_rows = to_int(described[_GROUP_ROWS])
         columns: list[Struct] = described[_COLUMNS].data.values
         for column in columns:
@@ -130,7 +130,7 @@ class _Group:
                 return None
         places = [(to_int(column[_OFFSET_INDEX]), to_int(column[_INDEX_SIZE])) for column in columns]
         chunks = [
-            _Chunk.of(column, read_struct(data), num_rows)
+            _Chunk.from_index(column, read_struct(data), num_rows)
             for column, data in zip(columns, _read(source, places), strict=True)
         ]
         with_index = [chunk for chunk in chunks if chunk is not None]

@@ -94,7 +94,9 @@ class _BlockReader:
         self._ordering, self._read = layout.ordering(), layout.read()
         self._filter: LogRecordFilter | None = None
         if layout.key_rows is not None and not layout.by_position:
-            self._filter = LogRecordFilter.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
+            self._filter = LogRecordFilter.from_key_filter(
+                layout.key_rows, layout.table, stored_keys=layout.keys is None
+            )
 
     def add(self, block: LogBlock, names: FileNames) -> None:
         """Add the versions of a block, in which columns may have other names."""

@@ -38,7 +38,7 @@ class LogRecordFilter:
     stored_keys: bool
 
     @classmethod
-    def of(cls, rows: KeyFilter, table: pa.Schema, *, stored_keys: bool) -> LogRecordFilter:
+    def from_key_filter(cls, rows: KeyFilter, table: pa.Schema, *, stored_keys: bool) -> LogRecordFilter:
         """Return the filter for a table with these columns."""
         by_key = stored_keys and rows.keys is not None
         names = (RECORD_KEY,) if by_key else rows.columns

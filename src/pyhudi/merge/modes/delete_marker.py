@@ -26,7 +26,7 @@ class DeleteMarker:
     marker: str | None = None
 
     @classmethod
-    def of_table(cls, settings: MergeSettings) -> DeleteMarker:
+    def from_settings(cls, settings: MergeSettings) -> DeleteMarker:
         """Return the markers of a table. Its own marker requires both properties."""
         name, marker = settings.properties.get(DELETE_FIELD), settings.properties.get(DELETE_MARKER)
         return cls() if name is None or marker is None else cls(name, marker)

@@ -46,7 +46,7 @@ class MergeRules:
     sequences: bool = False
 
     @classmethod
-    def of_table(cls, settings: MergeSettings) -> MergeRules:
+    def for_table(cls, settings: MergeSettings) -> MergeRules:
         """Return the rules between versions from different writes.
 
         Raises:
@@ -55,11 +55,11 @@ class MergeRules:
         return cls._of(settings, settings.mode, settings.partial_update_mode, settings.deletes_win)
 
     @classmethod
-    def of_batch(cls, settings: MergeSettings) -> MergeRules:
+    def for_batch(cls, settings: MergeSettings) -> MergeRules:
         """Return the rules between rows of one key within a batch that is written.
 
         Raises:
-            UnsupportedTableError: As `of_table`.
+            UnsupportedTableError: As `for_table`.
         """
         partial = settings.dedupe_partial_mode
         # Of the payload classes with such deletes only the one that fills columns applies this within a batch, too.

@@ -88,7 +88,7 @@ class Expression:
     arguments: tuple[str | int | None, ...] = ()
 
     @classmethod
-    def of(cls, function: str, column: str, options: Mapping[str, str]) -> Expression:
+    def from_options(cls, function: str, column: str, options: Mapping[str, str]) -> Expression:
         """Return the expression of index options.
 
         Raises:
@@ -139,7 +139,7 @@ class ExpressionIndex:
     bloom: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, partition: str, kind: str, column: str, options: Mapping[str, str]) -> ExpressionIndex:
+    def from_options(cls, partition: str, kind: str, column: str, options: Mapping[str, str]) -> ExpressionIndex:
         """Return the index of a definition with these options.
 
         Raises:
@@ -147,7 +147,7 @@ class ExpressionIndex:
         """
         bloom = {name: value for name, value in options.items() if kind == BLOOM_FILTERS and name in BLOOM_OPTIONS}
         rest = {name: value for name, value in options.items() if name != EXPR and name not in bloom}
-        expression = Expression.of(options.get(EXPR, "").lower(), column, rest)
+        expression = Expression.from_options(options.get(EXPR, "").lower(), column, rest)
         return cls(partition, kind, expression, tuple(bloom.items()))
 
 
@@ -182,7 +182,7 @@ def expression_of(partition: str, definition: Mapping[str, Any], version: int) -
     if str(definition.get("indexFunction")).lower() != str(options.get(EXPR)).lower():
         return None
     try:
-        return ExpressionIndex.of(partition, kind, columns[0], options)
+        return ExpressionIndex.from_options(partition, kind, columns[0], options)
     except ConfigError:
         return None
 

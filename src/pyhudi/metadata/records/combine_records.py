@@ -58,7 +58,7 @@ class Version:
     deletes: Column = field(default_factory=lambda: _NO_TEXT)
 
     @classmethod
-    def of(cls, records: RecordChanges, schema: str) -> Version:
+    def from_changes(cls, records: RecordChanges, schema: str) -> Version:
         """Return the version that consists of some records."""
         return cls(records.keys, records.values, schema, records.deletes)
 

@@ -279,7 +279,9 @@ def _never_renamed_columns(columns: pa.Schema, version: str, config: TableConfig
     if history is None:  # The write starts it: the files before it have the columns that were recorded until then.
         recorded = newest_columns(data)
         text = config.create_schema if recorded is None else recorded[1].schema_json
-        history = SchemaHistory.of(InternalSchema.from_arrow(add_meta_columns(from_avro(text))) if text else newest)
+        history = SchemaHistory.from_schema(
+            InternalSchema.from_arrow(add_meta_columns(from_avro(text))) if text else newest
+        )
     unchanged = history.with_version(newest).unchanged()
     return pa.schema([field for field in columns if field.name in unchanged])
 

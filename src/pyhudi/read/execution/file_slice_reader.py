@@ -89,8 +89,8 @@ def slice_context(
         storage=table.storage,
         schema=schema,
         columns=tuple(schema.names),
-        rules=MergeRules.of_table(merging),
-        deletes=DeleteMarker.of_table(merging),
+        rules=MergeRules.for_table(merging),
+        deletes=DeleteMarker.from_settings(merging),
         view=replace(block_view(table), latest=bounds.log_blocks, within=commit_times),
         stored=StoredColumns(
             path_columns, None if config.populate_meta_fields else KeySpec.from_config(config, opts), names

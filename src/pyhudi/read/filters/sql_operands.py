@@ -158,7 +158,7 @@ def _expression(function: str, column: str, arguments: list[Literal | None]) -> 
         return None
     options = {name: str(value) for name, value in zip(names, values, strict=False)}
     try:
-        return Expression.of(function, column, {**_DEFAULTS.get(function, {}), **options})
+        return Expression.from_options(function, column, {**_DEFAULTS.get(function, {}), **options})
     except ConfigError:
         return None
 

@@ -48,7 +48,7 @@ class PathColumns:
         """Paths of the partitions."""
         return self.partitions["partition"].combine_chunks()
 
-    def of_partitions(self, paths: pa.Array) -> PathColumns:
+    def select_partitions(self, paths: pa.Array) -> PathColumns:
         """Return the columns of these partitions alone."""
         rows = pc.is_in(self.paths, paths)
         values = {

@@ -90,7 +90,7 @@ class Query:
     partitions: tuple[str, ...] | None = None
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         config: TableConfig,
         *,

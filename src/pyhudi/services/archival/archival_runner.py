@@ -26,7 +26,7 @@ SERVICE = "archive"
 
 def plan_archival(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
     """Return the plan that `archive_table` would execute now, without writing anything."""
-    return make_archival_plan(TableSnapshot.of(client.reload()), opts, only_if_due=only_if_due)
+    return make_archival_plan(TableSnapshot.load(client.reload()), opts, only_if_due=only_if_due)
 
 
 def archive_table(
@@ -46,7 +46,7 @@ def archive_table(
         LockError: The lock of the table could not be acquired.
     """
     phases = PhaseTimer()
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     nothing = ServiceResult(SERVICE, client.storage.uri(), reason="there are not enough commits")
     if only_if_due and not is_archival_due(table, opts):
         return nothing

@@ -88,7 +88,7 @@ class Cleaner:
 
     def plan(self, *, only_if_due: bool = False) -> CleanPlan:
         """Return the plan of a clean now, without writing anything."""
-        return make_clean_plan(TableSnapshot.of(self._client.reload()), self._opts, only_if_due=only_if_due)
+        return make_clean_plan(TableSnapshot.load(self._client.reload()), self._opts, only_if_due=only_if_due)
 
     def run(self, *, only_if_due: bool = False) -> ServiceResult:
         """Execute pending cleans, then plan and execute one, if there is anything to delete.
@@ -99,7 +99,7 @@ class Cleaner:
             LockError: The lock of the table could not be acquired.
         """
         with self._phases("plan"):
-            table = TableSnapshot.of(self._client.reload())
+            table = TableSnapshot.load(self._client.reload())
             table.config.check_writable()
             refuse_pending_restore(table.active)
             self._roll_back_failed(table)
@@ -132,7 +132,7 @@ class Cleaner:
             TransactionError: A restore is pending, or a pending plan contains files that the table still needs.
             LockError: The lock of the table could not be acquired.
         """
-        table = TableSnapshot.of(self._client.reload())
+        table = TableSnapshot.load(self._client.reload())
         refuse_pending_restore(table.active)
         pending = pending_cleans(table.active)
         for plan in pending:

@@ -164,7 +164,7 @@ def _run_plan(
     client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, take_over: bool
 ) -> ClusteringResult:
     assert plan.instant is not None
-    pinned = TableSnapshot.of(client)
+    pinned = TableSnapshot.load(client)
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
     job = ClusteringJob.from_plan(pinned, plan, opts)
     runner.check(client.config, job)
@@ -198,7 +198,7 @@ def _run_attempt(
     runner: ClusteringRunner,
     attempt: int,
 ) -> ClusteringResult:
-    job = ClusteringJob.from_plan(TableSnapshot.of(client), plan, opts, attempt=attempt)
+    job = ClusteringJob.from_plan(TableSnapshot.load(client), plan, opts, attempt=attempt)
     tx.to_inflight()
     done = job.metadata(runner.run(job))
     job.store_buckets()

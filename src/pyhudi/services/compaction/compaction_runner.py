@@ -152,7 +152,7 @@ def _run_plan(
     assert plan.instant is not None
     nothing = CompactionResult(action=plan.action)
     job = CompactionJob.from_plan(
-        TableSnapshot.of(client), plan, opts
+        TableSnapshot.load(client), plan, opts
     )  # Refuse unsupported jobs before anything is changed.
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
@@ -170,7 +170,7 @@ def _run_plan(
             tx.abort()
             return nothing
         if client.config.version < 8:  # The valid blocks of its logs may have changed since.
-            job = CompactionJob.from_plan(TableSnapshot.of(client), plan, opts, attempt=job.attempt)
+            job = CompactionJob.from_plan(TableSnapshot.load(client), plan, opts, attempt=job.attempt)
         tx.to_inflight()
         stats = runner(job)
         done = job.metadata(stats)

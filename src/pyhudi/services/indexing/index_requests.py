@@ -63,7 +63,7 @@ class IndexRequest:
     if_not_exists: bool = False
 
     @classmethod
-    def of(
+    def from_arguments(
         cls, name: str | None, columns: Sequence[str], using: str | None, index_options: Mapping[str, str]
     ) -> IndexRequest:
         """Parse the arguments of ``build_index``.
@@ -109,7 +109,7 @@ class IndexRequest:
             )
         texts = {name: str(value) for name, value in index_options.items()}
         texts[EXPR] = texts[EXPR].lower()
-        index = ExpressionIndex.of(partition, kind, columns[0], texts)
+        index = ExpressionIndex.from_options(partition, kind, columns[0], texts)
         if index.expression.function == expression_index_definition.IDENTITY and kind == COLUMN_STATS:
             raise ConfigError(
                 f"{kind} without a function is the metadata partition {kind}: add the column {columns[0]!r} to "

@@ -118,7 +118,7 @@ def delete_orphan_files(
         CorruptInstantError: The timeline cannot be read.
         LockError: The lock of the table could not be acquired.
     """
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     if dry_run:
         return _requested_orphans(find_orphan_files(table, partitions), paths)
     table.config.check_writable()

@@ -61,7 +61,7 @@ def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = _StreamArguments.of_start(*args, **kwargs)
+    given = _StreamArguments.from_start(*args, **kwargs)
     with _with_checkpoint_location(target, given.options):
         return _start_stream(original, target, args, kwargs, given)
 
@@ -110,12 +110,12 @@ class _StreamArguments:
     options: Mapping[str, Any]
 
     @classmethod
-    def of_start(cls, path: Any = None, *args: Any, **kwargs: Any) -> _StreamArguments:
+    def from_start(cls, path: Any = None, *args: Any, **kwargs: Any) -> _StreamArguments:
         """Name the arguments of ``start``."""
         return cls._of(path, *args, **kwargs)
 
     @classmethod
-    def of_table(cls, tableName: str, *args: Any, **kwargs: Any) -> _StreamArguments:  # noqa: N803
+    def from_to_table(cls, tableName: str, *args: Any, **kwargs: Any) -> _StreamArguments:  # noqa: N803
         """Name the arguments of ``toTable``, where ``path`` is an option."""
         return cls._of(tableName, *args, **kwargs)
 
@@ -205,7 +205,7 @@ def _session_of_writer(state: CallState) -> SparkSession:
 
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``toTable``: the stream is written to the location of a Hudi table, which is created if it does not exist."""
-    given = _StreamArguments.of_table(*args, **kwargs)
+    given = _StreamArguments.from_to_table(*args, **kwargs)
     with _with_checkpoint_location(target, given.options):
         return _to_table(original, target, args, kwargs, given)
 

@@ -143,7 +143,7 @@ def check_types(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: S
         SchemaMismatchError: A type cannot be converted to that of its column.
         AnalysisException: Spark cannot resolve an expression.
     """
-    rules = StoreRules.of_changes(rows.sparkSession)
+    rules = StoreRules.for_changes(rows.sparkSession)
     named = dict(values)
     aliases = {name: f"_pyhudi_value_{number}" for number, name in enumerate(named)}
     kinds = rows.select(*(value.alias(aliases[name]) for name, value in named.items())).schema

@@ -70,7 +70,7 @@ def joins_by_key(
         return False
     assert isinstance(on, str)
     names = key_columns(target)
-    sides = MergeSides.of(alias, target.schema.names, source.columns, source_alias)
+    sides = MergeSides.from_columns(alias, target.schema.names, source.columns, source_alias)
     if equated_columns(on, sides) != frozenset(name.lower() for name in names):
         return False
     kinds = {field.name.lower(): field.dataType for field in source.schema.fields}

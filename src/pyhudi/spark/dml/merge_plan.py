@@ -125,7 +125,7 @@ class MergePlan:
 
     @property
     def _sides(self) -> MergeSides:
-        return MergeSides.of(self.alias, self.target.schema.names, self.source.columns, self.source_alias)
+        return MergeSides.from_columns(self.alias, self.target.schema.names, self.source.columns, self.source_alias)
 
     def _equated(self) -> list[str]:
         """Return the columns of the source that the condition equates with columns of the table, if it does nothing

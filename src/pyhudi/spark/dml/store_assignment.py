@@ -72,7 +72,7 @@ class StoreRules:
     ansi_mode: bool = False
 
     @classmethod
-    def of_insert(cls, spark: SparkSession, *, by_position: bool) -> StoreRules:
+    def for_insert(cls, spark: SparkSession, *, by_position: bool) -> StoreRules:
         """Return the rules of an insert.
 
         Args:
@@ -86,7 +86,7 @@ class StoreRules:
         return cls(policy, by_position=by_position, ansi_mode=_has_legacy_in_ansi_mode(spark, policy))
 
     @classmethod
-    def of_changes(cls, spark: SparkSession) -> StoreRules:
+    def for_changes(cls, spark: SparkSession) -> StoreRules:
         """Return the rules of an UPDATE or MERGE.
 
         Args:

@@ -83,7 +83,7 @@ class TargetSnapshot:
         opts = Options.parse({**session_settings(spark, path), **statement_opts})
         client = TableMetaClient.open(path, opts)
         opts = client.config.validate_against(opts)
-        table = TableSnapshot.of(client)
+        table = TableSnapshot.load(client)
         found = resolve_table_schema(table)
         if found is None or not remove_meta_columns(found.schema).names:
             raise ConfigError(
@@ -122,7 +122,7 @@ class TargetSnapshot:
             self.table, columns=[RECORD_KEY, PARTITION_PATH] if meta else self.schema.names, opts=self.opts
         )
         is_selected = pc.is_in(plan.tasks["partition"], pa.array(partitions, pa.string()))
-        rows = dataframe(spark, self.table, plan.of_slices(pc.indices_nonzero(is_selected)), self.opts)
+        rows = dataframe(spark, self.table, plan.select_slices(pc.indices_nonzero(is_selected)), self.opts)
         return (rows if meta else with_keys(rows, self.spec, "")).select(RECORD_KEY, PARTITION_PATH)
 
     def read(self, spark: SparkSession, where: str | None = None) -> TargetTable:

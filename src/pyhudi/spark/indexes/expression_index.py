@@ -111,7 +111,7 @@ def expression_delta(commit: IndexedCommit, only: Collection[str] | None = None)
     """
     spark, storage, config = commit.spark, commit.storage, commit.config
     asked = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
-    columns = schema_after(TableSnapshot.of(commit.client), commit.metadata) if asked else pa.schema([])
+    columns = schema_after(TableSnapshot.load(commit.client), commit.metadata) if asked else pa.schema([])
     indexes = [
         index
         for index in asked

@@ -92,7 +92,7 @@ class SparkFileStatsReader:
     ) -> tuple[list[Stat], list[pa.Table]]:
         """Run the Spark job; return the write stats, and the bounds of partitions if there are any."""
         spark = self.spark
-        locations = _FileLocations.of(0 if groups is None else len(groups.ids), spark)
+        locations = _FileLocations.for_groups(0 if groups is None else len(groups.ids), spark)
 
         def read_files(batches: Iterable[pa.RecordBatch]) -> Batches:
             prepare_worker()
@@ -128,7 +128,7 @@ class _FileLocations:
     keys: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, groups: int, spark: SparkSession) -> _FileLocations:
+    def for_groups(cls, groups: int, spark: SparkSession) -> _FileLocations:
         return cls(groups, np.array(placement_keys(task_count(groups + 1, spark)), np.int32))
 
     @property

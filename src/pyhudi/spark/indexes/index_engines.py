@@ -54,11 +54,11 @@ def spark_index_preparer(spark: SparkSession) -> Preparer:
         if request.expression is not None:
             return _prepared_expression(spark, table, request.expression, instant)
         if request.kind == SECONDARY:
-            entries = InitialEntries.of(spark, table, request.secondary)
+            entries = InitialEntries.from_table(spark, table, request.secondary)
             return PreparedIndex(request.partition, entries.groups, None, lambda: _in_tasks(entries.write, instant))
         partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
         check_record_index(config, opts)
-        keys = InitialKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
+        keys = InitialKeys.from_table(spark, storage, config, opts, data, partitioned=partitioned)
         definition = None if config.version < 9 else record_index_definition(partitioned=partitioned)
         return PreparedIndex(
             request.partition,

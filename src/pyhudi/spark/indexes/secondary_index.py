@@ -40,7 +40,7 @@ def build_secondary_index(spark: SparkSession, table: LockedTable, index: Second
     Returns:
         The number of its file groups.
     """
-    first = InitialEntries.of(spark, table, index)
+    first = InitialEntries.from_table(spark, table, index)
     context = MetadataWriteContext(table.storage, table.opts, table.data, table.completion)
     build_partition(
         context, table.config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
@@ -60,7 +60,7 @@ class InitialEntries:
     groups: Sequence[str]
 
     @classmethod
-    def of(cls, spark: SparkSession, locked: LockedTable, index: SecondaryIndex) -> InitialEntries:
+    def from_table(cls, spark: SparkSession, locked: LockedTable, index: SecondaryIndex) -> InitialEntries:
         """Load the file slices of a table; reads no rows."""
         table = TableSnapshot(locked.storage, locked.config, locked.data)
         slices = FileSystemView.load(table, locked.data.timeline).latest_slices()
@@ -94,7 +94,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
         The update; None if the table has no such indexes that pyhudi maintains.
     """
     storage, config, version = commit.storage, commit.config, commit.config.version
-    table = TableSnapshot.of(commit.client)
+    table = TableSnapshot.load(commit.client)
     columns = schema_after(table, commit.metadata)
     indexes = [
         index

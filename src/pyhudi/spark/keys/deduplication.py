@@ -95,7 +95,7 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
 def dedupe_in_tasks(merging: MergeSettings, *, hard_deletes: bool) -> SortedDeduplicator:
     """Return a function that deduplicates inside tasks that each have all rows of a key, in their order
     (`with_batch_positions`)."""
-    rules = MergeRules() if hard_deletes else MergeRules.of_batch(merging)
+    rules = MergeRules() if hard_deletes else MergeRules.for_batch(merging)
     return SortedDeduplicator((RECORD_KEY,), DELETE, rules, (), hard_deletes)
 
 
@@ -143,6 +143,6 @@ def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFra
     marked = df if DELETE in df.columns else df.withColumn(DELETE, F.lit(False))
     out = df.drop(POSITION)
     drop = (POSITION,) if DELETE in df.columns else (POSITION, DELETE)
-    how = SortedDeduplicator(tuple(by), DELETE, MergeRules.of_batch(merging), drop)
+    how = SortedDeduplicator(tuple(by), DELETE, MergeRules.for_batch(merging), drop)
     together = marked.repartition(*by).sortWithinPartitions(*by, POSITION)
     return together.mapInArrow(how.run, out.schema)

@@ -37,7 +37,7 @@ class Filters(Protocol):
     def expect(self, numbers: Sequence[int]) -> None:
         """Set the files whose filters are requested next, in this order."""
 
-    def of(self, number: int) -> BloomFilter | None:
+    def filter_of(self, number: int) -> BloomFilter | None:
         """Return the filter of a file; None: it has none, so it may contain any key."""
 
 
@@ -51,7 +51,7 @@ class FooterFilters:
     def expect(self, numbers: Sequence[int]) -> None:
         """Do nothing: each file has its own filter."""
 
-    def of(self, number: int) -> BloomFilter | None:
+    def filter_of(self, number: int) -> BloomFilter | None:
         return read_footer(self.storage, self.paths[number].as_py()).bloom_filter()
 
 
@@ -66,7 +66,7 @@ class StoredFilters:
     def expect(self, numbers: Sequence[int]) -> None:
         self._expected = numbers
 
-    def of(self, number: int) -> BloomFilter | None:
+    def filter_of(self, number: int) -> BloomFilter | None:
         if number not in self._loaded:
             at = self._expected.index(number)
             self._loaded = self._load(self._expected[at : at + _TOGETHER])
@@ -87,7 +87,7 @@ class StoredFilters:
                 return BloomFilter.parse(stored["bloomFilter"], stored["type"])
             except FormatError as reason:
                 _log.warning("a bloom filter of the metadata table is not used: %s", reason)
-        return self._footers.of(number)
+        return self._footers.filter_of(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class FilterSource:
     keys: pa.Array | None = None
 
     @classmethod
-    def of(cls, lookup: KeyLookup, files: BaseFiles, table: MetadataTable | None) -> FilterSource:
+    def from_files(cls, lookup: KeyLookup, files: BaseFiles, table: MetadataTable | None) -> FilterSource:
         """Return the source for files."""
         paths = files.table["base_path"].combine_chunks()
         storage = lookup.client.storage

@@ -72,7 +72,7 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
         [StructField(_KEY, StringType()), *fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())]
     )
     more = from_spark_json(StructType([StructField(n, f.dataType) for n, f in zip(extra, fields, strict=True)]).json())
-    source, invalid_text = FilterSource.of(lookup, files, metadata), lookup.invalid_text
+    source, invalid_text = FilterSource.from_files(lookup, files, metadata), lookup.invalid_text
 
     def check(batches: Iterable[pa.RecordBatch]) -> Batches:
         yield from check_files(batches, source, more, invalid_text)
@@ -149,7 +149,7 @@ def check_files(
                 if current is not None:
                     yield from _exact(storage, paths[current].as_py(), current, passed, extra, invalid_text)
                 current, passed = number, []
-                bloom = filters.of(number)
+                bloom = filters.filter_of(number)
             keys = batch.column(1).slice(start, end - start)
             passed.append(keys if bloom is None else keys.filter(bloom.might_contain(keys)))
     if current is not None:

@@ -69,7 +69,7 @@ class KeyColumns:
     def in_locations(self) -> tuple[str, ...]:
         return tuple(f"{_KEY}{i}" for i in range(1 if self.bits else len(self.names)))
 
-    def of(self, rows: DataFrame) -> list[Column]:
+    def columns_of(self, rows: DataFrame) -> list[Column]:
         """Return the key columns of the batch, in the form in which they are compared."""
         return self.compared([_compared(F.col(quoted([name])), rows.schema[name].dataType) for name in self.names])
 
@@ -88,7 +88,7 @@ class KeyColumns:
 
     def matches(self, rows: DataFrame) -> Column:
         """Return the condition that a row and a location, joined with the rows, have the same key."""
-        pairs = zip(self.of(rows), self.in_locations, strict=True)
+        pairs = zip(self.columns_of(rows), self.in_locations, strict=True)
         return reduce(and_, (row_column == F.col(location_column) for row_column, location_column in pairs))
 
 
@@ -207,7 +207,7 @@ def scan_locations(
     base = base.select(*named, reference, ROW, *kept)
     if not search.broadcast:
         return with_file_no(spark, base, files), keys
-    incoming = keys.of(rows)
+    incoming = keys.columns_of(rows)
     names = [f"{_KEY}in_{i}" for i in range(len(incoming))]
     ignore_partitions = search.all_partitions or len(batch.partitions) == 1
     searched_keys = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
@@ -278,7 +278,7 @@ def _stored_fields(
     if not names:
         return [], True
     if merge_logs:
-        table = resolve_table_schema(TableSnapshot.of(client))
+        table = resolve_table_schema(TableSnapshot.load(client))
         stored = {n: {table.schema.field(n).type} if table and n in table.schema.names else set() for n in names}
     else:
         stored = stored_types(client, search.files, names)

@@ -49,7 +49,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     Raises:
         UnsupportedTableError: The table has no schema.
     """
-    pinned = TableSnapshot.of(lookup.client)
+    pinned = TableSnapshot.load(lookup.client)
     found = resolve_table_schema(pinned)
     if found is None:
         raise UnsupportedTableError("the table has log files, but no schema")

@@ -38,7 +38,7 @@ def check_merge_of_moved_records(lookup: KeyLookup, rows: DataFrame, moving_opti
 def _obstacle(lookup: KeyLookup, rows: DataFrame) -> str | None:
     if lookup.client.config.drop_partition_columns:
         return f"in a table whose files lack the partition columns ({options.DROP_PARTITION_COLUMNS.key}=true)"
-    table = resolve_table_schema(TableSnapshot.of(lookup.client.reload()))
+    table = resolve_table_schema(TableSnapshot.load(lookup.client.reload()))
     if table is None:
         return None
     stored = {field.name: field for field in table.schema}

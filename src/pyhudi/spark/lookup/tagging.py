@@ -327,7 +327,7 @@ class _FileTagging:
             F.col(OLD_PARTITION).alias(PARTITION_PATH),
             F.lit(False).alias(DELETE),
         )
-        merge = PartitionUpdateMerge(MergeRules.of_table(lookup.merging), lookup.spec)
+        merge = PartitionUpdateMerge(MergeRules.for_table(lookup.merging), lookup.spec)
         return merge.apply(moving, rows.columns, locations_column(), stored)
 
     def _with_file_groups(self, rows: DataFrame) -> DataFrame:

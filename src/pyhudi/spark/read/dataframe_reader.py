@@ -83,7 +83,7 @@ def read(
         UnsupportedTableError: The table has an unsupported feature, or has log files and a merger that is not
             registered.
     """
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     if query is not None and query.changes:
         return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
@@ -123,7 +123,7 @@ def read_pruned(
         QueryError: The query is not supported.
         UnsupportedTableError: As of `read`.
     """
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     if query.changes:
         return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     pruned_by = RowFilter(sql=predicate)

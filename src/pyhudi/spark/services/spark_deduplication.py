@@ -154,7 +154,7 @@ def preview_deduplication(
         UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
         QueryError: The dedupe type leaves several rows of a key.
     """
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     found = find_duplicates(spark, table, opts, partition, kind)
     if output is not None:
         rows = deduplicated_rows(spark, table, opts, found).drop(FILE_ID, _PLACE)
@@ -185,7 +185,7 @@ def deduplicate(
         BusyError: Other operations are running on the table, or have planned to rewrite a file group with duplicates.
         ConflictError: A concurrent writer has committed a conflicting change.
     """
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     found = find_duplicates(spark, table, opts, partition, kind)
     if not found.num_keys:
         return found

@@ -53,7 +53,7 @@ class SqlTable:
         return table
 
     @classmethod
-    def of(cls, spark: SparkSession, table: CatalogTable) -> SqlTable:
+    def from_catalog(cls, spark: SparkSession, table: CatalogTable) -> SqlTable:
         """Open a table of the catalog with the options of its properties.
 
         Raises:
@@ -80,7 +80,7 @@ class SqlTable:
 
     def load_schema(self) -> pa.Schema:
         """Read the table's columns, meta columns first; empty if it has no commits."""
-        resolved = resolve_table_schema(TableSnapshot.of(self.client()))
+        resolved = resolve_table_schema(TableSnapshot.load(self.client()))
         return resolved.schema if resolved is not None else pa.schema([])
 
     def load_sql_schema(self) -> StructType:
@@ -92,7 +92,7 @@ class SqlTable:
     @property
     def inspect(self) -> Inspect:
         """Files, slices and partitions."""
-        return Inspect(lambda: TableSnapshot.of(self.client()))
+        return Inspect(lambda: TableSnapshot.load(self.client()))
 
     def delete_partitions(self, spark: SparkSession, paths: list[str]) -> None:
         """Drop partitions by their paths, in one commit."""

@@ -71,7 +71,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
     settings = Options.parse({**session_settings(spark, path), **given})
     client = TableMetaClient.open(path, settings)
     _check(settings, client)
-    table = TableSnapshot.of(client)
+    table = TableSnapshot.load(client)
     current = resolve_table_schema(table)
     if current is None:
         raise QueryError(
@@ -183,7 +183,7 @@ class _Planner(ABC):
         paths = [path for batch in batches for path in batch.column(0).to_pylist()]
         if not paths:
             return
-        table = TableSnapshot.of(TableMetaClient.open(self.path, self.settings))
+        table = TableSnapshot.load(TableMetaClient.open(self.path, self.settings))
         names = batch_names(paths, self.layout, table.active.layout)
         if not names:
             return

@@ -108,7 +108,7 @@ def write(
             (`hoodie.write.num.retries.on.conflict.failures`); this write has been rolled back.
         NonRetryableConflictError: As ConflictError, but the rows were read from this table before that commit.
     """
-    request = _WriteRequest.of(df, target, given or {}, mode)
+    request = _WriteRequest.from_arguments(df, target, given or {}, mode)
     request = replace(request, partitions=tuple(partitions), idempotent=idempotent, cached=cached)
     storage = request.storage
     return with_retries(storage, request.opts, lambda: _write_once(request), lambda: bool(snapshot_ids(df, storage)))
@@ -131,7 +131,7 @@ def append_once(
     Raises:
         ConflictError: Another writer changed the same file groups first; this write has been rolled back.
     """
-    request = replace(_WriteRequest.of(df, target, given, APPEND), partitions=tuple(partitions))
+    request = replace(_WriteRequest.from_arguments(df, target, given, APPEND), partitions=tuple(partitions))
     with in_process_writer_lock(request.storage, request.opts):
         return _write_once(request)
 
@@ -159,7 +159,9 @@ class _WriteRequest:
     cached: bool = False
 
     @classmethod
-    def of(cls, df: DataFrame, target: TableMetaClient | str, given: Mapping[str, object], mode: str) -> _WriteRequest:
+    def from_arguments(
+        cls, df: DataFrame, target: TableMetaClient | str, given: Mapping[str, object], mode: str
+    ) -> _WriteRequest:
         """Check the arguments."""
         check_workers(df.sparkSession)
         refuse_misspelled(given)

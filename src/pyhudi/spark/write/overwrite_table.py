@@ -44,7 +44,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     """
     if job.bucketing is not None and job.bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
         refuse_replacing("the save mode overwrite")
-    before = resolve_table_schema(TableSnapshot.of(old))
+    before = resolve_table_schema(TableSnapshot.load(old))
     columns = pa.schema([]) if before is None else before.schema
     retained = retained_parts(old.config, columns, job.config, job.schema)
     plan: WritePlan | None = None

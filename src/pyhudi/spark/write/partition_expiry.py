@@ -31,7 +31,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
     ttl = PartitionTtl.from_options(opts)
     with in_process_writer_lock(client.storage, opts):
         client = client.reload()
-        pinned = TableSnapshot.of(client)
+        pinned = TableSnapshot.load(client)
         found = ttl.expired(pinned)
         if not found:
             return TtlResult(reason=f"no partition has expired: {ttl}")

@@ -89,7 +89,7 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
         rows.createOrReplaceTempView(view)
     try:
         for validation in validations:
-            _validate(validation, *(spark.sql(validation.of_table(view)) for view in views))
+            _validate(validation, *(spark.sql(validation.query_for(view)) for view in views))
     finally:
         for view in views:
             spark.catalog.dropTempView(view)

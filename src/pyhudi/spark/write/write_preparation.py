@@ -71,7 +71,7 @@ def prepare_write(
         SchemaMismatchError: The rows lack columns, or have other types than the table.
     """
     _check_not_encrypted(df.sparkSession, opts)
-    target = WriteTarget.of(storage, client, opts)
+    target = WriteTarget.from_options(storage, client, opts)
     config, merging, opts = target.config, target.merging, target.opts
     located = changes is not None and changes.located
     changing = operation.changes_records
@@ -89,7 +89,7 @@ def prepare_write(
     if operation is Operation.BULK_INSERT:
         check_sort_columns(rows.schema, opts)
     check_partial(config, operation, opts, rows.columns)
-    pinned = None if client is None else TableSnapshot.of(client)
+    pinned = None if client is None else TableSnapshot.load(client)
     table = None if pinned is None else resolve_table_schema(pinned)
     incoming = from_spark_json(rows.schema.json())
     if table is not None and operation is Operation.DELETE:
@@ -141,4 +141,4 @@ def _bucketing(
     found = BucketIndex.from_options(config, opts)
     if found is None or client is None:
         return found
-    return found.of_table(storage, client.active_timeline().timeline)
+    return found.with_stored_counts(storage, client.active_timeline().timeline)

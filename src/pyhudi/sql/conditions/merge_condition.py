@@ -26,7 +26,7 @@ class MergeSides:
     source: str | None = None
 
     @classmethod
-    def of(
+    def from_columns(
         cls, target: str, target_columns: Iterable[str], source_columns: Iterable[str], source: str | None = None
     ) -> MergeSides:
         """Return the sides with these names, whatever their case."""

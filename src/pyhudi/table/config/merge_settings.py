@@ -291,7 +291,7 @@ def _version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[st
     return properties
 
 
-def of_table(
+def resolve_merge_settings(
     properties: Mapping[str, str], version: int, ordering: tuple[str, ...], write_payload: str | None = None
 ) -> MergeSettings:
     """Return the merge settings of a table from its properties.

@@ -165,7 +165,7 @@ class TableProperties:
         """Return the merge settings with the payload class and the ordering columns of a write, because tables of
         version 6 need not store theirs."""
         ordering = self.ordering_fields or (write_ordering if self.version < 8 else ())
-        return merging.of_table(self.properties, self.version, ordering, write_payload)
+        return merging.resolve_merge_settings(self.properties, self.version, ordering, write_payload)
 
     def merging_of_write(self, opts: Options) -> MergeSettings:
         """Return the merge settings of a write with these options: its payload class, ordering columns and delete

@@ -23,7 +23,7 @@ class TimelineSnapshot:
     instants: frozenset[tuple[str, str, str | None, bool]]
 
     @classmethod
-    def of(cls, timeline: Timeline | None) -> TimelineSnapshot:
+    def from_timeline(cls, timeline: Timeline | None) -> TimelineSnapshot:
         """Return the snapshot of a timeline (None: the table does not exist yet)."""
         if timeline is None:
             return cls(frozenset())

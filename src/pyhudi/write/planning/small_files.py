@@ -79,7 +79,7 @@ class InsertPlacement:
             small_files = fillable_small_files(small_files, inserts, self.record_size, self.fill_ratio)
         return assign_inserts(inserts, small_files, self.sizing, self.record_size)
 
-    def of_partition(self, partition: str) -> InsertPlacement:
+    def for_partition(self, partition: str) -> InsertPlacement:
         """Return the placement in one partition."""
         in_partition = pc.equal(self.small_files["partition"], partition)
         return replace(self, small_files=self.small_files.filter(in_partition).combine_chunks())

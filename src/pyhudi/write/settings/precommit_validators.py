@@ -45,7 +45,7 @@ class QueryValidation:
     expectation: Expectation
     expected: str = ""
 
-    def of_table(self, name: str) -> str:
+    def query_for(self, name: str) -> str:
         """Return the SQL text for a table or view of that name."""
         return self.query.replace(_TABLE_NAME, name)
 

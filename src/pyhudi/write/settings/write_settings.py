@@ -208,7 +208,7 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
         instant=instant,
         columns=FileColumns(schema, avro_schema, config.populate_meta_fields, _indexed(schema, config, opts)),
         merging=RowMerging(
-            MergeRules.of_table(merging) if merges else MergeRules(), hard_deletes=operation is Operation.DELETE
+            MergeRules.for_table(merging) if merges else MergeRules(), hard_deletes=operation is Operation.DELETE
         ),
         files=base_file_options(config, opts),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,

@@ -33,7 +33,7 @@ class WriteTarget:
     opts: Options
 
     @classmethod
-    def of(cls, storage: Storage, client: TableMetaClient | None, opts: Options) -> WriteTarget:
+    def from_options(cls, storage: Storage, client: TableMetaClient | None, opts: Options) -> WriteTarget:
         """Return the target of a write with these options.
 
         Args:

@@ -83,10 +83,10 @@ class InTaskTagging:
     dedupe: SortedDeduplicator | None
     most_rows: int | None = None
 
-    def of(self, partition: str) -> InTaskTagging:
+    def for_partition(self, partition: str) -> InTaskTagging:
         """Return the settings for one partition."""
         bases = self.bases.filter(pc.equal(self.bases["partition"], partition)).combine_chunks()
-        return InTaskTagging(bases, self.placement.of_partition(partition), self.dedupe)
+        return InTaskTagging(bases, self.placement.for_partition(partition), self.dedupe)
 
 
 def in_task_tagging_task(
@@ -133,7 +133,7 @@ def _located(
     them."""
     if not buffered.num_rows:
         return
-    settings = lookup.of(partition)
+    settings = lookup.for_partition(partition)
     keys = KeyIndex.from_keys(buffered.column(RECORD_KEY))
     new = ~pc.fill_null(buffered.column(DELETE), False).to_numpy()
     matches: list[tuple[Index, Index]] = []

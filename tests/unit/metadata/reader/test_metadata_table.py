@@ -26,7 +26,7 @@ OFF = {"hoodie.metadata.enable": "false"}
 
 
 def pinned(path: Path) -> TableSnapshot:
-    return TableSnapshot.of(TableMetaClient.open(str(path)))
+    return TableSnapshot.load(TableMetaClient.open(str(path)))
 
 
 def opened(path: Path) -> MetadataTable:

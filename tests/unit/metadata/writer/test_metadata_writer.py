@@ -112,7 +112,10 @@ def test_an_index_of_a_column_whose_type_changes_is_taken_out_of_use(tmp_path: P
 
     storage = made(tmp_path / "t", 9)
     Write(options=WITH_METADATA, schema=columns(pa.date32())).run(storage)
-    lower = {name: ExpressionIndex.of(f"expr_index_{name}", "column_stats", name, {"expr": "lower"}) for name in "de"}
+    lower = {
+        name: ExpressionIndex.from_options(f"expr_index_{name}", "column_stats", name, {"expr": "lower"})
+        for name in "de"
+    }
     definitions = {
         "secondary_index_d": secondary_definition("secondary_index_d", "d", 9),
         **{one.partition: expression_definition(one, {"expr": "lower"}, 9) for one in lower.values()},

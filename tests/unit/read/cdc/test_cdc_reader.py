@@ -77,7 +77,7 @@ def test_images_have_the_columns_of_the_query(tmp_path: Path, mode: str) -> None
     changed(root, mode)
     columns = HudiTable.for_path(str(root), FAST).alter_schema()
     columns.rename_column("v", "amount").add_column("v", "string").commit()
-    pinned = TableSnapshot.of(TableMetaClient.open(str(root)))
+    pinned = TableSnapshot.load(TableMetaClient.open(str(root)))
     (change,) = [row for row in changes(pinned) if row["op"] == "u"]
     for side, amount in (("before", 1), ("after", 2)):
         assert json.loads(change[side]) == {"id": "1", "amount": amount, "p": "a", "v": None}
@@ -87,7 +87,7 @@ def test_images_have_the_columns_of_the_query(tmp_path: Path, mode: str) -> None
 def test_images_have_partition_columns_that_files_lack(tmp_path: Path, mode: str) -> None:
     dropped = {"hoodie.datasource.write.drop.partition.columns": "true"}
     changed(tmp_path / "t", mode, SCHEMA.remove(2), **dropped, **{"hoodie.table.create.schema": to_avro(SCHEMA, "t")})
-    found = changes(TableSnapshot.of(TableMetaClient.open(str(tmp_path / "t"))))
+    found = changes(TableSnapshot.load(TableMetaClient.open(str(tmp_path / "t"))))
     (change,) = [row for row in found if row["op"] == "u"]
     for side, v in (("before", 1), ("after", 2)):
         assert json.loads(change[side]) == {"id": "1", "v": v, "p": "a"}
@@ -110,7 +110,9 @@ def test_images_have_the_paths_text_in_place_of_a_time_that_files_lack(tmp_path:
     table.write(10, {day: [{"id": "1", "v": 1}]}, action=Action.DELTA_COMMIT, recorded=told)
     table.log(20, {day: [{"id": "1", "v": 2}]}, base=10)
     table.write(30, {("2023/11/15", "f2"): []}, action=Action.DELTA_COMMIT, recorded=told)
-    plan = plan_cdc(TableSnapshot.of(table.client()), Query(instants=InstantRange(at(10), at(20), by_completion=True)))
+    plan = plan_cdc(
+        TableSnapshot.load(table.client()), Query(instants=InstantRange(at(10), at(20), by_completion=True))
+    )
     (change,) = rows_of(plan)
     for side, v in (("before", 1), ("after", 2)):
         assert json.loads(change[side]) == {"id": "1", "v": v, "ts": "2023/11/14"}
@@ -130,7 +132,7 @@ def replaced_and_cleaned(root: Path, version: int, saved: int) -> TableSnapshot:
     for n in (30, 40, 50):
         table.write(n, {("b", "f2"): [{"id": "2", "v": n, "p": "b"}]}, action=Action.DELTA_COMMIT)
     services.clean()
-    return TableSnapshot.of(TableMetaClient.open(str(root)))
+    return TableSnapshot.load(TableMetaClient.open(str(root)))
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -160,7 +162,7 @@ def test_a_savepoint_has_the_files_to_which_its_commit_has_appended(tmp_path: Pa
     for n in (30, 40, 50):
         table.write(n, {("a", "f1"): rows(n)}, operation="COMPACT")
     services.clean()
-    pinned = TableSnapshot.of(TableMetaClient.open(str(table.root)))
+    pinned = TableSnapshot.load(TableMetaClient.open(str(table.root)))
     plan = plan_cdc(pinned, Query(instants=InstantRange(at(10), at(20), by_completion=version >= 8)))
     found = rows_of(plan)
     assert [(row["op"], json.loads(row["before"])["v"], json.loads(row["after"])["v"]) for row in found] == [
@@ -176,8 +178,8 @@ def test_a_compaction_that_completes_later_and_is_cleaned(tmp_path: Path) -> Non
     table.write(5, {("a", "f1"): both}, action=Action.DELTA_COMMIT)
     table.log(13, {("a", "f1"): [{"id": "y", "v": 3, "p": "a"}]}, deletes={("a", "f1"): ["x"]}, base=5, done=14)
     table.write(12, {("a", "f1"): both}, operation="COMPACT", done=20)
-    pinned = TableSnapshot.of(TableMetaClient.open(str(table.root)))
+    pinned = TableSnapshot.load(TableMetaClient.open(str(table.root)))
     before = changes(pinned)
     assert sorted(row["op"] for row in before) == ["d", "u"]
     table.clean(40, keep_from=at(13), deleted=[(5, "a", "f1")])
-    assert changes(TableSnapshot.of(TableMetaClient.open(str(table.root)))) == before
+    assert changes(TableSnapshot.load(TableMetaClient.open(str(table.root)))) == before

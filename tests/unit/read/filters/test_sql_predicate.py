@@ -233,7 +233,7 @@ EXPRESSIONS = {
     "date_add": [("day", {"days": "-3"})],
 }
 KNOWN = {
-    (one := Expression.of(function, column, options)): one.type_of(SCHEMA.field(column).type)
+    (one := Expression.from_options(function, column, options)): one.type_of(SCHEMA.field(column).type)
     for function, found in EXPRESSIONS.items()
     for column, options in found
 }

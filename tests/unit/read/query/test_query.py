@@ -133,15 +133,15 @@ def test_an_incremental_query_takes_its_other_options():
 
 
 def test_queries_by_argument():
-    assert Query.of(config(), as_of=date(2026, 11, 21)).as_of == "20261121000000000"
-    assert Query.of(config(), begin="earliest").is_incremental
+    assert Query.from_arguments(config(), as_of=date(2026, 11, 21)).as_of == "20261121000000000"
+    assert Query.from_arguments(config(), begin="earliest").is_incremental
     given = {
         "hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false",
         "hoodie.read.timeline.holes.resolution.policy": "BLOCK",
     }
-    query = Query.of(config(), begin="earliest", opts=Options.parse(given))
+    query = Query.from_arguments(config(), begin="earliest", opts=Options.parse(given))
     assert query.incremental == IncrementalSettings(fallback=False, holes=HollowPolicy.BLOCK)
-    assert Query.of(config(), read_optimized=True).type is QueryType.READ_OPTIMIZED
+    assert Query.from_arguments(config(), read_optimized=True).type is QueryType.READ_OPTIMIZED
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_queries_by_argument():
 )
 def test_arguments_that_contradict_each_other(arguments, message):
     with pytest.raises(QueryError, match=message):
-        Query.of(config(), **arguments)
+        Query.from_arguments(config(), **arguments)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def changed(schema: InternalSchema, what: str, which: Any, more: Any) -> Interna
 @given(st.lists(CHANGES, min_size=1, max_size=14))
 def test_files_of_every_version_are_read_as_the_newest(steps: list[tuple[str, Any, Any]]) -> None:
     schema, files = START, []
-    history = SchemaHistory.of(START)
+    history = SchemaHistory.from_schema(START)
     for number, (what, which, more) in enumerate(steps, 1):
         if what == "write":
             rows = [value(Record(schema.fields), more + i) or {} for i in range(which)]
@@ -168,7 +168,7 @@ def test_the_text_is_that_of_the_original() -> None:
         (newest,) = [name for name in file.namelist() if "415687_" in name and name.endswith(".schemacommit")]
         text = file.read(newest).decode()
     versions = [InternalSchema.from_json(one) for one in json.loads(text)["schemas"]]
-    history = SchemaHistory.of(versions[-1])
+    history = SchemaHistory.from_schema(versions[-1])
     for version in reversed(versions[:-1]):
         history = history.with_version(version)
     assert history.text == text

@@ -247,7 +247,7 @@ def test_a_job_lists_its_partitions_once(tmp_path: Path, monkeypatch: pytest.Mon
         return load(client, partitions=partitions)
 
     monkeypatch.setattr(FileSystemView, "load", recorded)
-    job = ClusteringJob.from_plan(TableSnapshot.of(table.client()), plan, Options.parse(options))
+    job = ClusteringJob.from_plan(TableSnapshot.load(table.client()), plan, Options.parse(options))
     assert listed == [["a", "b", "c"]]
     assert {len(buckets.file_ids()) for buckets in job.buckets.values()} == {2}
 

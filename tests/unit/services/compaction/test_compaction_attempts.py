@@ -277,7 +277,7 @@ def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) ->
     """Whoever announces it has lost the lock and does not know; the completed compaction has another action."""
     plan = mor.table.services.schedule_compaction()
     storage, opts = mor.client.storage, Options.parse(mor.options)
-    job = CompactionJob.from_plan(TableSnapshot.of(mor.client), plan, opts)
+    job = CompactionJob.from_plan(TableSnapshot.load(mor.client), plan, opts)
     found = PlannedTransaction.start_attempt(
         mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", job.context.attempt), opts
     )
@@ -312,7 +312,7 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
     before = mor.rows()
-    job = CompactionJob.from_plan(TableSnapshot.of(mor.client), plan, opts)
+    job = CompactionJob.from_plan(TableSnapshot.load(mor.client), plan, opts)
     slow = PlannedTransaction.start_attempt(
         mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", job.context.attempt), opts
     )

@@ -135,7 +135,7 @@ def test_whoever_comes_next_forgets_a_run_that_died(mor: MorTable, by: str):
     services = mor.table.services
     plan = services.schedule_log_compaction()
     opts = Options.parse(mor.options)
-    job = CompactionJob.from_plan(TableSnapshot.of(mor.client), plan, opts)
+    job = CompactionJob.from_plan(TableSnapshot.load(mor.client), plan, opts)
     dead = PlannedTransaction.start_attempt(
         mor.client, PlanAttempt(plan.action, plan.instant or "", "LOG_COMPACT", job.context.attempt), opts
     )

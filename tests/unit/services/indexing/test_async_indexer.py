@@ -54,7 +54,7 @@ def wanted(table: MorTable) -> tuple[str, ...]:
 
 
 def plan(table: MorTable) -> IndexPlan:
-    request = IndexRequest.of(wanted(table)[-1], (), None, {})
+    request = IndexRequest.from_arguments(wanted(table)[-1], (), None, {})
     return schedule_index(table.client, LATER, request, dry_run=False)
 
 

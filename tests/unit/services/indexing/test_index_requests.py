@@ -51,16 +51,16 @@ def test_what_is_asked_for(
     name: str | None, columns: tuple[str, ...], using: str | None, more: dict[str, str], partition: Any
 ) -> None:
     if isinstance(partition, str):
-        assert IndexRequest.of(name, columns, using, more).partition == partition
+        assert IndexRequest.from_arguments(name, columns, using, more).partition == partition
         return
     with pytest.raises(partition) as error:
-        IndexRequest.of(name, columns, using, more)
+        IndexRequest.from_arguments(name, columns, using, more)
     assert isinstance(error.value, HudiError)
 
 
 def test_a_name_that_is_mistyped() -> None:
     with pytest.raises(ConfigError, match=r"'colum_stats' is not an index of a whole table \(column_stats, "):
-        IndexRequest.of("colum_stats", (), None, {})
+        IndexRequest.from_arguments("colum_stats", (), None, {})
 
 
 def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:

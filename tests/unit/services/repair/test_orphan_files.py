@@ -96,7 +96,7 @@ def test_files_of_savepoints_and_of_pending_writes_stay(tmp_path: Path) -> None:
     tx = mor.begin()
     fresh = f"a/{STRANGER}_0-0-0_{tx.instant}.parquet"
     copyfile(mor.root / names["forgotten"], mor.root / fresh)
-    assert fresh not in find_orphan_files(TableSnapshot.of(mor.client))["path"].to_pylist()
+    assert fresh not in find_orphan_files(TableSnapshot.load(mor.client))["path"].to_pylist()
     with pytest.raises(BusyError, match=tx.instant):
         services(mor).delete_orphan_files(dry_run=False)
     tx.abort()

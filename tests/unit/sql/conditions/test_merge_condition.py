@@ -8,7 +8,7 @@ pytest.importorskip("sqlglot")
 
 from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
 
-SIDES = MergeSides.of("T", ["id", "day", "number", "Payload"], ["ID", "day", "key", "After", "s2"], "s")
+SIDES = MergeSides.from_columns("T", ["id", "day", "number", "Payload"], ["ID", "day", "key", "After", "s2"], "s")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_equalities(on, pairs):
 
 
 def test_the_name_of_the_source_comes_before_its_columns():
-    named = MergeSides.of("t", ["id"], ["id", "event"], "event")
+    named = MergeSides.from_columns("t", ["id"], ["id", "event"], "event")
     assert equalities("t.id = event.id", named) == {("id", "id")}
-    assert equalities("t.id = event.id", MergeSides.of("t", ["id"], ["id", "event"])) is None
-    assert equalities("t.id = s.id", MergeSides.of("t", ["id"], ["id", "event"])) == {("id", "id")}
+    assert equalities("t.id = event.id", MergeSides.from_columns("t", ["id"], ["id", "event"])) is None
+    assert equalities("t.id = s.id", MergeSides.from_columns("t", ["id"], ["id", "event"])) == {("id", "id")}

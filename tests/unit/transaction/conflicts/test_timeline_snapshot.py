@@ -27,7 +27,7 @@ GROUP = "00000000-x-0"
 
 
 def timeline(layout: Layout, *names: str) -> Timeline:
-    return Timeline.of_files(filter(None, map(layout.parse, names)))
+    return Timeline.from_files(filter(None, map(layout.parse, names)))
 
 
 @pytest.mark.parametrize(
@@ -42,19 +42,19 @@ def timeline(layout: Layout, *names: str) -> Timeline:
 )
 def test_a_service_that_completes_changes_it(layout: Layout, write: str, action: str, completed: str):
     requested, inflight = f"{SERVICE}.{action}.requested", f"{SERVICE}.{action}.inflight"
-    planned = TimelineSnapshot.of(timeline(layout, write, requested))
-    begun = TimelineSnapshot.of(timeline(layout, write, requested, inflight))
-    done = TimelineSnapshot.of(timeline(layout, write, requested, inflight, completed))
+    planned = TimelineSnapshot.from_timeline(timeline(layout, write, requested))
+    begun = TimelineSnapshot.from_timeline(timeline(layout, write, requested, inflight))
+    done = TimelineSnapshot.from_timeline(timeline(layout, write, requested, inflight, completed))
     assert planned == begun, "nothing has changed yet"
     assert done != begun
-    assert planned != TimelineSnapshot.of(timeline(layout, write))
+    assert planned != TimelineSnapshot.from_timeline(timeline(layout, write))
 
 
 def test_what_others_have_only_announced_does_not_count():
-    before = TimelineSnapshot.of(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit"))
+    before = TimelineSnapshot.from_timeline(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit"))
     beside = (f"{SERVICE}.commit.requested", f"{SERVICE}.inflight", f"{LATER}_{LATER}.clean")
-    assert TimelineSnapshot.of(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit", *beside)) == before
-    assert TimelineSnapshot.of(None) == TimelineSnapshot.of(Timeline())
+    assert TimelineSnapshot.from_timeline(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit", *beside)) == before
+    assert TimelineSnapshot.from_timeline(None) == TimelineSnapshot.from_timeline(Timeline())
 
 
 def view(storage: Storage, now: ActiveTimeline) -> pa.Table:
@@ -78,7 +78,7 @@ def test_an_overwrite_beside_a_clustering(storage: Storage, version: int):
     active(storage).complete(entry, done.encode(version, Action.CLUSTERING), generator.next())
     write = Write(("a",), "replacecommit", "INSERT_OVERWRITE", file_ids={"a": "new-0"})
     tx = write.begin(storage)
-    assert TimelineSnapshot.of(tx.timeline) != TimelineSnapshot.of(planned.timeline)
+    assert TimelineSnapshot.from_timeline(tx.timeline) != TimelineSnapshot.from_timeline(planned.timeline)
     assert slices["file_id"].to_pylist() == ["g1-0"]
     slices = view(storage, tx.active)
     write.replaced = tuple(("a", file_id) for file_id in slices["file_id"].to_pylist())
@@ -100,12 +100,12 @@ def test_logs_of_version_6_go_to_the_slice_that_a_compaction_has_opened(storage:
     pinned = active(storage)
     piece = {"partition": "a", "file_id": GROUP, "base_instant": DONE, "log_paths": [], "log_sizes": []}
     slices = pa.Table.from_pylist([piece], schema=SLICE_SCHEMA)
-    before = TimelineSnapshot.of(pinned.timeline)
+    before = TimelineSnapshot.from_timeline(pinned.timeline)
     entry = pinned.timeline.find(SERVICE)
     assert entry is not None
     now = active(storage)
     now.complete(now.to_inflight(entry), CommitMetadata("COMPACT").encode(6, "commit"))
-    assert TimelineSnapshot.of(now.timeline) != before
+    assert TimelineSnapshot.from_timeline(now.timeline) != before
     for seen, opened in ((pinned, SERVICE), (now, DONE)):
         logs = log_slices(slices, slices, pending_compaction_groups(seen), named_by_slice=True)
         assert logs["base_instant"].to_pylist() == [opened]

@@ -118,7 +118,7 @@ class ProbedRecords:
     starts: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, content: memoryview, schema: str, columns: Sequence[str]) -> ProbedRecords:
+    def from_block(cls, content: memoryview, schema: str, columns: Sequence[str]) -> ProbedRecords:
         """Decode the columns.
 
         Raises:

@@ -112,7 +112,7 @@ def _matching_avro(
 ) -> pa.Table:
     """Records of a content that is known to be whole; text that is not UTF-8 matters in those that are wanted."""
     try:
-        probed = ProbedRecords.of(content, schema, probe)
+        probed = ProbedRecords.from_block(content, schema, probe)
     except FormatError:  # if it is text that is not UTF-8, it may be replaced
         table = avro_table(lambda text: decode_avro(content, text, trusted=True), schema, invalid_text)
         return _take_matches(table, matches, probe, columns)

@@ -48,7 +48,7 @@ def prune_buckets(
     bucketing = BucketIndex.from_options(table.config, opts)
     if bucketing is None:
         return slices
-    bucketing = bucketing.of_table(table.storage, table.active.timeline)
+    bucketing = bucketing.with_stored_counts(table.storage, table.active.timeline)
     hashes = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
     if hashes is None:
         return slices

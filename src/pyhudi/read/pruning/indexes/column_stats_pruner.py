@@ -68,7 +68,7 @@ class ColumnStatsPruner:
         terms = predicate.terms
         if not terms:
             return Pruning.not_used(COLUMN_STATS, "no condition on a column that supports statistics")
-        statistics = SliceStatistics.of(slices, predicate.conditions, indexes)
+        statistics = SliceStatistics.from_slices(slices, predicate.conditions, indexes)
         masks, has_none = statistics.masks(terms)
         out = matches_no_conjunction(predicate.filter.conjunctions, masks, slices.num_rows)
         pruning = Pruning.by_columns(COLUMN_STATS, "slices", out, terms.values())
@@ -97,7 +97,7 @@ class SliceStatistics:
     indexes: Indexes
 
     @classmethod
-    def of(cls, slices: pa.Table, conditions: StatisticsEvaluator, indexes: Indexes) -> SliceStatistics:
+    def from_slices(cls, slices: pa.Table, conditions: StatisticsEvaluator, indexes: Indexes) -> SliceStatistics:
         """Return the evaluation of conditions on these slices."""
         return cls(slices, *slice_files(slices), conditions, indexes)
 
@@ -114,10 +114,12 @@ class SliceStatistics:
             has_none[:] |= ~has_statistics
             return bounds
 
-        masks = {term: self.of_slices(term, mask) for term, mask in self.conditions.masks(terms, bounds_of).items()}
+        masks = {
+            term: self.mask_of_slices(term, mask) for term, mask in self.conditions.masks(terms, bounds_of).items()
+        }
         return self.conditions.without_path_values(masks, terms, self.slices["partition"]), has_none
 
-    def of_slices(self, term: Term, of_files: Mask) -> Mask:
+    def mask_of_slices(self, term: Term, of_files: Mask) -> Mask:
         """Return the mask of the slices in which no row satisfies a term, from that of the files."""
         out: Mask = np.bincount(self.owner[~of_files], minlength=self.slices.num_rows) == 0
         if self.conditions.is_kept_by_merging(term):

@@ -35,7 +35,7 @@ class ExpressionIndexPruner:
             return None, Pruning.not_used(_NAME, f"the session has redefined the functions {names}")
         if self._expressions is None:
             try:
-                self._expressions = IndexedExpressions.of(
+                self._expressions = IndexedExpressions.from_filters(
                     metadata, filter.given, filter.rows, predicate.schema, predicate.conditions.non_file_columns
                 )
             except HudiError as e:
@@ -49,7 +49,7 @@ class ExpressionIndexPruner:
             return pruning
         terms = [term for term in expressions.terms if predicate.conditions.is_kept_by_merging(term)]
         try:
-            masks, unused = expressions.of_partitions(terms, indexes.metadata, partitions)
+            masks, unused = expressions.partition_masks(terms, indexes.metadata, partitions)
         except HudiError as e:
             return Pruning(report=(f"{_NAME}: not used for partitions: {e}",), failure=e)
         if not masks:
@@ -68,7 +68,7 @@ class ExpressionIndexPruner:
             return pruning
         if not expressions.terms:
             return Pruning(report=expressions.unused)
-        statistics = SliceStatistics.of(slices, predicate.conditions, indexes)
+        statistics = SliceStatistics.from_slices(slices, predicate.conditions, indexes)
         masks, used = _masks(expressions, statistics)
         out = matches_no_conjunction(expressions.conjunctions, masks, slices.num_rows)
         columns = (term.column for term in expressions.terms)
@@ -90,6 +90,6 @@ def _masks(expressions: IndexedExpressions, statistics: SliceStatistics) -> tupl
         of_files, of_slices, names = expressions.mask(
             term, indexes.metadata, statistics.slices, statistics.files, indexes.num_partitions
         )
-        masks[term] = statistics.of_slices(term, of_files) | of_slices
+        masks[term] = statistics.mask_of_slices(term, of_files) | of_slices
         used.add(names)
     return masks, used

@@ -73,7 +73,7 @@ class IndexedExpressions:
         return {term for conjunction in self.conjunctions for term in conjunction if isinstance(term.value, Hashable)}
 
     @classmethod
-    def of(
+    def from_filters(
         cls,
         table: MetadataTable,
         text: RowFilter,
@@ -122,7 +122,7 @@ class IndexedExpressions:
         indexes = [index for term in terms for index in self.by_text[term.column].indexes]
         return ", ".join(sorted({index.partition for index in indexes if index.kind != BLOOM_FILTERS}))
 
-    def of_partitions(
+    def partition_masks(
         self, terms: Collection[Term], table: MetadataTable, partitions: pa.Array
     ) -> tuple[dict[Term, Mask], list[str]]:
         """Return a mask of the partitions, given by path, in which no row satisfies each of some terms, by partition

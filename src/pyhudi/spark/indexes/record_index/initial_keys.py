@@ -48,7 +48,7 @@ class InitialKeys:
     groups: RecordIndexFileGroups
 
     @classmethod
-    def of(
+    def from_table(
         cls,
         spark: SparkSession,
         storage: Storage,

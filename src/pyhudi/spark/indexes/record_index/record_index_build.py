@@ -49,7 +49,7 @@ def build_record_index(
     """
     partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
     check_record_index(config, opts)
-    first = InitialKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
+    first = InitialKeys.from_table(spark, storage, config, opts, data, partitioned=partitioned)
     metadata_context = MetadataWriteContext(storage, opts, data, completion)
     build_partition(
         metadata_context, config, PARTITION, first.groups.ids, lambda groups: first.write(groups.files.instant)

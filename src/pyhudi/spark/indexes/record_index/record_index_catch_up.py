@@ -71,7 +71,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     )
     partitions = sorted({one.partition for one in before})
     routing = KeyRouting(groups, task_count(len(groups), spark))
-    table = TableSnapshot.of(commit.client)
+    table = TableSnapshot.load(commit.client)
     schema = schema_after(table, commit.metadata)
     context = slice_context(table, schema, names=column_names(table, schema), opts=opts)
     slices_after = [(one, number) for number, one in enumerate(after)]

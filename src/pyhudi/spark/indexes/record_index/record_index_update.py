@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 class NewKeys(Protocol):
     """The new keys of a write."""
 
-    def of(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
+    def new_keys(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
         """Return the keys in the form of `file_keys`, given the files that have them and the file groups of the index.
         Keys of one group are in one partition of the frame. None: they have to be read from the files."""
 
@@ -96,7 +96,7 @@ def index_delta(spark: SparkSession, tx: Transaction, opts: Options, changes: Ke
     """
     if PARTITION not in tx.config.metadata_partitions or not tx.config.populate_meta_fields:
         return None
-    update = _RecordIndexUpdate.of(spark, tx, opts, changes)
+    update = _RecordIndexUpdate.from_transaction(spark, tx, opts, changes)
     return None if update is None else update.run()
 
 
@@ -121,7 +121,9 @@ class _RecordIndexUpdate:
     groups: RecordIndexFileGroups
 
     @classmethod
-    def of(cls, spark: SparkSession, tx: Transaction, opts: Options, changes: KeyChanges) -> _RecordIndexUpdate | None:
+    def from_transaction(
+        cls, spark: SparkSession, tx: Transaction, opts: Options, changes: KeyChanges
+    ) -> _RecordIndexUpdate | None:
         """Return the update; None if the index cannot be kept up to date."""
         storage, config = tx.storage, tx.config
         if changes.inconsistencies:
@@ -151,7 +153,7 @@ class _RecordIndexUpdate:
         tasks = task_count(len(target.groups), self.spark)
         keys = None
         if changes.planned is not None and deleted is None and not replaced.num_rows:
-            keys = changes.planned.of(files, target.groups)
+            keys = changes.planned.new_keys(files, target.groups)
         planned = keys is not None
         if keys is None:
             keys = self._read_keys(locations, deleted, replaced, KeyRouting(target.groups, tasks))

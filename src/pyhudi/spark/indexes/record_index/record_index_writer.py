@@ -85,7 +85,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     A key that was removed from one location and is in another file has moved. A key that was removed from another
     partition than that of the index keeps its location.
     """
-    merge = LocationMerge.of(locations, target)
+    merge = LocationMerge.from_locations(locations, target)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -107,7 +107,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
 def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Return the number of keys with more than one location, as `write_keys` counts them. Writes nothing; runs a
     Spark job."""
-    merge = LocationMerge.of(locations, target)
+    merge = LocationMerge.from_locations(locations, target)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -129,7 +129,7 @@ class LocationMerge:
     target: RecordIndexWrite
 
     @classmethod
-    def of(cls, locations: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
+    def from_locations(cls, locations: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
         """Return the merge for keys with these locations."""
         files = locations.files.sort_by("number").combine_chunks()
         values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)

@@ -52,7 +52,7 @@ _reached = {"file://"}
 class FileNumbers(Protocol):
     """Numbers that identify files: of given paths, and as Spark computes them if folders do not provide them."""
 
-    def of(self, paths: pa.ChunkedArray) -> pa.Int64Array: ...
+    def numbers_of(self, paths: pa.ChunkedArray) -> pa.Int64Array: ...
 
     def column(self) -> Column: ...
 
@@ -192,7 +192,7 @@ def _has_times(kind: pa.DataType) -> bool:
 
 
 def _numbered(tasks: pa.Table, numbers: FileNumbers) -> pa.Table:
-    return tasks.append_column(FILE_NUMBER, [numbers.of(tasks["base_path"])])
+    return tasks.append_column(FILE_NUMBER, [numbers.numbers_of(tasks["base_path"])])
 
 
 def _read(

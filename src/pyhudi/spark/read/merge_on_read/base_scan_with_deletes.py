@@ -88,4 +88,4 @@ class _FindDeletedRows:
 
     def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         rows = replaced_positions(self.context, file_slice)
-        yield from self.form.of_file(file_name_of(file_slice.base_path or ""), rows)
+        yield from self.form.encode_file(file_name_of(file_slice.base_path or ""), rows)

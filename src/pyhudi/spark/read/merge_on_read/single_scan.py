@@ -132,7 +132,7 @@ def _only(plan: ScanPlan, groups: Sequence[tuple[str, str]]) -> ScanPlan:
     """Return the plan for the slices of some file groups."""
     selected = set(groups)
     pairs = zip(plan.tasks["partition"].to_pylist(), plan.tasks["file_id"].to_pylist(), strict=True)
-    return plan.of_slices(pa.array([i for i, pair in enumerate(pairs) if pair in selected], pa.int64()))
+    return plan.select_slices(pa.array([i for i, pair in enumerate(pairs) if pair in selected], pa.int64()))
 
 
 def _merge_logs(
@@ -204,4 +204,4 @@ def _replaced_rows(
     with read_settings(spark, len(uris), uris[0]):
         found = FileReader(spark, spark_schema(REPLACED_SCHEMA)).read(uris)
     number, words = BITMAP_SCHEMA.names
-    return found.select(form.files.of_name(sf.col(NAME)).alias(number), sf.col(WORDS).alias(words))
+    return found.select(form.files.number_of_name(sf.col(NAME)).alias(number), sf.col(WORDS).alias(words))

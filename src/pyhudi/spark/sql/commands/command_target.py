@@ -20,7 +20,7 @@ def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
 
 def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
     """Return a table's own columns in the order in which SQL lists them."""
-    return without_meta_columns(SqlTable.of(spark, table).load_sql_schema())
+    return without_meta_columns(SqlTable.from_catalog(spark, table).load_sql_schema())
 
 
 def without_meta_columns(schema: StructType) -> StructType:

@@ -39,7 +39,9 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
 
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
-    known = shown_properties(table.properties, SqlTable.of(spark, table).load_config().table_type, table.location)
+    known = shown_properties(
+        table.properties, SqlTable.from_catalog(spark, table).load_config().table_type, table.location
+    )
     if key is not None:
         missing = f"Table {table.sql} does not have property: {key}"
         known = {key: known.get(key, missing)}
@@ -47,7 +49,7 @@ def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> Da
 
 
 def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, str]]:
-    client = SqlTable.of(spark, table).client()
+    client = SqlTable.from_catalog(spark, table).client()
     config, known = client.config, load_definitions(client.storage, client.config)
     rows = [(name, name, "") for name in config.metadata_partitions if name in _WHOLE_TABLE]
     for name, definition in known.items():
@@ -59,7 +61,7 @@ def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, s
 
 def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     """Return the CREATE TABLE statement of a table."""
-    handle = SqlTable.of(spark, table)
+    handle = SqlTable.from_catalog(spark, table)
     config = handle.load_config()
     columns = [
         f"  {_bare_name(f.name)} {column_type_text(f)}"
@@ -90,7 +92,7 @@ def _bare_name(name: str) -> str:
 
 def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:
     """Meta columns, the table's own, partition columns last."""
-    return SqlTable.of(spark, table).load_sql_schema()
+    return SqlTable.from_catalog(spark, table).load_sql_schema()
 
 
 def _described_as_json(spark: SparkSession, table: CatalogTable) -> DataFrame:
@@ -138,7 +140,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
     ]
-    config = SqlTable.of(spark, table).load_config()
+    config = SqlTable.from_catalog(spark, table).load_config()
     last = [field.name for field in config.partition_fields]
     if last:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]

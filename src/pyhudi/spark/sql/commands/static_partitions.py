@@ -95,7 +95,7 @@ def matching_partitions(
         QueryError: The table is not partitioned by such a column, a value is missing, or paths do not have it.
         SchemaMismatchError: A value is not of the type of its column.
     """
-    handle = SqlTable.of(spark, table)
+    handle = SqlTable.from_catalog(spark, table)
     fields = [field.name for field in handle.load_config().partition_fields]
     sensitive = is_case_sensitive(spark)
     spec = {resolve_name(name, fields, case_sensitive=sensitive) or name: value for name, value in spec.items()}

@@ -118,7 +118,7 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
         raise NotFoundError(
             f"the table at {client.storage.uri()} has no column statistics; CREATE INDEX column_stats builds them"
         )
-    now = TableSnapshot.of(client)
+    now = TableSnapshot.load(client)
     resolved = resolve_table_schema(now)
     schema = pa.schema([]) if resolved is None else resolved.schema
     wanted = [name.strip() for name in (arguments.text("targetColumns") or "").split(",") if name.strip()]

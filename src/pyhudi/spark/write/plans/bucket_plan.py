@@ -92,7 +92,9 @@ class BucketPlan:
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return whether the plan is valid on this timeline and no record index was created or dropped."""
-        return (RECORD_INDEX in metadata_partitions) == self.indexed and TimelineSnapshot.of(timeline) == self.snapshot
+        return (RECORD_INDEX in metadata_partitions) == self.indexed and TimelineSnapshot.from_timeline(
+            timeline
+        ) == self.snapshot
 
     def inflight_metadata(self) -> CommitMetadata | None:
         """Return the content of the inflight file. In a version 6 table, it lists for a rollback without markers the
@@ -154,7 +156,7 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     if active is not None:
         timeline, slices = active.timeline, job.slices(active)
     assert job.bucketing is not None
-    bucketing = job.bucketing.of_table(job.storage, timeline) if timeline is not None else job.bucketing
+    bucketing = job.bucketing.with_stored_counts(job.storage, timeline) if timeline is not None else job.bucketing
     locations = _locations(job, bucketing, slices, timeline)
     written = slices.slice(0, 0) if job.operation in REPLACING else slices
     out_of_view = logs = None
@@ -174,7 +176,7 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     cached, indexed = CachedFrames(), RECORD_INDEX in metadata_partitions
     if indexed and _deletes_for_certain(job):
         job = replace(job, df=cached.add(job.df))  # the index must be updated with the keys of exactly these rows
-    snapshot = TimelineSnapshot.of(timeline)
+    snapshot = TimelineSnapshot.from_timeline(timeline)
     return BucketPlan(job, bucketing, slices, written, snapshot, cached, locations, out_of_view, logs, indexed)
 
 
@@ -198,7 +200,7 @@ def _locations(
     if bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
-        return ConsistentBucketLocations.of(
+        return ConsistentBucketLocations.from_slices(
             bucketing, {} if timeline is None else _known_buckets(job, slices, timeline), slices
         )
     if job.operation in REPLACING:

@@ -34,7 +34,7 @@ class ConsistentBucketLocations:
     _made: dict[str, HashingMetadata] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_slices(
         cls, bucketing: BucketIndex, stored_buckets: Mapping[str, HashingMetadata], slices: pa.Table
     ) -> ConsistentBucketLocations:
         """Return the locations of a table with these file slices (SLICE_SCHEMA).

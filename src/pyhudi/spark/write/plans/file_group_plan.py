@@ -106,7 +106,7 @@ class FileGroupPlan:
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and the rows are cached if indexes need their keys."""
-        return TimelineSnapshot.of(timeline) == self.snapshot and (
+        return TimelineSnapshot.from_timeline(timeline) == self.snapshot and (
             self.batch.counted or without_key_indexes(metadata_partitions)
         )
 

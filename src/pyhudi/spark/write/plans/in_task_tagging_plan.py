@@ -79,7 +79,7 @@ class InTaskTaggingPlan:
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and still no index needs the individual keys."""
-        return without_key_indexes(metadata_partitions) and TimelineSnapshot.of(timeline) == self.snapshot
+        return without_key_indexes(metadata_partitions) and TimelineSnapshot.from_timeline(timeline) == self.snapshot
 
     def inflight_metadata(self) -> CommitMetadata:
         """Return the kind of the write: the rows of each file group are not known before they are written."""

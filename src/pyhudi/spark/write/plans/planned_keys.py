@@ -27,7 +27,7 @@ class PlannedKeys:
     located: BatchLocations
     workload: WorkloadProfile
 
-    def of(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
+    def new_keys(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
         """Return the new keys (`FILE`, `GROUP`, `TASK`), those of one file group of the index in one partition of the
         frame. Lazy.
 

@@ -63,7 +63,7 @@ class TableState:
             logged = _log_contents(job, active, slices)
         files = sizing(job.opts, job.config.base_file_format)
         small = _files_to_fill(job, slices, pa.concat_tables([clustering, compaction]), files.small_file_limit)
-        snapshot = TimelineSnapshot.of(None if active is None else active.timeline)
+        snapshot = TimelineSnapshot.from_timeline(None if active is None else active.timeline)
         size = average_record_size(() if active is None else write_history(active), files)
         placement = InsertPlacement(small, files, size, job.opts.get_typed(options.FILL_RATIO))
         return cls(job, snapshot, slices, clustering, compaction, logged, placement)

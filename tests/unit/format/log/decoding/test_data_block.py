@@ -39,7 +39,7 @@ def test_any_table_is_decoded_as_fastavro_encoded_it(case: tuple[pa.Table, str])
         assert decoded.equals(table), fast
         some = list(reversed(table.column_names))[:2]
         assert decode_avro(content, schema, [*some, "absent"], fast=fast).equals(table.select(some))
-    probed = ProbedRecords.of(content, schema, [*some, "absent"])
+    probed = ProbedRecords.from_block(content, schema, [*some, "absent"])
     assert probed.columns.equals(table.select(some))
     for wanted in (np.arange(0, table.num_rows, 2), np.arange(0)):
         assert probed.decode(wanted, schema, table.column_names).equals(table.take(pa.array(wanted)))

@@ -47,7 +47,7 @@ def test_expressions_of_which_nothing_is_sure(tmp_path: Path):
         ]
         key, value = (pa.concat_arrays(column) for column in zip(*parts, strict=True))
         made[f"expr_index_{index}"] = grouped(key, value, 2)
-        found = ExpressionIndex.of(f"expr_index_{index}", "column_stats", "s", {"expr": index})
+        found = ExpressionIndex.from_options(f"expr_index_{index}", "column_stats", "s", {"expr": index})
         definitions[found.partition] = expression_definition(found, {"expr": index}, 9)
     attach(table.storage, made, at(9))
     store_definitions(table.storage, TableConfig.load(table.storage), definitions)
@@ -58,7 +58,7 @@ def test_expressions_of_which_nothing_is_sure(tmp_path: Path):
     assert found.tasks.num_rows == 3
     assert "unix_timestamp(s, 'yyyy-MM-dd HH:mm:ss') depend on how" in found.skipped[-1]
     assert "spark.sql.legacy.timeParserPolicy" in found.skipped[-1]
-    pinned = TableSnapshot.of(table.client())
+    pinned = TableSnapshot.load(table.client())
     hidden = plan_scan(
         pinned, filter=RowFilter.parse("lower(s) = 'x'"), session=FilterSession(overridden_functions=["lower"])
     )
@@ -74,7 +74,7 @@ def test_whole_partitions_are_left_out_by_expressions(tmp_path: Path, monkeypatc
     listed, _ = list_files(table.storage, None)
     names = pc.replace_substring_regex(listed["path"].combine_chunks(), "^.*/", "")
     every = pa.table({"partition": listed["partition"], "name": names, "size": listed["size"]})
-    index = ExpressionIndex.of("expr_index_low", "column_stats", "s", {"expr": "lower"})
+    index = ExpressionIndex.from_options("expr_index_low", "column_stats", "s", {"expr": "lower"})
     rows = [
         one(RecordType.COLUMN_STATS, "s", p, name, pa.string(), "dd", "dd", 1, 0)
         for p, name in zip(listed["partition"].to_pylist(), names.to_pylist(), strict=True)

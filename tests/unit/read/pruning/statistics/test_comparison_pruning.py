@@ -101,18 +101,19 @@ def test_what_has_no_zone_is_of_that_of_who_plans(name: str, tmp_path: Path):
     for op, operand in terms:
         for each in (table, by_day):
             found = plan_scan(
-                TableSnapshot.of(each.client()), filter=[(column, op, operand)], session=FilterSession(WEST)
+                TableSnapshot.load(each.client()), filter=[(column, op, operand)], session=FilterSession(WEST)
             )
             assert found.tasks.num_rows == 1, (op, operand)
             assert scan_table(found, each.storage).num_rows == 1
-    found = plan_scan(TableSnapshot.of(table.client()), filter=[("t", "=", NOON)])
+    found = plan_scan(TableSnapshot.load(table.client()), filter=[("t", "=", NOON)])
     assert found.tasks.num_rows == 0, "without a zone it is UTC"
     for term in (("t", "<", NOON), ("day", ">", dt.datetime(2024, 1, 1)), ("day", "=", NOON)):
         assert plan_scan(
-            TableSnapshot.of(by_day.client()), filter=[term], session=FilterSession(WEST)
+            TableSnapshot.load(by_day.client()), filter=[term], session=FilterSession(WEST)
         ).tasks.num_rows == (term[0] == "t")
         assert (
-            plan_scan(TableSnapshot.of(table.client()), filter=[term], session=FilterSession(WEST)).tasks.num_rows == 0
+            plan_scan(TableSnapshot.load(table.client()), filter=[term], session=FilterSession(WEST)).tasks.num_rows
+            == 0
         )
 
 

@@ -58,7 +58,7 @@ def bounds(least: pa.Array, greatest: pa.Array) -> Bounds:
     ],
 )
 def test_what_depends_on_zones(function: str, options: dict[str, str], column: pa.DataType, zones: Zones) -> None:
-    assert zones_of(Expression.of(function, "c", options), column) is zones
+    assert zones_of(Expression.from_options(function, "c", options), column) is zones
 
 
 @given(TIMES, OFFSETS, OFFSETS, st.sampled_from(sorted(FORMS)))
@@ -67,10 +67,10 @@ def test_bounds_of_one_zone_hold_in_another(
 ) -> None:
     here, there = time.astimezone(written), time.astimezone(asked)
     form = FORMS[pattern]
-    text = Expression.of("date_format", "c", {"format": pattern})
+    text = Expression.from_options("date_format", "c", {"format": pattern})
     cases = [
-        (Expression.of("year", "c", {}), pa.array([here.year], pa.int32()), there.year),
-        (Expression.of("to_date", "c", {}), pa.array([here.date()], pa.date32()), there.date()),
+        (Expression.from_options("year", "c", {}), pa.array([here.year], pa.int32()), there.year),
+        (Expression.from_options("to_date", "c", {}), pa.array([here.date()], pa.date32()), there.date()),
         (text, pa.array([here.strftime(form)]), there.strftime(form)),
     ]
     for expression, stored, value in cases:
@@ -80,19 +80,19 @@ def test_bounds_of_one_zone_hold_in_another(
     local = time.replace(tzinfo=None)
     mine, theirs = local.replace(tzinfo=written), local.replace(tzinfo=asked)
     seconds = pa.array([int(mine.timestamp())], pa.int64())
-    found = in_any_zone(bounds(seconds, seconds), Expression.of("unix_timestamp", "c", {}))
+    found = in_any_zone(bounds(seconds, seconds), Expression.from_options("unix_timestamp", "c", {}))
     assert found.least[0].as_py() <= int(theirs.timestamp()) <= found.greatest[0].as_py()
     micros = pa.array([mine], INSTANT)
-    found = in_any_zone(bounds(micros, micros), Expression.of("to_timestamp", "c", {}))
+    found = in_any_zone(bounds(micros, micros), Expression.from_options("to_timestamp", "c", {}))
     assert found.least[0].as_py() <= theirs <= found.greatest[0].as_py()
 
 
 def test_what_is_no_usual_time_is_not_known() -> None:
-    pattern = Expression.of("from_unixtime", "c", {"format": "yyyy-MM-dd"})
+    pattern = Expression.from_options("from_unixtime", "c", {"format": "yyyy-MM-dd"})
     least = pa.array(["2020-01-01", "x", None, "+10000-01-01", "0044-03-15", "2020-01-01"])
     greatest = pa.array(["2020-01-31", "y", None, "2020-01-01", "2020-01-01", "9999-12-31"])
     found = in_any_zone(bounds(least, greatest), pattern)
     assert found.least.to_pylist() == ["2019-12-30", None, None, None, None, None]
     assert found.greatest.to_pylist() == ["2020-02-02", None, None, None, None, None]
     ends = pa.array([-(2**31), 2020], pa.int32()), pa.array([2020, 2**31 - 1], pa.int32())
-    assert in_any_zone(bounds(*ends), Expression.of("year", "c", {})).least.null_count == 2
+    assert in_any_zone(bounds(*ends), Expression.from_options("year", "c", {})).least.null_count == 2

@@ -63,7 +63,7 @@ def test_keys_of_a_global_index(
     current: Any = Known(known)
     target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current, check=True)
     keys, numbers = (list(column) for column in zip(*events, strict=True))
-    merge = LocationMerge.of(KeyLocations(FILES, PARTITIONS), target)
+    merge = LocationMerge.from_locations(KeyLocations(FILES, PARTITIONS), target)
     records, found = merge.records(0, pa.array(keys), pa.array(numbers, pa.int32()))
     where = locations_of(decode(records.values, record_schema(9))[RECORD_INDEX_PAYLOAD])["file_id"].to_pylist()
     assert dict(zip(records.keys.to_pylist(), where, strict=True)) == there
@@ -75,7 +75,7 @@ def test_keys_of_a_partitioned_index_are_deleted_unseen() -> None:
     groups = RecordIndexFileGroups.from_ids(new_group_ids({"p": 1, "q": 1}), partitioned=True)
     current: Any = Known({})
     target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current)
-    merge = LocationMerge.of(KeyLocations(FILES, PARTITIONS), target)
+    merge = LocationMerge.from_locations(KeyLocations(FILES, PARTITIONS), target)
     keys, numbers = pa.array(["a", "b", "b"]), pa.array([0, FROM_P, 1], pa.int32())
     records, duplicates = merge.records(0, keys, numbers)
     assert (sorted(records.keys.to_pylist()), records.deletes.to_pylist(), duplicates) == (["a", "b"], [], 0)

@@ -58,7 +58,7 @@ def test_the_numbers_of_many_files_differ_in_the_bits_that_positions_leave() -> 
 )
 def test_positions_give_back_file_and_row(rows: list[int], name: str) -> None:
     form = PositionDeletes(FileNameHash("0", 33))
-    batches = list(form.of_file(name, np.array(rows, np.int64)))
+    batches = list(form.encode_file(name, np.array(rows, np.int64)))
     found = [value for batch in batches for value in batch.column(0).to_pylist()]
     assert [value & LAST_ROW for value in found] == rows
     assert {value & ~LAST_ROW for value in found} <= {form.files.number(name)}
@@ -68,7 +68,7 @@ def test_positions_give_back_file_and_row(rows: list[int], name: str) -> None:
 def test_positions_come_in_batches() -> None:
     form = PositionDeletes(FileNameHash("0", 33))
     rows = np.arange(600_000)
-    batches = list(form.of_file("f", rows))
+    batches = list(form.encode_file("f", rows))
     assert len(batches) > 1
     assert np.array_equal(np.concatenate([b.column(0).to_numpy() for b in batches]) & LAST_ROW, rows)
 
@@ -76,7 +76,7 @@ def test_positions_come_in_batches() -> None:
 @given(rows=ROWS)
 def test_bitmaps_give_back_the_rows(rows: list[int]) -> None:
     form = BitmapDeletionVectors(FileNameHash("0", 64))
-    batches = list(form.of_file("f", np.array(rows, np.int64)))
+    batches = list(form.encode_file("f", np.array(rows, np.int64)))
     assert len(batches) == bool(rows)
     for batch in batches:
         assert batch.column(0).to_pylist() == [form.files.number("f")]

@@ -29,13 +29,13 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
             raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
         if not field.nullable:
             warn_of_not_null(field.name)
-    partitions = {field.name for field in SqlTable.of(spark, table).load_config().partition_fields}
+    partitions = {field.name for field in SqlTable.from_catalog(spark, table).load_config().partition_fields}
     own = [field for field in schema.fields if field.name not in partitions]
     last = [field for field in schema.fields if field.name in partitions]
     wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
     given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
     write(spark.createDataFrame([], wider), table.location, given, "append")
-    update_columns(spark, table, SqlTable.of(spark, table).load_sql_schema())
+    update_columns(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema())
 
 
 def warn_of_not_null(name: str) -> None:

@@ -38,7 +38,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
     """
     opts = Options.parse(write_options(spark, table))
     client = TableMetaClient.open(table.location, opts)
-    resolved = resolve_table_schema(TableSnapshot.of(client))
+    resolved = resolve_table_schema(TableSnapshot.load(client))
     if not opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) and (resolved is None or not resolved.has_history):
         raise UnsupportedTableError(
             f"this change of columns of {table.sql} needs schema-on-read evolution, which Apache Hudi's readers have "
@@ -52,7 +52,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
         return schema
 
     alter_schema(client, opts, apply)
-    update_columns(spark, table, SqlTable.of(spark, table).load_sql_schema())
+    update_columns(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema())
 
 
 def _step(spark: SparkSession, change: ColumnChange) -> _Change:

@@ -45,11 +45,11 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
         )
     if spark.catalog.tableExists(quoted(to)):
         raise TableExistsError(f"there is a table or view {quoted(to)} already")
-    before = SqlTable.of(spark, table).load_config().name
+    before = SqlTable.from_catalog(spark, table).load_config().name
     renamed = rename(spark, table, to)  # Spark may refuse the name
     try:
         _set_table_name(spark, renamed, to[1])
-        update_columns(spark, renamed, SqlTable.of(spark, renamed).load_sql_schema())
+        update_columns(spark, renamed, SqlTable.from_catalog(spark, renamed).load_sql_schema())
     except BaseException:
         _set_table_name(spark, rename(spark, renamed, table.name), before)
         raise
@@ -57,7 +57,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
 
 def _set_table_name(spark: SparkSession, table: CatalogTable, name: str) -> None:
     """Write the name of a table into its properties and those of its metadata table."""
-    client = SqlTable.of(spark, table).client()
+    client = SqlTable.from_catalog(spark, table).client()
     client.config.updated(client.storage, set={options.TABLE_NAME.key: name})
     metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
     if metadata.exists(PATH):  # a metadata table of another name is taken for another table's

@@ -110,7 +110,7 @@ def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> No
         if statement.query is not None:
             raise table_exists_at(location)
         if table.managed:
-            refuse_unrelated_table(SqlTable.of(spark, table), table)
+            refuse_unrelated_table(SqlTable.from_catalog(spark, table), table)
         register_existing(spark, table, statement, old)
         return
     rows = None if statement.query is None else spark_sql(spark, rewrite_query(spark, statement.query).text)
@@ -167,7 +167,7 @@ def create_new(
             remove_after_failure(storage, opts)
             raise
     drop_replaced(spark, replaced)
-    register(spark, table, SqlTable.of(spark, table).load_sql_schema(), statement.comment)
+    register(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema(), statement.comment)
 
 
 def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:
@@ -189,4 +189,4 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     table, schema = definition.table, definition.schema
     given = {**definition.given, options.OPERATION.key: "bulk_insert"}
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
-    register(spark, table, SqlTable.of(spark, table).load_sql_schema(), statement.comment, replace=True)
+    register(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema(), statement.comment, replace=True)

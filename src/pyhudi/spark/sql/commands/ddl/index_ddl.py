@@ -39,7 +39,7 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     given = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
     name = _RECORD_INDEX if is_record_index else statement.index
     using = None if is_record_index or statement.using == _SECONDARY_INDEX else statement.using
-    request = replace(IndexRequest.of(name, columns, using, given), if_not_exists=statement.if_not_exists)
+    request = replace(IndexRequest.from_arguments(name, columns, using, given), if_not_exists=statement.if_not_exists)
     client = handle.client()
     opts = client.config.validate_against(handle.opts.merged(_of_hudi(statement.options)))
     engine = IndexEngine(spark_index_builder(spark) if request.needs_spark else None, SparkFileStatsReader(spark))
@@ -75,7 +75,7 @@ def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIn
     Raises:
         ConfigError: There is no such index.
     """
-    client = SqlTable.of(spark, table).client()
+    client = SqlTable.from_catalog(spark, table).client()
     known = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}
     if (
         statement.index

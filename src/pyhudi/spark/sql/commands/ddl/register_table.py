@@ -42,7 +42,7 @@ def register_existing(
         TableConfigConflictError: A property has another value.
         SchemaMismatchError: A column is missing or of another type.
     """
-    handle = SqlTable.of(spark, table)
+    handle = SqlTable.from_catalog(spark, table)
     config = handle.load_config()
     refuse_misspelled_properties(statement.properties)
     schema = handle.load_sql_schema()

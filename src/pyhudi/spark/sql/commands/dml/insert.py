@@ -141,7 +141,7 @@ class _Insertion:
                 f"inserted: {', '.join(wanted)}"
             )
         numbered = rows.toDF(*(f"_c{n}" for n in range(len(wanted))))
-        rules = StoreRules.of_insert(rows.sparkSession, by_position=by_position)
+        rules = StoreRules.for_insert(rows.sparkSession, by_position=by_position)
         values: dict[str, Column] = {}
         for number, name in enumerate(wanted):
             if name in values:

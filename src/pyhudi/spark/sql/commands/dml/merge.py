@@ -30,7 +30,7 @@ _SOURCE, _TARGET = "_pyhudi_source", "_pyhudi_target"
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE."""
-    names = _MergeNames.of(spark, table, statement)
+    names = _MergeNames.from_statement(spark, table, statement)
     statement = names.with_short_qualifiers(spark, table, statement)
     clauses = tuple(
         Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
@@ -95,7 +95,7 @@ class _MergeNames:
     alike: bool = False
 
     @classmethod
-    def of(cls, spark: SparkSession, table: CatalogTable, statement: Merge) -> _MergeNames:
+    def from_statement(cls, spark: SparkSession, table: CatalogTable, statement: Merge) -> _MergeNames:
         """Return the names in a statement. Two tables with the same last part are distinguished by their databases."""
         target = statement.alias or statement.name[-1]
         name = source_name(statement.source)
