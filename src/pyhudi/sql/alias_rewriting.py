@@ -62,17 +62,17 @@ def with_short_qualifiers(text: str, name: Name, alias: str | None = None) -> st
 def _has_another(tokens: Sequence[Token], name: Name) -> bool:
     """Return True if a name that does not qualify columns is the last part of a table's name without being its full
     name."""
-    own = [part.lower() for part in name]
+    parts = [part.lower() for part in name]
     for at, token in enumerate(tokens):
         qualifies = at + 1 < len(tokens) and tokens[at + 1].text == "."
-        if token.kind == "STRING" or token.text.lower() != own[-1] or qualifies:
+        if token.kind == "STRING" or token.text.lower() != parts[-1] or qualifies:
             continue
-        before = [one.text.lower() for one in tokens[max(0, at - 2 * len(own)) : at]]
-        given = [own[-1]]
+        before = [one.text.lower() for one in tokens[max(0, at - 2 * len(parts)) : at]]
+        qualified = [parts[-1]]
         while len(before) > 1 and before[-1] == ".":
-            given.insert(0, before[-2])
+            qualified.insert(0, before[-2])
             before = before[:-2]
-        if len(given) < 2 or given != own[-len(given) :]:
+        if len(qualified) < 2 or qualified != parts[-len(qualified) :]:
             return True
     return False
 

@@ -48,18 +48,18 @@ class Signature:
             raise QueryError(
                 f"{self.name} takes {len(names)} arguments ({', '.join(names)}), not {len(call.positional)}"
             )
-        given: dict[str, object] = dict(zip(names, call.positional, strict=False))
+        arguments: dict[str, object] = dict(zip(names, call.positional, strict=False))
         for name, value in call.named.items():
             if name not in names:
                 raise QueryError(
                     f"{self.name} has no parameter {name!r}{_hint(name, names)}; it has {', '.join(names)}"
                 )
-            if name in given:
+            if name in arguments:
                 raise QueryError(f"the argument {name!r} of {self.name} is passed twice")
-            given[name] = value
+            arguments[name] = value
         bound: dict[str, object] = {}
         for parameter in self.parameters:
-            value = given.get(parameter.name.lower())
+            value = arguments.get(parameter.name.lower())
             if value is None and parameter.required:
                 raise QueryError(f"{self.name} requires the argument {parameter.name!r}")
             bound[parameter.name] = self._typed(parameter, parameter.default if value is None else value)
@@ -82,8 +82,8 @@ class Signature:
             ) from None
 
 
-def _hint(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+def _hint(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -198,7 +198,7 @@ class SetProperties:
     """SET or UNSET TBLPROPERTIES. ``if_exists``: properties to remove may be absent."""
 
     name: Name
-    put: Mapping[str, str] = field(default_factory=dict)
+    changed: Mapping[str, str] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
     if_exists: bool = True
 

@@ -60,30 +60,30 @@ def refuse_misspelled_properties(properties: Mapping[str, str]) -> None:
     for key in properties:
         if key.lower().startswith(_OURS):
             continue
-        meant = suggest_short_name(key)
-        if meant is not None:
-            raise ConfigError(f"unknown table property {key!r}; did you mean {meant!r}?")
+        suggestion = suggest_short_name(key)
+        if suggestion is not None:
+            raise ConfigError(f"unknown table property {key!r}; did you mean {suggestion!r}?")
     refuse_misspelled({key: value for key, value in properties.items() if option_of_short_name(key) is None})
 
 
-def with_columns(properties: Mapping[str, str], own: Callable[[str], str]) -> dict[str, str]:
+def with_columns(properties: Mapping[str, str], table_column: Callable[[str], str]) -> dict[str, str]:
     """Return properties with other names of the columns of record keys and ordering.
 
     Args:
         properties: Those that the user gave.
-        own: Gives the name of a column.
+        table_column: Gives the name of a column.
     """
     return {
-        key: ",".join(_with_column(part.strip(), own) for part in value.split(",") if part.strip())
+        key: ",".join(_with_column(part.strip(), table_column) for part in value.split(",") if part.strip())
         if canonical(option_of_short_name(key) or key) in _COLUMNS
         else value
         for key, value in properties.items()
     }
 
 
-def _with_column(part: str, own: Callable[[str], str]) -> str:
+def _with_column(part: str, table_column: Callable[[str], str]) -> str:
     column, mark, kind = part.partition(":")
-    return own(column) + mark + kind
+    return table_column(column) + mark + kind
 
 
 def shown_properties(properties: Mapping[str, str], table_type: TableType, location: str) -> dict[str, str]:

@@ -158,8 +158,8 @@ def _go_to(cursor: Cursor, position: int) -> int:
 
 def _time_travel(cursor: Cursor, end: int) -> tuple[TimeTravel | None, int]:
     _go_to(cursor, end)
-    found = parse_time_travel(cursor)
-    return found, end if found is None else cursor.tokens[cursor.at - 1].end + 1
+    time_travel = parse_time_travel(cursor)
+    return time_travel, end if time_travel is None else cursor.tokens[cursor.at - 1].end + 1
 
 
 def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int, int], ...]:
@@ -169,11 +169,11 @@ def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int, int], ...]:
     if len(name) == 1:
         return ()
     positions = []
-    wanted = tuple(part.lower() for part in name)
+    qualifier = tuple(part.lower() for part in name)
     for column in tree.find_all(exp.Column):
         parts = column.parts
         head, placed = tuple(part.name.lower() for part in parts[: len(name)]), all("start" in p.meta for p in parts)
-        if head == wanted and len(parts) > len(name) and placed:
+        if head == qualifier and len(parts) > len(name) and placed:
             last = parts[len(name) - 1].meta
             positions.append((parts[0].meta["start"], last["start"], last["end"] + 1))
     return tuple(positions)
@@ -260,10 +260,10 @@ def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callab
     for reference, name in changes:
         at = reference.alias_at
         renamed = reference.ambiguous and bool(reference.qualifiers.own) and at is not None
-        own = quote(f"_pyhudi_{reference.start}_{reference.name[-1]}" if renamed else reference.name[-1])
-        cuts[reference.start, reference.end] = name + (f" AS {own}" if at == reference.end else "")
+        own_name = quote(f"_pyhudi_{reference.start}_{reference.name[-1]}" if renamed else reference.name[-1])
+        cuts[reference.start, reference.end] = name + (f" AS {own_name}" if at == reference.end else "")
         if at is not None and at != reference.end:
-            cuts[at, at] = f" AS {own}"
+            cuts[at, at] = f" AS {own_name}"
         for start, last, end in reference.qualifiers.own:
-            cuts[start, end if renamed else last] = own if renamed else ""
+            cuts[start, end if renamed else last] = own_name if renamed else ""
     return with_edits(query, ((start, end, new) for (start, end), new in cuts.items()))

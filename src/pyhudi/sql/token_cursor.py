@@ -123,14 +123,14 @@ class Cursor:
         if not self.take(*words):
             self.fail(" ".join(words))
 
-    def fail(self, wanted: str) -> None:
+    def fail(self, expected: str) -> None:
         """Raise an error for the next token.
 
         Raises:
             SqlSyntaxError: Always.
         """
         actual = "the end" if self.done else repr(self.tokens[self.at].text)
-        raise SqlSyntaxError(f"expected {wanted} but found {actual} in: {self.text.strip()}")
+        raise SqlSyntaxError(f"expected {expected} but found {actual} in: {self.text.strip()}")
 
     def identifier(self) -> str:
         """Consume a name, without its backquotes."""

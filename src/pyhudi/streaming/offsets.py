@@ -277,11 +277,11 @@ def _without_rewriting(table: TableSnapshot, found: pa.Table, completed_after: s
     """Return archived writes without compactions and clusterings, which often run long and change no rows."""
     contents = read_archived_timeline(table.storage, table.active.layout, completed_after=completed_after)
     pairs = zip(contents["requested"].to_pylist(), contents["metadata"].to_pylist(), strict=True)
-    asked = set(found["requested"].to_pylist())
+    required = set(found["requested"].to_pylist())
     rewriting = [
         requested
         for requested, data in pairs
-        if requested in asked and data is not None and decode_commit(data).operation in REWRITING_OPERATIONS
+        if requested in required and data is not None and decode_commit(data).operation in REWRITING_OPERATIONS
     ]
     return found.filter(pc.invert(pc.is_in(found["requested"], value_set=pa.array(rewriting, pa.string()))))
 

@@ -37,4 +37,4 @@ def test_every_writer_treats_options_alike() -> None:
     target, given = Target(), {"a": None, "b": False, "C": 1, "c": 2}
     keep_options(target, given)
     writer = TableWriter(None, "t").options(**given)  # type: ignore[arg-type]
-    assert writer.given == call_state(target).options == {"b": "false", "c": "2"}
+    assert writer.writer_options == call_state(target).options == {"b": "false", "c": "2"}

@@ -37,11 +37,11 @@ def sql(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str
     """``spark.sql``."""
     from pyhudi.spark.sql.command_execution import run_sql
 
-    given = dict(zip(("sqlQuery", "args"), args, strict=False)) | kwargs
-    text = given.pop("sqlQuery", None)
+    arguments = dict(zip(("sqlQuery", "args"), args, strict=False)) | kwargs
+    text = arguments.pop("sqlQuery", None)
     if not isinstance(text, str):
         return original(session, *args, **kwargs)
-    return run_sql(session, text, given.pop("args", None), given)
+    return run_sql(session, text, arguments.pop("args", None), arguments)
 
 
 def table(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -51,14 +51,14 @@ def table(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[s
 
 def read_table(
     session: Any,
-    given: Mapping[str, str],
+    read_options: Mapping[str, str],
     otherwise: Callable[[], Any],
     tableName: str,  # noqa: N803
 ) -> Any:
     """``spark.table`` and ``spark.read.table``."""
     from pyhudi.spark.sql.tables_by_name import read_table as read
 
-    frame = read(session, tableName, given)
+    frame = read(session, tableName, read_options)
     return otherwise() if frame is None else frame
 
 
@@ -96,11 +96,11 @@ def cache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: 
     from pyhudi.spark.sql.commands.cache_commands import cache_by_name, cache_view_by_name
     from pyhudi.spark.sql.tables_by_name import parse_name
 
-    given = dict(zip(("tableName", "storageLevel"), args, strict=False)) | kwargs
-    spark, table = _table_of_catalog(catalog, given["tableName"])
-    level = given.get("storageLevel") or StorageLevel.MEMORY_AND_DISK_DESER
+    arguments = dict(zip(("tableName", "storageLevel"), args, strict=False)) | kwargs
+    spark, table = _table_of_catalog(catalog, arguments["tableName"])
+    level = arguments.get("storageLevel") or StorageLevel.MEMORY_AND_DISK_DESER
     if table is None:
-        name = parse_name(given["tableName"])
+        name = parse_name(arguments["tableName"])
         if name is not None and cache_view_by_name(spark, name, lambda: level, lazy=True):
             return None
         return original(catalog, *args, **kwargs)
@@ -163,12 +163,12 @@ def create_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs:
     from pyhudi.sql.parsers.create_parser import PROVIDERS
 
     names = ("tableName", "path", "source", "schema", "description")
-    given = dict(zip(names, args, strict=False)) | kwargs
-    source = given.pop("source", None)
+    arguments = dict(zip(names, args, strict=False)) | kwargs
+    source = arguments.pop("source", None)
     if not isinstance(source, str) or source.upper() not in PROVIDERS:
         return original(catalog, *args, **kwargs)
-    path, schema, description = (given.pop(name, None) for name in ("path", "schema", "description"))
-    properties = given if path is None else {**given, "path": path}
+    path, schema, description = (arguments.pop(name, None) for name in ("path", "schema", "description"))
+    properties = arguments if path is None else {**arguments, "path": path}
     name = properties.pop("tableName")
     return create_by_name(catalog._sparkSession, name, schema, properties, description)
 
@@ -202,7 +202,8 @@ def create_temp_view(original: _Method, frame: DataFrame, args: tuple[Any, ...],
 
 
 def refresh_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``spark.catalog.refreshTable``: every query of a Hudi table looks at it anew, and views are loaded again."""
+    """``spark.catalog.refreshTable``: queries of Hudi tables always read the current timeline, and views are loaded
+    again."""
     from pyhudi.spark.sql.commands.cache_commands import refresh_view
     from pyhudi.spark.sql.queries.view_refresh import refresh_loaded_view
     from pyhudi.spark.sql.tables_by_name import parse_name, table_of_name
@@ -222,8 +223,8 @@ def list_columns(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs:
     from pyhudi.spark.sql.tables_by_name import parse_name
 
     columns = original(catalog, *args, **kwargs)
-    given = dict(zip(("tableName", "dbName"), args, strict=False)) | kwargs
-    database, name = given.get("dbName"), parse_name(given["tableName"])
+    arguments = dict(zip(("tableName", "dbName"), args, strict=False)) | kwargs
+    database, name = arguments.get("dbName"), parse_name(arguments["tableName"])
     if name is None:
         return columns
     return listed_columns(catalog._sparkSession, name if database is None else (database, *name), columns)

@@ -61,20 +61,20 @@ def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = _StreamArguments.from_start(*args, **kwargs)
-    with _with_checkpoint_location(target, given.options):
-        return _start_stream(original, target, args, kwargs, given)
+    arguments = _StreamArguments.from_start(*args, **kwargs)
+    with _with_checkpoint_location(target, arguments.options):
+        return _start_stream(original, target, args, kwargs, arguments)
 
 
 def _start_stream(
-    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: _StreamArguments
+    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arguments: _StreamArguments
 ) -> Any:
     state = call_state(target)
-    if not given.is_hudi(state):
+    if not arguments.is_hudi(state):
         _apply_partition_by(target)
         return original(target, *args, **kwargs)
-    given.apply(target)
-    path = given.target if given.target is not None else state.options.get("path")
+    arguments.apply(target)
+    path = arguments.target if arguments.target is not None else state.options.get("path")
     if not isinstance(path, str):
         raise QueryError(f"start() requires the path of the table, got {path!r}")
     return _start_sink(original, target, path)
@@ -134,8 +134,8 @@ class _StreamArguments:
 
     def is_hudi(self, state: CallState) -> bool | None:
         """Return whether the format is Hudi's; None if none is given."""
-        given = self.format if self.format is not None else state.format
-        return None if given is None else given.lower() in FORMATS
+        provider = self.format if self.format is not None else state.format
+        return None if provider is None else provider.lower() in FORMATS
 
     def apply(self, target: Any) -> None:
         """Give the arguments to the writer."""
@@ -180,9 +180,9 @@ def _check_checkpoints(spark: SparkSession, state: CallState) -> None:
         )
 
 
-def _checkpoint_location(given: Mapping[str, Any]) -> str | None:
+def _checkpoint_location(writer_options: Mapping[str, Any]) -> str | None:
     """Return the option with the checkpoint location of a query, the last one if it is given in several spellings."""
-    named = {key.lower(): value for key, value in given.items()}
+    named = {key.lower(): value for key, value in writer_options.items()}
     location = named.get("checkpointlocation")
     return location if isinstance(location, str) else None
 
@@ -191,9 +191,9 @@ def _sink_options(state: CallState) -> dict[str, str]:
     return {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
 
 
-def _without_short_names(given: Mapping[str, str]) -> dict[str, str]:
+def _without_short_names(writer_options: Mapping[str, str]) -> dict[str, str]:
     """Return the options without the properties of a table by name, which the table has when it is created."""
-    return {key: value for key, value in given.items() if option_of_short_name(key) is None}
+    return {key: value for key, value in writer_options.items() if option_of_short_name(key) is None}
 
 
 def _session_of_writer(state: CallState) -> SparkSession:
@@ -205,42 +205,42 @@ def _session_of_writer(state: CallState) -> SparkSession:
 
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``toTable``: the stream is written to the location of a Hudi table, which is created if it does not exist."""
-    given = _StreamArguments.from_to_table(*args, **kwargs)
-    with _with_checkpoint_location(target, given.options):
-        return _to_table(original, target, args, kwargs, given)
+    arguments = _StreamArguments.from_to_table(*args, **kwargs)
+    with _with_checkpoint_location(target, arguments.options):
+        return _to_table(original, target, args, kwargs, arguments)
 
 
 def _to_table(
-    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: _StreamArguments
+    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arguments: _StreamArguments
 ) -> Any:
     state = call_state(target)
     table = None
-    if given.is_hudi(state) is not False and can_parse() and (state.maker is not None or given.is_hudi(state)):
-        table = _stream_target(target, given)
+    if arguments.is_hudi(state) is not False and can_parse() and (state.maker is not None or arguments.is_hudi(state)):
+        table = _stream_target(target, arguments)
     if table is None:
         _apply_partition_by(target)
         return original(target, *args, **kwargs)
     return _start_sink(_replaced_method(target, "start"), target, table.location, table.options)
 
 
-def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
+def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | None:
     from pyhudi.spark.sql.tables_by_name import TableSpec, create_for_stream, table_of_name
     from pyhudi.spark.streaming.sink import check_output_mode, check_sink_options
 
     state = call_state(target)
     spark = _session_of_writer(state)
-    found = table_of_name(spark, given.target)
-    if found is None and not given.is_hudi(state):
+    table = table_of_name(spark, arguments.target)
+    if table is None and not arguments.is_hudi(state):
         return None
-    given.apply(target)
+    arguments.apply(target)
     _check_checkpoints(spark, state)
     check_output_mode(state.output_mode)
     check_sink_options(session_options(spark) | _without_short_names(_sink_options(state)))  # before a table is created
-    if found is not None:
-        return found
+    if table is not None:
+        return table
     path = {"path": state.options["path"]} if "path" in state.options else {}
     spec = TableSpec(tuple(state.partition_by), {**_sink_options(state), **path})
-    return create_for_stream(state.maker, given.target, spec)
+    return create_for_stream(state.maker, arguments.target, spec)
 
 
 def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:

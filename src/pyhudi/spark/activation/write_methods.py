@@ -100,17 +100,17 @@ def set_partitioned_by(original: Method, writer: Any, args: tuple[Any, ...], kwa
 def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from pyhudi.spark.sql.tables_by_name import insert_into
 
-    given = dict(zip(("tableName", "overwrite"), args, strict=False)) | kwargs
-    state, overwrite = call_state(target), given.get("overwrite")
+    arguments = dict(zip(("tableName", "overwrite"), args, strict=False)) | kwargs
+    state, overwrite = call_state(target), arguments.get("overwrite")
     if overwrite is None:
         overwrite = (state.mode or "").lower() == "overwrite"
-    if state.layout and _is_table_of_hudi(state, given["tableName"]):
+    if state.layout and _is_table_of_hudi(state, arguments["tableName"]):
         refuse_layout(target)
     if state.maker is not None and insert_into(
         state.maker,
-        given["tableName"],
+        arguments["tableName"],
         overwrite=overwrite,
-        given=state.options,
+        writer_options=state.options,
         partition_by=tuple(state.partition_by),
     ):
         return None

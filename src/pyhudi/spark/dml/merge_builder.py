@@ -168,11 +168,11 @@ class MergeBuilder:
         merge = MergePlan(self.clauses, self.alias, self.source, self.on, target, self.source_alias)
         merge.check_columns()
         with CachedFrames() as cached:
-            taken = merge.matched_clauses(cached)
+            matched = merge.matched_clauses(cached)
             # The write counts rows, too.
-            counts = None if merge.is_certain(taken) else count_changes(taken, self.clauses)
+            counts = None if merge.is_certain(matched) else count_changes(matched, self.clauses)
             repeated = counts is not None and counts.repeated_deletes
-            rows, changes = merge.changes(taken, cached, repeated=repeated)
+            rows, changes = merge.changes(matched, cached, repeated=repeated)
             done = write_changes(rows, target.client, target.opts, Operation.UPSERT, DmlCommit(target.reads, changes))
         if counts is None:
             counts = MergeCounts(done.num_updates, done.num_deletes, done.num_inserts)
@@ -180,10 +180,14 @@ class MergeBuilder:
 
     def _upsert(self, target: TargetSnapshot) -> ChangeResult | None:
         """Run the MERGE as an upsert; None if that is not equivalent."""
-        given = {(clause.kind, clause.action) for clause in self.clauses}
+        kinds = {(clause.kind, clause.action) for clause in self.clauses}
         whole = all(clause.values is None and clause.condition is None for clause in self.clauses)
-        both = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
-        if not whole or given != both or not joins_by_key(target, self.on, self.alias, self.source, self.source_alias):
+        upsert = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
+        if (
+            not whole
+            or kinds != upsert
+            or not joins_by_key(target, self.on, self.alias, self.source, self.source_alias)
+        ):
             return None
         rows = rows_to_upsert(self.source, target)
         if rows is None:

@@ -243,14 +243,14 @@ class MergePlan:
         partitions = frozenset() if is_global else frozenset(name.lower() for name in target.partition_columns)
         return equated is not None and keys <= equated <= keys | partitions
 
-    def is_certain(self, taken: MatchedClauses) -> bool:
+    def is_certain(self, matched: MatchedClauses) -> bool:
         """Return True if the write changes each row of the pairs: no two belong to the same record, none moves, and no
         stored version wins by its ordering value or by a merger."""
-        new = taken.new_keys or not self._evaluator.has(ClauseKind.NOT_MATCHED)
+        new = matched.new_keys or not self._evaluator.has(ClauseKind.NOT_MATCHED)
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
         return (
             self.target.located
-            and taken.unique
+            and matched.unique
             and new
             and by_time
             and not (self._evaluator.moves or self._marks_deletes)
@@ -282,9 +282,9 @@ class MergePlan:
             self._evaluator.has(ClauseKind.NOT_MATCHED) or bool(self.target.delete_markers & self._evaluator.assigned)
         )
 
-    def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
+    def changes(self, matched: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
         """Return the rows to be written. ``repeated``: several pairs delete the same row; one of them is kept."""
-        target, rows, evaluator = self.target, taken.rows, self._evaluator
+        target, rows, evaluator = self.target, matched.rows, self._evaluator
         deleted = F.col(KIND) == MergeAction.DELETE.value
         if self._marks_deletes:
             deleted |= is_delete(target.schema, target.merging)
@@ -292,13 +292,13 @@ class MergePlan:
             target.located,
             keys_assigned=bool(target.key_columns & evaluator.assigned),
             partition_assigned=evaluator.moves,
-            new_keys=taken.new_keys,
-            distinct_keys=taken.new_keys and taken.unique,
+            new_keys=matched.new_keys,
+            distinct_keys=matched.new_keys and matched.unique,
             adds=evaluator.moves or evaluator.has(ClauseKind.NOT_MATCHED),
             bases=target.bases,
             cached=not evaluator.moves and not repeated,
             deletes=self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in self.clauses),
-            unassigned=taken.unassigned,
+            unassigned=matched.unassigned,
         )
         values = {name: F.col(quoted([name])) for name in target.schema.names}
         if repeated:

@@ -244,13 +244,13 @@ def renamed_fields(source: StructType, target: StructType) -> StructType:
     return StructType(
         [
             StructField(
-                wanted.name,
-                renamed_fields(own.dataType, wanted.dataType)
-                if isinstance(own.dataType, StructType) and isinstance(wanted.dataType, StructType)
-                else own.dataType,
-                own.nullable,
+                target_field.name,
+                renamed_fields(source_field.dataType, target_field.dataType)
+                if isinstance(source_field.dataType, StructType) and isinstance(target_field.dataType, StructType)
+                else source_field.dataType,
+                source_field.nullable,
             )
-            for own, wanted in zip(source.fields, target.fields, strict=True)
+            for source_field, target_field in zip(source.fields, target.fields, strict=True)
         ]
     )
 
@@ -359,7 +359,10 @@ def _is_wider(source: NumericType, target: NumericType) -> bool:
         return _RANKS.index(type(source)) <= _RANKS.index(type(target))
     if isinstance(target, DecimalType):
         digits = _DIGITS.get(type(source), 0)
-        own = source if isinstance(source, DecimalType) else DecimalType(digits, 0)
-        fits = target.precision - target.scale >= own.precision - own.scale and target.scale >= own.scale
+        source_decimal = source if isinstance(source, DecimalType) else DecimalType(digits, 0)
+        fits = (
+            target.precision - target.scale >= source_decimal.precision - source_decimal.scale
+            and target.scale >= source_decimal.scale
+        )
         return fits and not isinstance(source, _FLOATS)
     return isinstance(source, DecimalType) and source.scale == 0 and source.precision < _DIGITS.get(type(target), 0)

@@ -67,11 +67,11 @@ def decimals(unscaled: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
     if len(unscaled):
         _, data = unscaled.buffers()
         low = np.frombuffer(data, dtype=np.int64, count=len(unscaled), offset=8 * unscaled.offset)
-    both = np.empty((len(low), 2), dtype=np.int64)  # little-endian: the low half first
-    both[:, 0] = low
-    np.right_shift(low, 63, out=both[:, 1])
-    made = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(both)])
+    halves = np.empty((len(low), 2), dtype=np.int64)  # little-endian: the low half first
+    halves[:, 0] = low
+    np.right_shift(low, 63, out=halves[:, 1])
+    made = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(halves)])
     if not unscaled.null_count:
         return made
     validity = pa.array(unscaled.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
-    return pa.Array.from_buffers(kind, len(low), [validity, pa.py_buffer(both)])
+    return pa.Array.from_buffers(kind, len(low), [validity, pa.py_buffer(halves)])

@@ -49,8 +49,8 @@ def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *,
     def secondary(config: TableConfig, fence: WriteFence, only: Collection[str] | None) -> IndexDelta | None:
         if not rows_stay:
             return secondary_delta(commit.with_config(config, fence), only)
-        kept = frozenset(index.partition for index in secondary_indexes(storage, config, kept=True))
-        return IndexDelta(kept if only is None else kept & frozenset(only))
+        retained = frozenset(index.partition for index in secondary_indexes(storage, config, kept=True))
+        return IndexDelta(retained if only is None else retained & frozenset(only))
 
     def keys(config: TableConfig, fence: WriteFence) -> IndexDelta | None:
         """Return an update of a record index whose build began or completed after the write began."""

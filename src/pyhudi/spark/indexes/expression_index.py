@@ -110,11 +110,11 @@ def expression_delta(commit: IndexedCommit, only: Collection[str] | None = None)
         expression indexes that pyhudi maintains.
     """
     spark, storage, config = commit.spark, commit.storage, commit.config
-    asked = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
-    columns = schema_after(TableSnapshot.load(commit.client), commit.metadata) if asked else pa.schema([])
+    selected = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
+    columns = schema_after(TableSnapshot.load(commit.client), commit.metadata) if selected else pa.schema([])
     indexes = [
         index
-        for index in asked
+        for index in selected
         if can_be_kept(index, config)
         and can_be_indexed(index, field_type(columns, index.expression.column), config.version)
         and not _is_overridden(spark, index, storage)

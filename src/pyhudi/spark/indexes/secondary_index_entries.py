@@ -103,9 +103,9 @@ def _entries(
                 before, after = _slice_rows(context, change.before), _slice_rows(context, change.after)
                 for at, index in enumerate(target.indexes):
                     old, new = (_keys(rows, index.column) for rows in (before, after))
-                    lost = old.filter(pc.invert(pc.is_in(old, value_set=new)))
+                    removed = old.filter(pc.invert(pc.is_in(old, value_set=new)))
                     added = new.filter(pc.invert(pc.is_in(new, value_set=old)))
-                    for keys, is_removed in ((lost, True), (added, False)):
+                    for keys, is_removed in ((removed, True), (added, False)):
                         if len(keys):
                             yield _placed(keys, at, is_removed, target, placement)
 

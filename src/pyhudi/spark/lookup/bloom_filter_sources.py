@@ -73,12 +73,12 @@ class StoredFilters:
         return self._loaded[number]
 
     def _load(self, numbers: Sequence[int]) -> dict[int, BloomFilter | None]:
-        wanted = self._keys.take(pa.array(numbers, pa.int64()))
-        found = self._table.lookup(BLOOM_FILTERS, wanted, [BLOOM_FILTER_PAYLOAD])
+        filter_keys = self._keys.take(pa.array(numbers, pa.int64()))
+        found = self._table.lookup(BLOOM_FILTERS, filter_keys, [BLOOM_FILTER_PAYLOAD])
         stored = dict(zip(found[KEY].to_pylist(), found[BLOOM_FILTER_PAYLOAD].to_pylist(), strict=True))
         return {
             number: self._parsed(number, stored.get(key))
-            for number, key in zip(numbers, wanted.to_pylist(), strict=True)
+            for number, key in zip(numbers, filter_keys.to_pylist(), strict=True)
         }
 
     def _parsed(self, number: int, stored: dict[str, Any] | None) -> BloomFilter | None:

@@ -102,8 +102,8 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
             yield pa.RecordBatch.from_arrays(columns, names=out.names)
 
     tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
-    asked = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks).mapInArrow(footers, out)
-    found = asked.collect()
+    footers_read = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks).mapInArrow(footers, out)
+    found = footers_read.collect()
     columns = [pa.array([row[i] for row in found], kind) for i, kind in enumerate((pa.int32(), *3 * [pa.string()]))]
     return small_frame(spark, pa.table(columns, names=out.names))
 

@@ -101,11 +101,11 @@ def apply_partition_updates(joined: DataFrame, schema: StructType, changes: Part
         _values(schema, changes.stored_columns),
         F.coalesce(F.col(_LOCATIONS), F.array()),
     )
-    known, needed = incoming.moved(schema, changes) if changes.moves else incoming.kept()
+    routed, needed = incoming.moved(schema, changes) if changes.moves else incoming.kept()
     new = F.array(incoming.at(incoming.partition, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False)))
     nothing = F.filter(new, lambda _: F.lit(False))
     inserted = F.when(needed & ~incoming.delete, new).otherwise(nothing)
-    exploded = joined.withColumn(_OUT, F.explode(F.concat(known, inserted)))
+    exploded = joined.withColumn(_OUT, F.explode(F.concat(routed, inserted)))
     replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
     replaced |= _with_values(schema, changes.stored_columns, F.col(_OUT)["kept"])
     columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in table_columns]

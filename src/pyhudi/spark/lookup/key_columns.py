@@ -201,10 +201,12 @@ def scan_locations(
     elif lookup.virtual_keys:
         zone = jvm_zone(spark) if lookup.spec.consistent_timestamps else "UTC"
         texts = [record_key(schema, lookup.spec, zone)]
-    kept = [F.col(quoted([n])).cast(resolve(rows.schema, n, "ordering")[1]).alias(extra_name(n)) for n in extra]
+    extra_columns = [
+        F.col(quoted([n])).cast(resolve(rows.schema, n, "ordering")[1]).alias(extra_name(n)) for n in extra
+    ]
     reference = FILE_NO if FILE_NO in base.columns else "_pyhudi_file_name"
     named = [text.alias(name) for text, name in zip(texts, keys.in_locations, strict=True)]
-    base = base.select(*named, reference, ROW, *kept)
+    base = base.select(*named, reference, ROW, *extra_columns)
     if not search.broadcast:
         return with_file_no(spark, base, files), keys
     incoming = keys.columns_of(rows)

@@ -84,9 +84,9 @@ class PartitionUpdateMerge:
         deleted (`_STAYS`), the incoming rows (`_NEW`) and the locations (`_PLACES`)."""
         columns = [F.col(quoted([name])).alias(name) for name in names]
         places = F.transform(locations, lambda p: F.struct(*(p[n].alias(n) for n in ("partition", "file_no", "row"))))
-        given = moving.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_NEW), places.alias(_PLACES))
-        kept = stored.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_OLD))
-        pairs = given.join(kept, _KEY, "left").select(_NEW, _OLD, _PLACES)
+        updated = moving.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_NEW), places.alias(_PLACES))
+        previous = stored.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_OLD))
+        pairs = updated.join(previous, _KEY, "left").select(_NEW, _OLD, _PLACES)
         flags = [StructField(_GONE, BooleanType()), StructField(_STAYS, BooleanType())]
         passed = [StructField(name, pairs.schema[name].dataType) for name in (_NEW, _PLACES)]
         incoming = pairs.schema[_NEW].dataType
@@ -136,27 +136,27 @@ def merge_pairs_of_rows(pairs: pa.RecordBatch, rules: MergeRules) -> pa.RecordBa
         The fields of the merged rows, whether they are deletes, whether the stored record survives its delete, the
         incoming rows, and the column that is passed on.
     """
-    given, before, passed = (pairs.column(i) for i in range(3))
-    schema = as_nullable_fields(pa.schema(list(given.type)))
+    incoming, before, passed = (pairs.column(i) for i in range(3))
+    schema = as_nullable_fields(pa.schema(list(incoming.type)))
     rules = rules.present(schema)
-    known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
-    n = len(known)
+    valid_rows = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
+    n = len(valid_rows)
     alive, numbers = np.zeros(n, dtype=np.bool_), np.arange(n, dtype=np.int64)
-    older = RecordVersions.from_rows(_rows(before.take(pa.array(known)), schema), alive, rules, schema)
-    newer = RecordVersions.from_rows(_rows(given.take(pa.array(known)), schema), alive, rules, schema)
-    both = np.concatenate([numbers, numbers])
-    merged = fold_record_versions(joined(older, newer), both, rules)
-    stays = alive
+    older = RecordVersions.from_rows(_rows(before.take(pa.array(valid_rows)), schema), alive, rules, schema)
+    newer = RecordVersions.from_rows(_rows(incoming.take(pa.array(valid_rows)), schema), alive, rules, schema)
+    row_numbers = np.concatenate([numbers, numbers])
+    merged = fold_record_versions(joined(older, newer), row_numbers, rules)
+    survives = alive
     if rules.merger is not None:
         deletes = RecordVersions.from_rows(merged.rows, ~alive, rules, schema)
-        stays = ~fold_record_versions(joined(older, deletes), both, rules).is_delete
+        survives = ~fold_record_versions(joined(older, deletes), row_numbers, rules).is_delete
     # a row without a stored record is a new one
-    picks = np.arange(len(given), dtype=np.int64)
-    picks[known] = len(given) + numbers
-    rows = pa.Table.from_batches([_rows(given, schema), merged.rows]).combine_chunks().take(pa.array(picks))
-    flags = [np.zeros(len(given), dtype=np.bool_) for _ in range(2)]
-    flags[0][known], flags[1][known] = merged.is_delete, stays
-    columns = [*(column.combine_chunks() for column in rows.columns), *map(pa.array, flags), given, passed]
+    picks = np.arange(len(incoming), dtype=np.int64)
+    picks[valid_rows] = len(incoming) + numbers
+    rows = pa.Table.from_batches([_rows(incoming, schema), merged.rows]).combine_chunks().take(pa.array(picks))
+    flags = [np.zeros(len(incoming), dtype=np.bool_) for _ in range(2)]
+    flags[0][valid_rows], flags[1][valid_rows] = merged.is_delete, survives
+    columns = [*(column.combine_chunks() for column in rows.columns), *map(pa.array, flags), incoming, passed]
     return pa.RecordBatch.from_arrays(columns, names=[*schema.names, _GONE, _STAYS, _NEW, _PLACES])
 
 

@@ -120,8 +120,10 @@ def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
     base_files = pa.table(
         [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, FOUND_ID, BASE_PATH]
     )
-    kept = matched.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FOUND_ID).isNotNull())
-    joined = kept.join(F.broadcast(small_frame(matched.sparkSession, base_files)), [OLD_PARTITION, FOUND_ID], "left")
+    to_write = matched.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FOUND_ID).isNotNull())
+    joined = to_write.join(
+        F.broadcast(small_frame(matched.sparkSession, base_files)), [OLD_PARTITION, FOUND_ID], "left"
+    )
     return joined.select(
         *(quoted([name]) for name in names),
         F.col(FOUND_ID).alias(FILE_ID),

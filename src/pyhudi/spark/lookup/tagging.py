@@ -274,9 +274,9 @@ class _FileTagging:
         rows = self.search.rows
         condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
         joined = rows.join(F.broadcast(locations) if self.search.broadcast else locations, condition, "left")
-        kept = joined.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
+        to_write = joined.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
         table_columns = [F.col(quoted([name])) for name in rows.columns]
-        return self._with_file_groups(kept.select(*table_columns, FILE_NO, ROW))
+        return self._with_file_groups(to_write.select(*table_columns, FILE_NO, ROW))
 
     def tag_in_all_partitions(self, hard_deletes: bool) -> DataFrame:
         """Tag rows with the locations of their keys in any partition. Runs a Spark job if versions are merged where

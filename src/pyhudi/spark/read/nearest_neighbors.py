@@ -79,14 +79,14 @@ def nearest_to_each(
             f"{vector_text(searched.type)}; their dimensions must be the same"
         )
     own_columns = [name for name in rows.columns if name != stored.name]
-    taken = {name.lower() for name in rows.columns}
-    renamed = {n: f"{QUERY_PREFIX}{n}" if n.lower() in taken else n for n in queries.columns if n != searched.name}
-    asked = _with_vectors(queries, searched.name).select(
+    used_names = {name.lower() for name in rows.columns}
+    renamed = {n: f"{QUERY_PREFIX}{n}" if n.lower() in used_names else n for n in queries.columns if n != searched.name}
+    numbered_queries = _with_vectors(queries, searched.name).select(
         *(sf.col(quoted_name(name)).alias(new) for name, new in renamed.items()),
         sf.col(quoted_name(searched.name)).alias(_QUERY),
         sf.monotonically_increasing_id().alias(QUERY_INDEX),
     )
-    pairs = rows.crossJoin(sf.broadcast(asked))
+    pairs = rows.crossJoin(sf.broadcast(numbered_queries))
     columns = [*map(quoted_name, own_columns), *map(quoted_name, renamed.values()), QUERY_INDEX]
     ranked = pairs.select(*columns, _distance_of_pairs(stored, searched, metric).alias(DISTANCE))
     order = Window.partitionBy(QUERY_INDEX).orderBy(sf.col(DISTANCE).asc_nulls_last())

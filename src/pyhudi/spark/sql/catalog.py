@@ -96,8 +96,8 @@ class NonHudiTableCache:
         self._known.clear()
 
     def has(self, spark: SparkSession, name: str) -> bool:
-        seen = self._known.get(self._key(spark, name))
-        return seen is not None and time.monotonic() - seen < _FORGET_AFTER
+        added_at = self._known.get(self._key(spark, name))
+        return added_at is not None and time.monotonic() - added_at < _FORGET_AFTER
 
     def add(self, spark: SparkSession, name: str) -> None:
         self._known[self._key(spark, name)] = time.monotonic()
@@ -151,9 +151,9 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
         properties = dict(collect_statement(spark, f"SHOW TBLPROPERTIES {text}"))
         if LOCATION in properties:
             properties = _decoded_properties(properties)
-            given = {key: value for key, value in properties.items() if not key.startswith(MARK)}
+            declared = {key: value for key, value in properties.items() if not key.startswith(MARK)}
             managed = properties.get(MANAGED) == "true"
-            return CatalogTable(full_name(spark, name), properties[LOCATION], given, managed)
+            return CatalogTable(full_name(spark, name), properties[LOCATION], declared, managed)
         entry = _described(spark, name, text, properties)
     except AnalysisException:  # there is no such table
         return None
@@ -317,7 +317,7 @@ def unregister(spark: SparkSession, table: CatalogTable) -> None:
 def set_properties(
     spark: SparkSession,
     table: CatalogTable,
-    put: Mapping[str, str],
+    changed: Mapping[str, str],
     remove: tuple[str, ...],
     *,
     if_exists: bool = True,
@@ -327,27 +327,27 @@ def set_properties(
     Args:
         spark: The session.
         table: The table.
-        put: New values.
-        remove: Properties that the table then does not have.
-        if_exists: Those to remove may be absent.
+        changed: New values.
+        remove: Keys of properties to remove.
+        if_exists: Properties to remove may be absent.
 
     Raises:
-        QueryError: A property is the catalog's own.
+        QueryError: A property is reserved by the catalog.
         AnalysisException: A property to remove is absent. Spark decides, and its releases differ.
     """
     kind = "TABLE" if table.foreign else "VIEW"
-    own = [key for key in (*put, *remove) if key.startswith(MARK)]
-    if own:
-        raise QueryError(f"the property {own[0]!r} is kept by the catalog and cannot be changed")
+    reserved = [key for key in (*changed, *remove) if key.startswith(MARK)]
+    if reserved:
+        raise QueryError(f"the property {reserved[0]!r} is kept by the catalog and cannot be changed")
     if not table.foreign:
-        left = {key: value for key, value in {**table.properties, **put}.items() if key not in remove}
-        put = {**put, **_encoded({**left, **_marks(table)})}
+        properties = {key: value for key, value in {**table.properties, **changed}.items() if key not in remove}
+        changed = {**changed, **_encoded({**properties, **_marks(table)})}
     if remove:  # first, as it may be refused
         keys = ", ".join(map(text_literal, remove))
         absent = "IF EXISTS " if if_exists else ""
         spark_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES {absent}({keys})")
-    if put:
-        pairs = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in put.items())
+    if changed:
+        pairs = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in changed.items())
         spark_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")
 
 

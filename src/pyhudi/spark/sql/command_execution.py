@@ -216,11 +216,11 @@ def _run_on_other_table(
             return empty_result(spark)
         case s.RenameTable(name=name, to=to) | s.ChangeView(name=name, to=tuple(to)):
             cached = cache_commands.is_cached_view(spark, name)
-            found = run_on_spark()
+            rows = run_on_spark()
             rename_view(spark, name, to)
             if cached:
                 cache_commands.rename_view(spark, name, to)
-            return found
+            return rows
         case s.ChangeView(name=name, verb="DROP"):
             found = run_on_spark()
             forget_view(spark, name)
@@ -265,7 +265,7 @@ def _create_temporary_view(
         found = run_on_spark()
         forget_view(spark, name)
         return found
-    prepared = rewrite_query(spark, statement.query, lasting=True, args=values.args)
+    prepared = rewrite_query(spark, statement.query, persistent=True, args=values.args)
     view = view_definition(spark, statement, prepared, values.args)  # first: it may have the name of one of its tables
     found = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else run_on_spark()
     if view is None:

@@ -24,7 +24,7 @@ class TableWriter:
 
     rows: DataFrame
     text: str
-    given: Mapping[str, str] = field(default_factory=dict)
+    writer_options: Mapping[str, str] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
 
     def using(self, provider: str) -> TableWriter:
@@ -37,9 +37,9 @@ class TableWriter:
         """Set an option."""
         return self.options(**{key: value})
 
-    def options(self, **given: Any) -> TableWriter:
+    def options(self, **writer_options: Any) -> TableWriter:
         """Set options."""
-        return TableWriter(self.rows, self.text, with_options(self.given, given), self.partitions)
+        return TableWriter(self.rows, self.text, with_options(self.writer_options, writer_options), self.partitions)
 
     def tableProperty(self, property: str, value: str) -> TableWriter:  # noqa: N802
         """Set a property of a new table."""
@@ -48,7 +48,7 @@ class TableWriter:
     def partitionedBy(self, col: Column | str, *cols: Column | str) -> TableWriter:  # noqa: N802
         """Set the partition columns of a new table."""
         names = tuple(self.rows.select(one).columns[0] for one in (col, *cols))
-        return TableWriter(self.rows, self.text, self.given, names)
+        return TableWriter(self.rows, self.text, self.writer_options, names)
 
     def create(self) -> None:
         """Create the table from the rows."""
@@ -65,11 +65,11 @@ class TableWriter:
 
     def append(self) -> None:
         """Insert the rows, columns by name."""
-        insert_rows(with_write_options(self._existing(), self.given), self.rows, by_name=True)
+        insert_rows(with_write_options(self._existing(), self.writer_options), self.rows, by_name=True)
 
     def overwritePartitions(self) -> None:  # noqa: N802
         """Replace the partitions that the rows belong to."""
-        dynamic = {**self.given, options.OVERWRITE_MODE.key: "DYNAMIC"}
+        dynamic = {**self.writer_options, options.OVERWRITE_MODE.key: "DYNAMIC"}
         table = with_write_options(self._existing(), dynamic)
         insert_rows(table, self.rows, overwrite=True, by_name=True)
 
@@ -85,11 +85,11 @@ class TableWriter:
         )
 
     def _existing(self) -> CatalogTable:
-        found = table_of_name(self.rows.sparkSession, self.text)
-        if found is None:
+        table = table_of_name(self.rows.sparkSession, self.text)
+        if table is None:
             raise QueryError(f"there is no Hudi table {self.text}; create it with create()")
-        return found
+        return table
 
     def _save(self, mode: str) -> None:
-        spec = TableSpec(self.partitions, self.given)
+        spec = TableSpec(self.partitions, self.writer_options)
         save_as_table(self.rows, self.text, spec, is_hudi=True, mode=mode, redefine=True)

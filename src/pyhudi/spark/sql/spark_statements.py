@@ -75,5 +75,5 @@ def comment_of(field: StructField) -> str | None:
 
 def collect_statement(spark: SparkSession, text: str, args: Any = None) -> list[tuple[Any, ...]]:
     """Run a statement with a small result and return its rows. ``args``: values of its parameters."""
-    given = {"args": args} if args else {}
-    return [tuple(row) for row in spark_sql(spark, text, **given).collect()]
+    parameters = {"args": args} if args else {}
+    return [tuple(row) for row in spark_sql(spark, text, **parameters).collect()]

@@ -37,18 +37,18 @@ class SqlTable:
     opts: Options
 
     @classmethod
-    def at(cls, spark: SparkSession, location: str, given: Mapping[str, object] | None = None) -> SqlTable:
+    def at(cls, spark: SparkSession, location: str, table_options: Mapping[str, object] | None = None) -> SqlTable:
         """Open a table.
 
         Args:
             spark: The session, whose settings for the object store apply.
             location: Path or URI of the table.
-            given: Options, which override the settings of the session.
+            table_options: Options, which override the settings of the session.
 
         Raises:
             NotAHudiTableError: There is none.
         """
-        table = cls(location, Options.parse({**session_settings(spark, location), **(given or {})}))
+        table = cls(location, Options.parse({**session_settings(spark, location), **(table_options or {})}))
         table.client()
         return table
 
@@ -62,10 +62,10 @@ class SqlTable:
         return cls.at(spark, table.location, table.options)
 
     @classmethod
-    def exists(cls, spark: SparkSession, location: str, given: Mapping[str, object] | None = None) -> bool:
+    def exists(cls, spark: SparkSession, location: str, table_options: Mapping[str, object] | None = None) -> bool:
         """Return True if there is a table. Arguments as of `at`."""
         try:
-            cls.at(spark, location, given)
+            cls.at(spark, location, table_options)
         except NotAHudiTableError:
             return False
         return True
@@ -104,15 +104,15 @@ class SqlTable:
         self._delete_partitions(spark, patterns, ())
 
     def _delete_partitions(self, spark: SparkSession, patterns: str, paths: Sequence[str]) -> None:
-        given = {
+        write_options = {
             **self.opts,
             options.PARTITIONS_TO_DELETE.key: patterns,
             options.OPERATION.key: "delete_partition",
         }
         nothing = spark.createDataFrame([], spark_schema(self.load_schema()))
-        write(nothing, self.location, given, "append", partitions=paths)
+        write(nothing, self.location, write_options, "append", partitions=paths)
 
     def delete_all(self, spark: SparkSession) -> None:
         """Replace all file groups by none, in one commit."""
-        given = {**self.opts, options.OPERATION.key: "insert_overwrite_table"}
-        write(spark.createDataFrame([], spark_schema(self.load_schema())), self.location, given, "append")
+        write_options = {**self.opts, options.OPERATION.key: "insert_overwrite_table"}
+        write(spark.createDataFrame([], spark_schema(self.load_schema())), self.location, write_options, "append")

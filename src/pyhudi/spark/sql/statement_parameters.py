@@ -42,14 +42,14 @@ class StatementParameters:
 
     def run(self, spark: SparkSession, text: str) -> DataFrame:
         """Execute `text`, or a text derived from it, by Spark."""
-        given = {} if self.args is None else {"args": self.args}
+        parameters = {} if self.args is None else {"args": self.args}
         names = self._formatter.names
         if not names:
-            return spark_sql(spark, text, **given)
+            return spark_sql(spark, text, **parameters)
         text = text.replace("{", "{{").replace("}", "}}")
         for name, (field, _) in names.items():
             text = text.replace(name, f"{{{field}}}")
-        return spark_sql(spark, text, **given, **self._fields)
+        return spark_sql(spark, text, **parameters, **self._fields)
 
     def with_literals(self, statement: _T) -> _T:
         """Return the statement that `text` stands for, with literals in place of its parameters.
@@ -105,7 +105,7 @@ class _Formatter(string.Formatter):
             return text_literal(value)
         if not (is_dataframe(value) or is_column(value)):
             return value
-        names = (name for name, (_, given) in self.names.items() if given is value)
+        names = (name for name, (_, parameter) in self.names.items() if parameter is value)
         name = next(names, f"_pyhudi_frame_{uuid4().hex}")
         self.names[name] = (field, value)
         return name

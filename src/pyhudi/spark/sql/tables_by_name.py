@@ -56,21 +56,21 @@ def table_of_name(spark: SparkSession, text: str) -> CatalogTable | None:
     return None if name is None else find_table(spark, name)
 
 
-def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None = None) -> DataFrame | None:
+def read_table(spark: SparkSession, text: str, read_options: Mapping[str, str] | None = None) -> DataFrame | None:
     """Return the rows of a Hudi table, or of a view of such, by name; None for anything else."""
     name = parse_name(text)
     if name is None:
         return None
-    if given and (table := find_table(spark, name)) is not None:
-        refuse_misspelled_query(given, {**table.options, **session_options(spark)})
-        return table_frame(spark, table, given).alias(name[-1])
+    if read_options and (table := find_table(spark, name)) is not None:
+        refuse_misspelled_query(read_options, {**table.options, **session_options(spark)})
+        return table_frame(spark, table, read_options).alias(name[-1])
     prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
     if not prepared.reads_hudi_tables:
         return None
-    chosen = [key for key in given or {} if canonical(key) in _SNAPSHOT_OPTIONS]
+    chosen = [key for key in read_options or {} if canonical(key) in _SNAPSHOT_OPTIONS]
     if chosen:
         raise QueryError(f"{quoted(name)} is a view, to which {min(chosen)} does not apply; read its tables with it")
-    refuse_misspelled_query(given or {})
+    refuse_misspelled_query(read_options or {})
     return spark_sql(spark, prepared.text)
 
 
@@ -228,7 +228,7 @@ def create_for_stream(rows: DataFrame, text: str, spec: TableSpec) -> CatalogTab
 
 
 def create_by_name(
-    spark: SparkSession, text: str, schema: StructType | None, given: Mapping[str, str], comment: str | None
+    spark: SparkSession, text: str, schema: StructType | None, properties: Mapping[str, str], comment: str | None
 ) -> DataFrame:
     """Create an empty table, or register the one at a path, and return its rows.
 
@@ -236,7 +236,7 @@ def create_by_name(
         spark: The session.
         text: The table's name.
         schema: Its columns; None: those of the table at the path.
-        given: Properties; ``path`` makes the table external.
+        properties: Properties; ``path`` makes the table external.
         comment: Comment of the table.
 
     Raises:
@@ -245,7 +245,7 @@ def create_by_name(
     name = parse_name(text)
     if name is None:
         raise SqlSyntaxError(f"{text!r} is not the name of a table")
-    statement = _statement(spark, full_name(spark, name), TableSpec(options=given))
+    statement = _statement(spark, full_name(spark, name), TableSpec(options=properties))
     columns = "" if schema is None else _columns_text(schema)
     create_table(spark, replace(statement, columns=columns, comment=comment))
     rows = read_table(spark, text)
@@ -274,7 +274,7 @@ def insert_into(
     text: str,
     *,
     overwrite: bool,
-    given: Mapping[str, str] | None = None,
+    writer_options: Mapping[str, str] | None = None,
     partition_by: tuple[str, ...] = (),
 ) -> bool:
     """Insert rows into a table and return True if it is a Hudi table; otherwise do nothing. Columns are taken by name
@@ -290,17 +290,17 @@ def insert_into(
         raise QueryError(
             f"insertInto writes to the partitions of {table.sql}; leave out partitionBy({', '.join(partition_by)})"
         )
-    insert_rows(with_write_options(table, given), rows, overwrite=overwrite)
+    insert_rows(with_write_options(table, writer_options), rows, overwrite=overwrite)
     return True
 
 
-def with_write_options(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
+def with_write_options(table: CatalogTable, writer_options: Mapping[str, str] | None) -> CatalogTable:
     """Return a table with the options of a write over its properties.
 
     Raises:
         ConfigError: An option is misspelt, or one of another format, and the write would do something else.
     """
-    added = {key: value for key, value in (given or {}).items() if key != "path"}
+    added = {key: value for key, value in (writer_options or {}).items() if key != "path"}
     refuse_misspelled_properties(added)
     return CatalogTable(table.name, table.location, {**table.properties, **added}, table.managed, table.foreign)
 
@@ -319,5 +319,5 @@ def _replacement_statement(spark: SparkSession, table: CatalogTable, spec: Table
     columns = spec.partitioned_by
     if not columns:
         columns = tuple(one.name for one in SqlTable.from_catalog(spark, table).load_config().partition_fields)
-    own = {key: value for key, value in table.properties.items() if key != "path"}
-    return _statement(spark, table.name, TableSpec(columns, {**own, **spec.options}))
+    properties = {key: value for key, value in table.properties.items() if key != "path"}
+    return _statement(spark, table.name, TableSpec(columns, {**properties, **spec.options}))

@@ -35,12 +35,12 @@ _log = logging.getLogger(__name__)
 class StreamingSink:
     """Writer of the micro-batches of one query to a table, for ``foreachBatch``."""
 
-    def __init__(self, path: str, given: Mapping[str, str], checkpoint: str | None = None) -> None:
+    def __init__(self, path: str, sink_options: Mapping[str, str], checkpoint: str | None = None) -> None:
         """Initialise the sink.
 
         Args:
             path: The table; the first batch creates it if it does not exist.
-            given: Apache Hudi's options.
+            sink_options: Apache Hudi's options.
             checkpoint: Checkpoint location of the query, from which its id is read; None: Spark tells it to the thread
                 that runs the batch, in classic sessions.
 
@@ -48,8 +48,8 @@ class StreamingSink:
             ConfigError, InvalidOptionError: An option is not supported.
         """
         self.path = path
-        self.opts = check_sink_options(given)
-        self._given = dict(given)
+        self.opts = check_sink_options(sink_options)
+        self._given = dict(sink_options)
         self._storage = open_storage(path, self.opts)
         self._identifier = self.opts.get_typed(options.STREAMING_CHECKPOINT_IDENTIFIER)
         self._compactor = AsyncCompactor(self._storage, self.opts)
@@ -154,14 +154,14 @@ def start(writer: Any, sink: StreamingSink, mode: str, foreach_batch: Any, begin
     return begin(writer)
 
 
-def check_sink_options(given: Mapping[str, str]) -> Options:
+def check_sink_options(sink_options: Mapping[str, str]) -> Options:
     """Check the options of a stream, and parse them.
 
     Raises:
         ConfigError, InvalidOptionError: An option is not supported.
     """
-    refuse_misspelled(given)
-    opts = Options.parse(given)
+    refuse_misspelled(sink_options)
+    opts = Options.parse(sink_options)
     check_unsupported_options(opts)
     check_operation(opts.get_typed(options.OPERATION))
     return opts

@@ -51,13 +51,13 @@ _FOREVER = "36500d"
 _GLOB = "{}[]*?\\"
 
 
-def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> DataFrame:
+def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str]) -> DataFrame:
     """Return the streaming DataFrame of a table.
 
     Args:
         spark: The session.
         path: Base path of the table.
-        given: Apache Hudi's options.
+        read_options: Apache Hudi's options.
 
     Returns:
         A DataFrame with the current columns of the table, meta fields first; for a stream of changes (CDC) with
@@ -68,7 +68,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
         QueryError: The table has no columns yet, or an option is not supported by streams.
         InvalidOptionError: An option has an invalid value.
     """
-    settings = Options.parse({**session_settings(spark, path), **given})
+    settings = Options.parse({**session_settings(spark, path), **read_options})
     client = TableMetaClient.open(path, settings)
     _check(settings, client)
     table = TableSnapshot.load(client)

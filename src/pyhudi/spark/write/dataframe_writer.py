@@ -74,7 +74,7 @@ def parse_mode(text: str) -> str:
 def write(
     df: DataFrame,
     target: TableMetaClient | str,
-    given: Mapping[str, object] | None = None,
+    write_options: Mapping[str, object] | None = None,
     mode: str = APPEND,
     *,
     partitions: Sequence[str] = (),
@@ -90,7 +90,7 @@ def write(
     Args:
         df: Rows to write.
         target: The table, or its path.
-        given: Apache Hudi's options; they override the session's settings for the object store.
+        write_options: Apache Hudi's options; they override the session's settings for the object store.
         mode: Save mode of Spark: append, overwrite (a new table in place of the old one), ignore, errorifexists.
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
             Empty: as the options say.
@@ -108,21 +108,21 @@ def write(
             (`hoodie.write.num.retries.on.conflict.failures`); this write has been rolled back.
         NonRetryableConflictError: As ConflictError, but the rows were read from this table before that commit.
     """
-    request = _WriteRequest.from_arguments(df, target, given or {}, mode)
+    request = _WriteRequest.from_arguments(df, target, write_options or {}, mode)
     request = replace(request, partitions=tuple(partitions), idempotent=idempotent, cached=cached)
     storage = request.storage
     return with_retries(storage, request.opts, lambda: _write_once(request), lambda: bool(snapshot_ids(df, storage)))
 
 
 def append_once(
-    df: DataFrame, target: str, given: Mapping[str, object], *, partitions: Sequence[str] = ()
+    df: DataFrame, target: str, write_options: Mapping[str, object], *, partitions: Sequence[str] = ()
 ) -> WriteResult:
     """Write a DataFrame like `write` in the mode append, for a caller that repeats the write after conflicts.
 
     Args:
         df: Rows to write.
         target: Path of the table.
-        given: Options, as of `write`.
+        write_options: Options, as of `write`.
         partitions: Partitions, as of `write`.
 
     Returns:
@@ -131,7 +131,7 @@ def append_once(
     Raises:
         ConflictError: Another writer changed the same file groups first; this write has been rolled back.
     """
-    request = replace(_WriteRequest.from_arguments(df, target, given, APPEND), partitions=tuple(partitions))
+    request = replace(_WriteRequest.from_arguments(df, target, write_options, APPEND), partitions=tuple(partitions))
     with in_process_writer_lock(request.storage, request.opts):
         return _write_once(request)
 
@@ -160,13 +160,15 @@ class _WriteRequest:
 
     @classmethod
     def from_arguments(
-        cls, df: DataFrame, target: TableMetaClient | str, given: Mapping[str, object], mode: str
+        cls, df: DataFrame, target: TableMetaClient | str, write_options: Mapping[str, object], mode: str
     ) -> _WriteRequest:
         """Check the arguments."""
         check_workers(df.sparkSession)
-        refuse_misspelled(given)
+        refuse_misspelled(write_options)
         location = target.storage.uri() if isinstance(target, TableMetaClient) else target
-        opts = with_operation_of_payload(Options.parse({**session_settings(df.sparkSession, location), **given}))
+        opts = with_operation_of_payload(
+            Options.parse({**session_settings(df.sparkSession, location), **write_options})
+        )
         check_unsupported_options(opts)
         save_mode = parse_mode(mode)
         storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
@@ -225,8 +227,8 @@ def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: 
     if client.config.version in WRITABLE_VERSIONS:
         prepare_write(df, client.storage, client, opts, operation)
     spark = df.sparkSession
-    own = client.config.validate_against(opts)
-    UpgradeDowngrade(client, own, spark_runner(spark), SparkFileStatsReader(spark)).run(to)
+    table_options = client.config.validate_against(opts)
+    UpgradeDowngrade(client, table_options, spark_runner(spark), SparkFileStatsReader(spark)).run(to)
     return client.reload()
 
 
@@ -265,7 +267,7 @@ def _expire_after_commit(job: WriteJob) -> None:
 
 
 def write_changes(
-    df: DataFrame, client: TableMetaClient, given: Mapping[str, object], operation: Operation, commit: DmlCommit
+    df: DataFrame, client: TableMetaClient, write_options: Mapping[str, object], operation: Operation, commit: DmlCommit
 ) -> WriteResult:
     """Write the rows of an UPDATE, DELETE or MERGE as one commit.
 
@@ -273,7 +275,7 @@ def write_changes(
         df: The rows (`pyhudi.spark.write.row_change_locations`), or, without ``changes``, rows whose keys are
             looked up.
         client: The table as the statement has read it.
-        given: Options of the statement.
+        write_options: Options of the statement.
         operation: Operation of the commit.
         commit: What the statement has read and changes.
 
@@ -281,10 +283,10 @@ def write_changes(
         KeyConstraintError: The keys violate the constraint; nothing was written.
         ConflictError: another writer changed what was read; nothing of the write is left.
     """
-    opts = Options.parse(given)
+    opts = Options.parse(write_options)
     check_unsupported_options(opts)
-    own = [name for name in df.columns if name not in CHANGE_COLUMNS]
-    rows, changes = df.select(*(quoted([name]) for name in own)), commit.changes
+    table_columns = [name for name in df.columns if name not in CHANGE_COLUMNS]
+    rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
     job = prepare_write(rows, client.storage, client, opts, operation, changes)
     return _run_with_services(replace(job, df=job.df if changes is None else df, dml=commit))
 

@@ -19,7 +19,9 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 
-def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, given: Mapping[str, object]) -> TtlResult:
+def delete_expired_partitions(
+    spark: SparkSession, client: TableMetaClient, write_options: Mapping[str, object]
+) -> TtlResult:
     """Drop the partitions whose time to live is over, in one commit of the operation delete_partition.
 
     Raises:
@@ -27,7 +29,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
         ConflictError: another writer was faster.
         UnsupportedTableError: the table cannot be written, or has consistent hashing.
     """
-    opts = client.config.validate_against(Options.parse(given))
+    opts = client.config.validate_against(Options.parse(write_options))
     ttl = PartitionTtl.from_options(opts)
     with in_process_writer_lock(client.storage, opts):
         client = client.reload()

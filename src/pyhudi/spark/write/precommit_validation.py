@@ -108,9 +108,9 @@ def _validate(validation: QueryValidation, before: DataFrame, after: DataFrame) 
     equal = not before.exceptAll(after).take(1) and not after.exceptAll(before).take(1)
     if equal is (validation.expectation is Expectation.EQUAL):
         return
-    wanted = "the same rows" if validation.expectation is Expectation.EQUAL else "other rows"
+    expected = "the same rows" if validation.expectation is Expectation.EQUAL else "other rows"
     raise ValidationError(
-        f"the write was rolled back: the query {validation.query!r} should return {wanted} after it; before: "
+        f"the write was rolled back: the query {validation.query!r} should return {expected} after it; before: "
         f"{_shown(before)}; after: {_shown(after)}"
     )
 

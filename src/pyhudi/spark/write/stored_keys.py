@@ -54,8 +54,8 @@ def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
             F.col(PARTITION_PATH),
             F.lit("'; UPDATE or HudiTable.update move it, and without its meta columns it is inserted as a new record"),
         )
-        stays = key.isNull() | path.isNull() | (path == F.col(PARTITION_PATH))
-        path = F.when(stays, F.col(PARTITION_PATH)).otherwise(key_failure(moved))
+        is_unmoved = key.isNull() | path.isNull() | (path == F.col(PARTITION_PATH))
+        path = F.when(is_unmoved, F.col(PARTITION_PATH)).otherwise(key_failure(moved))
         key = F.coalesce(key, F.col(RECORD_KEY))
     helpers = (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)
     table_columns = [quoted([name]) for name in rows.columns if name not in helpers]

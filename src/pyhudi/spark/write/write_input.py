@@ -58,9 +58,9 @@ def checked_own_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> pa
     """
     _check_names(incoming)
     data_columns = remove_meta_columns(incoming)
-    taken = sorted(set(data_columns.names) & HELPER_COLUMNS)
-    if taken:
-        raise SchemaMismatchError(f"the column name {taken[0]!r} is reserved; rename the column")
+    reserved = sorted(set(data_columns.names) & HELPER_COLUMNS)
+    if reserved:
+        raise SchemaMismatchError(f"the column name {reserved[0]!r} is reserved; rename the column")
     if not data_columns.names and not may_be_none:
         raise SchemaMismatchError("there are no columns to write")
     return data_columns

@@ -219,8 +219,8 @@ class WriteJob:
 
     def extra_metadata(self) -> Mapping[str, str]:
         """Return the entries of commit metadata besides file statistics."""
-        own = {} if self.idempotent is None else self.idempotent.extra
-        return {**self.target.extra_metadata(self.schema), **own}
+        idempotence = {} if self.idempotent is None else self.idempotent.extra
+        return {**self.target.extra_metadata(self.schema), **idempotence}
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -91,8 +91,8 @@ def _text(tree: Any, name: str, alone: bool) -> str | None:
         return None
     if isinstance(tree, exp.In):
         values = [_literal(value) for value in tree.expressions]
-        known = values and None not in values and not tree.args.get("query") and not tree.args.get("unnest")
-        return f"{column} IN ({', '.join(map(str, values))})" if known else None
+        has_literals = values and None not in values and not tree.args.get("query") and not tree.args.get("unnest")
+        return f"{column} IN ({', '.join(map(str, values))})" if has_literals else None
     if isinstance(tree, exp.Between):
         low, high = _literal(tree.args["low"]), _literal(tree.args["high"])
         return (
@@ -119,8 +119,8 @@ def own_column(tree: Any, name: str, alone: bool) -> str | None:
 
     if not isinstance(tree, exp.Column) or tree.args.get("db") or "`" in tree.name:
         return None
-    mine = tree.table.lower() == name if tree.table else alone
-    return str(tree.name) if mine and isinstance(tree.this, exp.Identifier) else None
+    is_of_table = tree.table.lower() == name if tree.table else alone
+    return str(tree.name) if is_of_table and isinstance(tree.this, exp.Identifier) else None
 
 
 def _literal(tree: Any) -> str | None:

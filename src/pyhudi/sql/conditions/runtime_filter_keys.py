@@ -41,12 +41,15 @@ def join_keys(table: Any) -> tuple[JoinKey, ...]:
     select = select_of(table)
     if select is None:
         return ()
-    others = [other for other in _tables(select) if other is not table and select_of(other) is select]
+    other_tables = [other for other in _tables(select) if other is not table and select_of(other) is select]
     names = [_name(other) for other in _tables(select)]
     if len(set(names)) < len(names):
         return ()
     keys = [
-        key for part in _conditions(select) for other in others if (key := _equality(part, table, other)) is not None
+        key
+        for part in _conditions(select)
+        for other in other_tables
+        if (key := _equality(part, table, other)) is not None
     ]
     alone = not select.args.get("joins") and not select.args.get("laterals")
     where = select.args.get("where")
@@ -82,8 +85,8 @@ def _equality(part: Any, table: Any, other: Any) -> JoinKey | None:
 
     if not isinstance(part, exp.EQ):
         return None
-    for mine, theirs in ((part.this, part.expression), (part.expression, part.this)):
-        column, key = own_column(mine, _name(table), alone=False), own_column(theirs, _name(other), alone=False)
+    for mine, other_key in ((part.this, part.expression), (part.expression, part.this)):
+        column, key = own_column(mine, _name(table), alone=False), own_column(other_key, _name(other), alone=False)
         if column is not None and key is not None:
             return _key(column, other, key)
     return None

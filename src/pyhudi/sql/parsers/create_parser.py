@@ -51,14 +51,14 @@ def _query_of_path(cursor: Cursor) -> str | None:
     """Parse ``hudi OPTIONS (path '…')`` of a view. Return a query of its rows; None for other providers."""
     if ".".join(cursor.name()).upper() not in PROVIDERS:
         return None
-    given = parse_properties(cursor) if cursor.take("OPTIONS") else {}
+    view_options = parse_properties(cursor) if cursor.take("OPTIONS") else {}
     cursor.finish()
-    if [key.lower() for key in given] != ["path"]:
+    if [key.lower() for key in view_options] != ["path"]:
         raise SqlSyntaxError(
             f"a view USING hudi has the option path, and no others: {cursor.text.strip()}; load the DataFrame with "
             "options, and create the view by its createOrReplaceTempView"
         )
-    path = next(iter(given.values())).replace("`", "``")
+    path = next(iter(view_options.values())).replace("`", "``")
     return f"SELECT * FROM hudi.`{path}`"
 
 
@@ -96,9 +96,9 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
         if cursor.take("USING"):
             provider = ".".join(cursor.name()).upper()
         elif cursor.take("OPTIONS"):
-            given = parse_properties(cursor)
-            path = next((given.pop(key) for key in list(given) if key.lower() == "path"), path)
-            properties |= given
+            table_options = parse_properties(cursor)
+            path = next((table_options.pop(key) for key in list(table_options) if key.lower() == "path"), path)
+            properties |= table_options
         elif cursor.take("TBLPROPERTIES"):
             properties |= parse_properties(cursor)
         elif cursor.take("PARTITIONED", "BY"):

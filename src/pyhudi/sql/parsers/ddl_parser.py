@@ -48,7 +48,7 @@ def parse_alter(cursor: Cursor) -> Statement | None:
         return None
     name = cursor.name()
     if cursor.take("SET", "TBLPROPERTIES") or cursor.take("SET", "SERDEPROPERTIES"):
-        return _whole(cursor, SetProperties(name, put=parse_properties(cursor)))
+        return _whole(cursor, SetProperties(name, changed=parse_properties(cursor)))
     if cursor.take("UNSET", "TBLPROPERTIES"):
         if_exists = cursor.take("IF", "EXISTS")
         return _whole(cursor, SetProperties(name, remove=_keys(cursor), if_exists=if_exists))
@@ -201,7 +201,7 @@ def parse_comment(cursor: Cursor) -> SetProperties | None:
     cursor.expect("IS")
     if cursor.take("NULL"):
         return _whole(cursor, SetProperties(name, remove=("comment",)))
-    return _whole(cursor, SetProperties(name, put={"comment": cursor.string()}))
+    return _whole(cursor, SetProperties(name, changed={"comment": cursor.string()}))
 
 
 def parse_variable(cursor: Cursor) -> SelectStatement | None:

@@ -210,7 +210,7 @@ STATEMENTS = {
     "create index i on table t using bloom_filters (a options (expr = 'lower'), s.b) options (x = '1')": CreateIndex(
         "i", ("t",), ("a", "s.b"), "bloom_filters", {"expr": "lower", "x": "1"}
     ),
-    "alter table t set serdeproperties ('a' = 'b')": SetProperties(("t",), put={"a": "b"}),
+    "alter table t set serdeproperties ('a' = 'b')": SetProperties(("t",), changed={"a": "b"}),
     "drop index if exists i on table t": DropIndex("i", ("t",), if_exists=True),
     "refresh index i on t": RefreshIndex("i", ("t",)),
     "call show_commits('db.t', limit => 3);": Call("show_commits", ("db.t",), {"limit": 3}),
@@ -223,7 +223,7 @@ STATEMENTS = {
     "set variable x = 1 + (select max(id) from t)": SelectStatement("1 + (select max(id) from t)", "set variable x ="),
     "declare or replace x int default (select 1)": SelectStatement("(select 1)", "declare or replace x int default"),
     "declare variable x int": None,
-    "comment on table db.t is 'it''s'": SetProperties(("db", "t"), put={"comment": "its"}),
+    "comment on table db.t is 'it''s'": SetProperties(("db", "t"), changed={"comment": "its"}),
     "comment on table t is null": SetProperties(("t",), remove=("comment",)),
     "comment on database d is 'x'": None,
     "alter table t recover partitions": RepairPartitions(("t",)),

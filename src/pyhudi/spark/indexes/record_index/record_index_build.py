@@ -92,6 +92,6 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
 def wants_record_index(opts: Options, config: TableConfig) -> bool:
     """Return True if the options request a record index that the table can have and lacks."""
     kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
-    wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
-    known = (*config.metadata_partitions, *config.metadata_partitions_inflight)
-    return wanted and FILES in config.metadata_partitions and PARTITION not in known
+    is_enabled = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
+    partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    return is_enabled and FILES in config.metadata_partitions and PARTITION not in partitions

@@ -73,14 +73,14 @@ def partition_columns(
     """Return the partitions of a plan, split by the source of their partition columns; None if Spark cannot get some
     values: those that paths determine, in too many partitions in forms that it does not parse. ``numbered``: tasks
     require file numbers, which folders provide where possible."""
-    every = plan.partition_columns.paths
+    paths = plan.partition_columns.paths
     root = table.storage.uri()
     forced = bool(plan.partition_columns.required)
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
     numbered = numbered and wish is not PartitionValues.FILE and can_be_mounted(root)
     sources: list[PartitionColumns] = []
     if forced or wish is not PartitionValues.FILE:
-        in_folders = forced or numbered or wish is PartitionValues.PATH or len(every) > 1
+        in_folders = forced or numbered or wish is PartitionValues.PATH or len(paths) > 1
         for from_path, rows in _by_columns(plan):
             read_partitions = plan.partition_columns.partitions.filter(rows)
             values = {name: plan.partition_columns.values[name].values.filter(rows) for name in from_path}
@@ -90,7 +90,7 @@ def partition_columns(
             sources += folders + [_mounted(source, root) if numbered else source for source in others]
             if len(sources) > _MOST_SOURCES:
                 return None
-    rest = _without(every, sources)
+    rest = _without(paths, sources)
     if numbered:
         sources += _non_empty(
             PartitionColumns(rest.filter(_without_special_characters(rest)), mounted(root), numbered=True)

@@ -99,8 +99,8 @@ def same_rows(frame: DataFrame, selected: DataFrame, names: Sequence[Any]) -> Da
     origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
     if origin is None:
         return selected
-    every = names[0] if len(names) == 1 and isinstance(names[0], (list, tuple)) else names
-    plain = all(isinstance(name, str) and "." not in name and name in (*origin.schema.names, "*") for name in every)
+    columns = names[0] if len(names) == 1 and isinstance(names[0], (list, tuple)) else names
+    plain = all(isinstance(name, str) and "." not in name and name in (*origin.schema.names, "*") for name in columns)
     return remember_origin(selected, origin) if plain else selected
 
 

@@ -140,9 +140,9 @@ def cache_query(spark: SparkSession, statement: CacheTable, prepared: RewrittenQ
 
 
 def _level(statement: CacheTable) -> StorageLevel:
-    given = next((value for key, value in statement.options.items() if key.lower() == _LEVEL.lower()), None)
-    if given is None:
+    level = next((value for key, value in statement.options.items() if key.lower() == _LEVEL.lower()), None)
+    if level is None:
         return StorageLevel.MEMORY_AND_DISK_DESER
-    if given.upper() not in _LEVELS:
-        raise InvalidOptionError(_LEVEL, given, ", ".join(_LEVELS))
-    return _LEVELS[given.upper()]
+    if level.upper() not in _LEVELS:
+        raise InvalidOptionError(_LEVEL, level, ", ".join(_LEVELS))
+    return _LEVELS[level.upper()]

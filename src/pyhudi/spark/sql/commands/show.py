@@ -39,20 +39,20 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
 
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
-    known = shown_properties(
+    properties = shown_properties(
         table.properties, SqlTable.from_catalog(spark, table).load_config().table_type, table.location
     )
     if key is not None:
         missing = f"Table {table.sql} does not have property: {key}"
-        known = {key: known.get(key, missing)}
-    return result(spark, "key string, value string", known.items())
+        properties = {key: properties.get(key, missing)}
+    return result(spark, "key string, value string", properties.items())
 
 
 def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, str]]:
     client = SqlTable.from_catalog(spark, table).client()
-    config, known = client.config, load_definitions(client.storage, client.config)
+    config, definitions = client.config, load_definitions(client.storage, client.config)
     rows = [(name, name, "") for name in config.metadata_partitions if name in _WHOLE_TABLE]
-    for name, definition in known.items():
+    for name, definition in definitions.items():
         if name not in _WHOLE_TABLE:
             kind = str(definition.get("indexType", ""))
             rows.append((name, kind, ",".join(definition.get("sourceFields") or ())))
@@ -101,7 +101,7 @@ def _described_as_json(spark: SparkSession, table: CatalogTable) -> DataFrame:
     if table.foreign:
         return described
     entry = {key: value for key, value in json.loads(described.collect()[0][0]).items() if not key.startswith("view_")}
-    config = SqlTable.of(spark, table).load_config()
+    config = SqlTable.from_catalog(spark, table).load_config()
     entry |= {
         "type": "MANAGED" if table.managed else "EXTERNAL",
         "provider": "hudi",

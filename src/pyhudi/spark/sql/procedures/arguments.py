@@ -70,8 +70,8 @@ class Arguments:
         """Open the table with options. Later sources take precedence: table properties, session, the argument
         ``options`` of the procedure, ``options``."""
         session, pairs = session_options(spark), _pairs(self.values.get("options"))
-        given = {**self._properties(spark), **session, **pairs, **(options or {})}
-        return SqlTable.at(spark, self.location(spark), given)
+        table_options = {**self._properties(spark), **session, **pairs, **(options or {})}
+        return SqlTable.at(spark, self.location(spark), table_options)
 
     def _properties(self, spark: SparkSession) -> dict[str, str]:
         """Options of the properties with which the table of ``table`` was declared, if it is given by name."""

@@ -49,16 +49,16 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
     if index and index.rpartition(".")[2] != _INDEX:
         raise UnsupportedTableError(f"bootstrap_index_class => {index} is Java code, which cannot run here")
     path = str(arguments.text("base_path"))
-    given = {
+    bootstrap_options = {
         **session_settings(spark, path),
         **session_options(spark),
         **arguments.pairs("options"),
         options.TABLE_NAME.key: str(arguments.text("table")).rpartition(".")[2],
         **{key: value for key, value in arguments.given(_OPTIONS).items() if value},
     }
-    if given.get(options.KEYGENERATOR_CLASS.key) == _DEFAULT_KEYGEN:
-        del given[options.KEYGENERATOR_CLASS.key]  # who names none has the one that fits the fields
-    opts = Options.parse(given)
+    if bootstrap_options.get(options.KEYGENERATOR_CLASS.key) == _DEFAULT_KEYGEN:
+        del bootstrap_options[options.KEYGENERATOR_CLASS.key]  # who names none has the one that fits the fields
+    opts = Options.parse(bootstrap_options)
     storage = open_storage(path, opts)
     refuse_nested_table(storage.root, opts)
     plan = BootstrapPlan.from_options(storage, opts)

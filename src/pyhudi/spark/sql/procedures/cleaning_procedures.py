@@ -41,8 +41,8 @@ def run_clean(spark: SparkSession, arguments: Arguments) -> Rows:
     client, opts = arguments.opened(spark, arguments.given(_CLEANING))
     if not arguments.flag("schedule_in_line") and not pending_cleans(client.active_timeline()):
         return []
-    asked = any(arguments.values[name] is not None for name in ("trigger_strategy", "trigger_max_commits"))
-    done = Cleaner(client, opts, SparkFileStatsReader(spark)).run(only_if_due=asked)
+    has_trigger = any(arguments.values[name] is not None for name in ("trigger_strategy", "trigger_max_commits"))
+    done = Cleaner(client, opts, SparkFileStatsReader(spark)).run(only_if_due=has_trigger)
     active = client.reload().active_timeline()
     rows = []
     for requested in done.instants:

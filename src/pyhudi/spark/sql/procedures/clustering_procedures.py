@@ -47,8 +47,8 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     pending = {str(plan.instant): plan for plan in pending_plans(active)}
     unknown = [instant for instant in instants if instant not in pending]
     if unknown:
-        known = ", ".join(sorted(pending)) or "none"
-        raise QueryError(f"no clustering is planned at {unknown[0]!r}; there are: {known}")
+        names = ", ".join(sorted(pending)) or "none"
+        raise QueryError(f"no clustering is planned at {unknown[0]!r}; there are: {names}")
     chosen = instants or sorted(pending)[: arguments.number("limit")]
     if op != _EXECUTE:
         plan = schedule(client, opts)
@@ -89,12 +89,12 @@ def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
     fields = [field.name for field in handle.load_config().partition_fields]
     if not fields:
         raise QueryError(f"the table has no partitions for the predicate {predicate!r}; leave it out")
-    known = handle.inspect.partitions().to_arrow()
-    values = [known.column(number) for number in range(1, 1 + len(fields))]
+    partitions = handle.inspect.partitions().to_arrow()
+    values = [partitions.column(number) for number in range(1, 1 + len(fields))]
     kinds = spark_schema(pa.schema([(name, column.type) for name, column in zip(fields, values, strict=True)]))
     rows = [row.values() for row in pa.table(values, names=fields).to_pylist()]
     schema = StructType([StructField(_PATH, StringType()), *kinds.fields])
-    paths = known.column(0).to_pylist()
+    paths = partitions.column(0).to_pylist()
     frame = spark.createDataFrame([(path, *row) for path, row in zip(paths, rows, strict=True)], schema)
     try:
         selected = frame.where(predicate).select(_PATH).collect()

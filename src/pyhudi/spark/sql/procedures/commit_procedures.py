@@ -103,11 +103,11 @@ def show_commits_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def _write_of(spark: SparkSession, arguments: Arguments) -> tuple[Instant, CommitMetadata]:
-    client, wanted = arguments.client(spark), arguments.text("instant_time")
+    client, requested = arguments.client(spark), arguments.text("instant_time")
     active = client.active_timeline()
-    commit = next((i for i in active.timeline.completed().writes() if i.requested == wanted), None)
+    commit = next((i for i in active.timeline.completed().writes() if i.requested == requested), None)
     if commit is None:
-        raise InstantNotFoundError(f"the active timeline has no completed write {wanted!r}")
+        raise InstantNotFoundError(f"the active timeline has no completed write {requested!r}")
     return commit, active.commit_metadata(commit)
 
 
@@ -141,10 +141,10 @@ def show_commit_write_stats(spark: SparkSession, arguments: Arguments) -> Rows:
 
 def show_commit_extra_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the free entries of a write, the newest unless one is named."""
-    wanted, key = arguments.text("instant_time"), arguments.text("metadata_key")
+    requested, key = arguments.text("instant_time"), arguments.text("metadata_key")
     active = arguments.client(spark).active_timeline()
     for instant, metadata in _writes(active):
-        if wanted is None or instant.requested == wanted:
+        if requested is None or instant.requested == requested:
             rows = [(instant.requested, instant.action, k, v) for k, v in metadata.extra.items() if key in (None, k)]
             return arguments.limited(rows)
     return []

@@ -57,8 +57,8 @@ def _archived(client: TableMetaClient, actions: Collection[str], newest_first: b
     history = read_archived_timeline(client.storage, client.config.layout)
     history = history.filter(pc.is_valid(history["metadata"]))
     rows = zip(*(history[name].to_pylist() for name in ("requested", "action")), history["metadata"], strict=True)
-    wanted = [row for row in rows if row[1] in actions]
-    for requested, action, data in reversed(wanted) if newest_first else wanted:
+    selected = [row for row in rows if row[1] in actions]
+    for requested, action, data in reversed(selected) if newest_first else selected:
         yield f"{requested}.{action}", _as_json(data.as_py())
 
 

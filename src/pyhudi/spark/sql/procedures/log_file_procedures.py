@@ -38,8 +38,8 @@ def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
 
 def _fits(name: str, pattern: str) -> bool:
     """Return True if a name matches, apart from the scheme ``file:`` and the number of slashes behind it."""
-    bare, wanted = (text.removeprefix("file:").lstrip("/") for text in (name, pattern))
-    return fnmatchcase(bare, wanted)
+    bare_name, bare_pattern = (text.removeprefix("file:").lstrip("/") for text in (name, pattern))
+    return fnmatchcase(bare_name, bare_pattern)
 
 
 def _blocks(client: TableMetaClient, paths: list[str]) -> Iterator[LogBlock]:

@@ -121,12 +121,12 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
     now = TableSnapshot.load(client)
     resolved = resolve_table_schema(now)
     schema = pa.schema([]) if resolved is None else resolved.schema
-    wanted = [name.strip() for name in (arguments.text("targetColumns") or "").split(",") if name.strip()]
-    for name in wanted:
+    target_columns = [name.strip() for name in (arguments.text("targetColumns") or "").split(",") if name.strip()]
+    for name in target_columns:
         if name not in schema.names:
             raise QueryError(f"the table has no column {name!r}; it has {', '.join(schema.names)}")
     stats = _current(now, metadata, arguments.text("partition"))
-    for name in wanted or sorted(set(pc.unique(stats["columnName"]).to_pylist()) & set(schema.names)):
+    for name in target_columns or sorted(set(pc.unique(stats["columnName"]).to_pylist()) & set(schema.names)):
         part = stats.filter(pc.equal(stats["columnName"], name)).combine_chunks()
         if not part.num_rows:
             continue

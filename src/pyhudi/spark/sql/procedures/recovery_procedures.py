@@ -27,19 +27,19 @@ def call_create_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:
     return [(True,)]
 
 
-def _savepoints(client: TableMetaClient, wanted: str | None) -> list[str]:
+def _savepoints(client: TableMetaClient, instants: str | None) -> list[str]:
     """The savepoints of a text with commas between; the last one of the table, if there is no text.
 
     Raises:
         InstantNotFoundError: The table has none, or not that one.
     """
-    known = list_savepoints(client)["instant"].to_pylist()
-    savepoints = [part.strip() for part in (wanted or "").split(",") if part.strip()] or known[-1:]
-    missing = [instant for instant in savepoints if instant not in known]
+    existing = list_savepoints(client)["instant"].to_pylist()
+    savepoints = [part.strip() for part in (instants or "").split(",") if part.strip()] or existing[-1:]
+    missing = [instant for instant in savepoints if instant not in existing]
     if missing or not savepoints:
         named = f"no savepoint {missing[0]!r}" if missing else "no savepoint"
         raise InstantNotFoundError(
-            f"the table at {client.storage.uri()} has {named}; its savepoints: {', '.join(known) or 'none'}"
+            f"the table at {client.storage.uri()} has {named}; its savepoints: {', '.join(existing) or 'none'}"
         )
     return savepoints
 
@@ -96,10 +96,12 @@ def show_rollbacks(spark: SparkSession, arguments: Arguments) -> Rows:
 
 def show_rollback_detail(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the files that one rollback has deleted, or failed to delete."""
-    wanted = arguments.text("instant_time")
-    rollback = next((record for instant, record in _rollbacks(spark, arguments) if instant.requested == wanted), None)
+    requested = arguments.text("instant_time")
+    rollback = next(
+        (record for instant, record in _rollbacks(spark, arguments) if instant.requested == requested), None
+    )
     if rollback is None:
-        raise InstantNotFoundError(f"the active timeline has no completed rollback {wanted!r}")
+        raise InstantNotFoundError(f"the active timeline has no completed rollback {requested!r}")
     head = (rollback["startRollbackTime"], f"[{', '.join(rollback['commitsRollback'])}]")
     return arguments.limited(
         (*head, path, file, succeeded)
@@ -119,17 +121,17 @@ def run_rollback_inflight_tableservice(spark: SparkSession, arguments: Arguments
     """
     begun = time.monotonic()
     client, opts = arguments.opened(spark)
-    wanted = str(arguments.text("pending_instant"))
+    requested = str(arguments.text("pending_instant"))
     active = client.active_timeline()
-    plan = active.timeline.find(wanted)
+    plan = active.timeline.find(requested)
     is_service = plan is not None and (plan.action == Action.COMPACTION or is_clustering(active, plan))
     if plan is None or plan.state is not State.INFLIGHT or not is_service:
         raise InstantNotFoundError(
-            f"no compaction and no clustering is under way at {wanted!r} in the table at {client.storage.uri()}"
+            f"no compaction and no clustering is under way at {requested!r} in the table at {client.storage.uri()}"
         )
     with_plan = arguments.flag("delete_request_instant_file")
-    roll_back(client, opts, SparkFileStatsReader(spark), wanted, with_plan=with_plan)
-    return [(wanted, str(int((time.monotonic() - begun) * 1000)))]
+    roll_back(client, opts, SparkFileStatsReader(spark), requested, with_plan=with_plan)
+    return [(requested, str(int((time.monotonic() - begun) * 1000)))]
 
 
 PROCEDURES: dict[str, Procedure] = {

@@ -28,11 +28,11 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     op = str(arguments.text("op")).lower()
     if op not in ("schedule", "scheduleandexecute", "run", "execute"):
         raise QueryError(f"op is schedule, run, execute or scheduleandexecute, not {op!r}")
-    wanted = arguments.text("instants") or arguments.number("timestamp")
-    if wanted is not None and op.startswith("schedule"):
+    instants = arguments.text("instants") or arguments.number("timestamp")
+    if instants is not None and op.startswith("schedule"):
         raise QueryError(
-            f"op {op!r} plans a compaction at a new instant, not at {wanted}: leave instants and timestamp out, or run "
-            "an existing plan by op 'run'"
+            f"op {op!r} plans a compaction at a new instant, not at {instants}: leave instants and timestamp out, or "
+            "run an existing plan by op 'run'"
         )
     client = arguments.table(spark).client()
     opts = client.config.validate_against(client.options)
@@ -46,7 +46,7 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     else:
         plans = pending_plans(client.active_timeline(), Action.COMPACTION)
         pending = {plan.instant: plan for plan in plans if plan.instant is not None}
-    chosen = sorted(pending) if wanted is None else [part.strip() for part in str(wanted).split(",")]
+    chosen = sorted(pending) if instants is None else [part.strip() for part in str(instants).split(",")]
     unknown = [instant for instant in chosen if instant not in pending]
     if unknown:
         raise QueryError(

@@ -58,10 +58,10 @@ def _visible(files: pa.Table) -> pa.Table:
 def _detail(uri: str, paths: pa.ChunkedArray, sizes: pa.ChunkedArray) -> tuple[Any, ...]:
     """A row of the files of a folder; ``paths`` begin below it."""
     folders = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()
-    every = {""} | {folder[:end] for folder in folders for end in _ends(folder)}
+    all_folders = {""} | {folder[:end] for folder in folders for end in _ends(folder)}
     size = pc.sum(sizes).as_py() or 0
     # Apache Hudi has the quotas, of which there are none, and the space under each other's names
-    return (len(every), len(paths), size, _in_units(size), uri, -1, size, -1)
+    return (len(all_folders), len(paths), size, _in_units(size), uri, -1, size, -1)
 
 
 def _ends(folder: str) -> Iterator[int]:

@@ -120,8 +120,8 @@ _TIMES = {
 def _read(spark: SparkSession, arguments: Arguments) -> DataFrame:
     """Return the rows of the query specified by the arguments."""
     times = {key: value for key, value in arguments.given(_TIMES).items() if value}
-    given = {options.QUERY_TYPE.key: str(arguments.text("query_type")), **times}
-    return load_table(spark, arguments.location(spark), given)
+    query_options = {options.QUERY_TYPE.key: str(arguments.text("query_type")), **times}
+    return load_table(spark, arguments.location(spark), query_options)
 
 
 def copy_to_table(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -146,13 +146,13 @@ def commits_compare(spark: SparkSession, arguments: Arguments) -> Rows:
     name, path = str(arguments.text("table")), str(arguments.text("path"))
     source = TableMetaClient.open(locate(spark, name), Options.parse(session_settings(spark, path)))
     target = TableMetaClient.open(path, Options.parse(session_settings(spark, path)))
-    ours, theirs = (
+    source_writes, target_writes = (
         [i.requested for i in client.active_timeline().timeline.completed().writes()] for client in (source, target)
     )
-    if theirs and (not ours or theirs[-1] > ours[-1]):
-        newer = [instant for instant in theirs if not ours or instant > ours[-1]]
+    if target_writes and (not source_writes or target_writes[-1] > source_writes[-1]):
+        newer = [instant for instant in target_writes if not source_writes or instant > source_writes[-1]]
         return [(f"Source {name} is behind by {len(newer)} commits. Commits to catch up - [{', '.join(newer)}]",)]
-    newer = [instant for instant in ours if not theirs or instant > theirs[-1]]
+    newer = [instant for instant in source_writes if not target_writes or instant > target_writes[-1]]
     return [(f"Source {name} is ahead by {len(newer)} commits. Commits to catch up - [{', '.join(newer)}]",)]
 
 
@@ -162,11 +162,11 @@ def delete_marker(spark: SparkSession, arguments: Arguments) -> Rows:
     Raises:
         TransactionError: It is pending, so that its rollback needs them.
     """
-    client, wanted = arguments.client(spark), str(arguments.text("instant_time"))
-    pending = client.active_timeline().timeline.pending().find(wanted)
+    client, requested = arguments.client(spark), str(arguments.text("instant_time"))
+    pending = client.active_timeline().timeline.pending().find(requested)
     if pending is not None:
         raise TransactionError(f"{pending} is pending, and its rollback needs its markers: roll it back instead")
-    Markers(client.storage, wanted).delete()
+    Markers(client.storage, requested).delete()
     return [(True,)]
 
 

@@ -71,8 +71,8 @@ def _is_worthwhile(spark: SparkSession, large: DataFrame, small: DataFrame) -> b
     if read is None or keys is None or read.files < 2 or keys.size_bytes > _MOST_BYTES:
         return False
     option = options.SQL_JOIN_PRUNING_MIN_BYTES
-    given = spark.conf.get(option.key, None)
-    least = Options.parse({} if given is None else {option.key: given}).get_typed(option)
+    min_bytes = spark.conf.get(option.key, None)
+    least = Options.parse({} if min_bytes is None else {option.key: min_bytes}).get_typed(option)
     return read.size_bytes >= max(least, _SMALLER * keys.size_bytes)
 
 

@@ -51,7 +51,7 @@ from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_refere
 
 
 def rewrite_query(
-    spark: SparkSession, query: str, *, prunes: str = "", lasting: bool = False, args: Any = None
+    spark: SparkSession, query: str, *, prunes: str = "", persistent: bool = False, args: Any = None
 ) -> RewrittenQuery:
     """Rewrite a query so that Spark can read its Hudi tables.
 
@@ -60,10 +60,10 @@ def rewrite_query(
         query: The text.
         prunes: Suffix of the names of the views, whose files are pruned by the conditions of the query; empty: no
             pruning, because other queries will use the views, too.
-        lasting: Whether Spark keeps the query, as that of a temporary view.
+        persistent: Whether Spark keeps the query, as that of a temporary view.
         args: Values of the parameters of the query.
     """
-    return _rewritten(spark, query, QueryScope(prunes=prunes, lasting=lasting, args=args))
+    return _rewritten(spark, query, QueryScope(prunes=prunes, persistent=persistent, args=args))
 
 
 def reads_hudi_tables(spark: SparkSession, query: str) -> bool:
@@ -185,14 +185,14 @@ class _QueryRewriter:
     def _show_table(self, number: int, reference: Reference, table: CatalogTable) -> None:
         scope = self._scope
         time_travel = time_travel_options(self._spark, table, reference, scope.args)
-        own = read_options(self._spark, table, scope.options)
-        given = tuple(sorted({**own, **time_travel}.items()))
-        source = ViewSource(table.location, given, reference.predicate if scope.prunes else None)
+        table_options = read_options(self._spark, table, scope.options)
+        options = tuple(sorted({**table_options, **time_travel}.items()))
+        source = ViewSource(table.location, options, reference.predicate if scope.prunes else None)
         # The name depends on the position in the query, not on conditions or instants, so that views are reused.
         position = f" {scope.prunes} {number}" if source.predicate is not None else ""
-        identity = f"{table.location} {given}{position}"
-        if time_travel and scope.lasting:
-            identity = f"{table.location} {sorted(own.items())} {reference.time_travel} {scope.args}"
+        identity = f"{table.location} {options}{position}"
+        if time_travel and scope.persistent:
+            identity = f"{table.location} {sorted(table_options.items())} {reference.time_travel} {scope.args}"
         rows = self._show(number, reference, self._view_name(identity), source)
         if rows is not None:
             self._reads[reference.start] = TableRead(rows, reference.predicate)
@@ -206,14 +206,14 @@ class _QueryRewriter:
         others = other_settings(spark, settings)
         # The conditions of the view must not be evaluated with the settings of the session.
         prunes = f"{scope.prunes} {number} {name}" if scope.prunes and not others else ""
-        own = replace(scope, namespace=stored.namespace, temporary=frozenset(), prunes=prunes, args=None)
+        view_scope = replace(scope, namespace=stored.namespace, temporary=frozenset(), prunes=prunes, args=None)
         names_quoted = all(settings[key] == "true" for key in QUOTES_NAMES)
         query = with_plain_identifiers(stored.query, double_quoted=names_quoted)
         cached = None if scope.resolves_only else cached_view(spark, full, stored)
         if cached is not None:
-            own = replace(own, prunes="")
+            view_scope = replace(view_scope, prunes="")
         rewrite = partial(_rewritten, spark, query, double_quoted=names_quoted)
-        inner = rewrite(own if cached is None else replace(own, resolves_only=True))
+        inner = rewrite(view_scope if cached is None else replace(view_scope, resolves_only=True))
         if not inner.reads_hudi_tables:
             return False
         if reference.time_travel is not None:
@@ -226,7 +226,7 @@ class _QueryRewriter:
             return True
 
         def load() -> DataFrame:
-            rewrite(own)
+            rewrite(view_scope)
             with query_rows(spark, source) as rows:
                 return rows
 
@@ -296,10 +296,10 @@ def _with_blob_functions(spark: SparkSession, query: str) -> str:
 def _with_qualifiers(reference: Reference, name: Name) -> Reference:
     """Return a reference with all qualifiers of its columns: its name in the query, and the full one, which is
     given."""
-    full, found = folded((SESSION_CATALOG, *name)), reference.qualifiers
-    longer = (positions for head, *positions in found.longer if head in (full, full[1:]))
-    own = (*found.own, *((start, last, end) for start, last, end in longer))
-    return replace(reference, qualifiers=replace(found, own=own))
+    full, qualifiers = folded((SESSION_CATALOG, *name)), reference.qualifiers
+    longer = (positions for head, *positions in qualifiers.longer if head in (full, full[1:]))
+    own_positions = (*qualifiers.own, *((start, last, end) for start, last, end in longer))
+    return replace(reference, qualifiers=replace(qualifiers, own=own_positions))
 
 
 def _create_pruned_view(
@@ -319,7 +319,7 @@ def _create_pruned_view(
     if keys is None:
         return None
     predicate = keys if source.predicate is None else f"({source.predicate}) AND {keys}"
-    view = _view_name(session_id(spark), f"{source.location} {source.given} {prunes} joined {reference.start}")
+    view = _view_name(session_id(spark), f"{source.location} {source.options} {prunes} joined {reference.start}")
     _refresh(spark, view, replace(source, predicate=predicate))
     return _global(spark, view)
 

@@ -26,7 +26,7 @@ class QueryScope:
         temporary: Lower-case names that refer to temporary views; None: those of all existing ones.
         prunes: Suffix of the names of the views, whose files are pruned by the conditions of the query; empty: no
             pruning, and queries share views.
-        lasting: Whether Spark keeps the query, as that of a temporary view.
+        persistent: Whether Spark keeps the query, as that of a temporary view.
         options: The session's settings of Apache Hudi; None: the current ones.
         session: The session whose views stand for tables (`session_id`); None: this one.
         args: Values of the parameters of the query.
@@ -37,7 +37,7 @@ class QueryScope:
     namespace: Name | None = None
     temporary: frozenset[Name] | None = None
     prunes: str = ""
-    lasting: bool = False
+    persistent: bool = False
     options: Mapping[str, str] | None = None
     session: str | None = None
     args: Any = None

@@ -29,12 +29,12 @@ class ViewSource:
 
     Args:
         location: The table's.
-        given: Options of the read.
+        options: Options of the read.
         predicate: Condition that prunes files; the query has it, too.
     """
 
     location: str
-    given: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...]
     predicate: str | None = None
 
 
@@ -84,13 +84,17 @@ def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callabl
         The rows.
     """
     match source:
-        case ViewSource(location, given, predicate):
-            cached = None if options.AS_OF_INSTANT.key in dict(given) else _cached(spark, location, dict(given))
+        case ViewSource(location, query_options, predicate):
+            cached = (
+                None
+                if options.AS_OF_INSTANT.key in dict(query_options)
+                else _cached(spark, location, dict(query_options))
+            )
             if cached is not None:
                 cached.createOrReplaceGlobalTempView(view)
                 return cached
-            rows = load_table(spark, location, dict(given), predicate=predicate)
-            _ordered_rows(rows, location, dict(given)).createOrReplaceGlobalTempView(view)
+            rows = load_table(spark, location, dict(query_options), predicate=predicate)
+            _ordered_rows(rows, location, dict(query_options)).createOrReplaceGlobalTempView(view)
             return rows
         case FunctionSource(function, arguments) if function in VECTOR_FUNCTIONS:
             rows = run_vector_function(function, arguments, rows_of)
@@ -116,25 +120,28 @@ def query_rows(spark: SparkSession, source: QuerySource) -> Iterator[DataFrame]:
 
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
     """Return the current rows of a table, by the session's options and those given."""
-    given = {**read_options(spark, table, None), **(options or {})}
-    return _ordered_rows(load_table(spark, table.location, given), table.location, given)
+    all_options = {**read_options(spark, table, None), **(options or {})}
+    return _ordered_rows(load_table(spark, table.location, all_options), table.location, all_options)
 
 
 def read_options(spark: SparkSession, table: CatalogTable, session: Mapping[str, str] | None) -> dict[str, str]:
     """Return the options of a read of a table: its properties, overridden by the session's settings (None: the current
     ones)."""
-    own = table.options if table.properties else {}
-    return {**own, **(session_options(spark) if session is None else session)}
+    table_options = table.options if table.properties else {}
+    return {**table_options, **(session_options(spark) if session is None else session)}
 
 
-def _cached(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:
+def _cached(spark: SparkSession, location: str, all_options: dict[str, str]) -> DataFrame | None:
     """Return the rows of a table that is cached; None if it is not."""
     return cached_rows(
-        spark, location, given, lambda: _ordered_rows(load_table(spark, location, given), location, given)
+        spark,
+        location,
+        all_options,
+        lambda: _ordered_rows(load_table(spark, location, all_options), location, all_options),
     )
 
 
-def _ordered_rows(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
+def _ordered_rows(rows: DataFrame, location: str, all_options: Mapping[str, str]) -> DataFrame:
     """Return the rows of a table with partition columns last, as the catalog lists columns."""
-    names = partitions_last(rows.columns, SqlTable.at(rows.sparkSession, location, given).load_config())
+    names = partitions_last(rows.columns, SqlTable.at(rows.sparkSession, location, all_options).load_config())
     return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))

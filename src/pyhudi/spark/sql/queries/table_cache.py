@@ -192,21 +192,21 @@ def clear(spark: SparkSession) -> None:
 
 
 def cached_rows(
-    spark: SparkSession, location: str, given: ReadOptions, load: Callable[[], DataFrame]
+    spark: SparkSession, location: str, options: ReadOptions, load: Callable[[], DataFrame]
 ) -> DataFrame | None:
     """Return the rows of the latest snapshot of a cached table; None if the application does not cache it.
 
     Args:
         spark: The session.
         location: The table's.
-        given: Options of the read.
+        options: Options of the read.
         load: Reads the rows.
     """
     table = _tables.get(_key(spark, location)) if _tables else None
     if table is None:
         return None
-    instants = _instants(spark, location, given)  # before the rows, which are read again if they are newer
-    return table.rows((_owner(spark), tuple(sorted(given.items()))), instants, load)
+    instants = _instants(spark, location, options)  # before the rows, which are read again if they are newer
+    return table.rows((_owner(spark), tuple(sorted(options.items()))), instants, load)
 
 
 def _owner(spark: SparkSession) -> str:
@@ -214,8 +214,8 @@ def _owner(spark: SparkSession) -> str:
     return session_id(spark) if is_connect(spark) else ""
 
 
-def _instants(spark: SparkSession, location: str, given: ReadOptions) -> _Instants:
-    client = TableMetaClient.open(location, Options.parse({**session_settings(spark, location), **given}))
+def _instants(spark: SparkSession, location: str, options: ReadOptions) -> _Instants:
+    client = TableMetaClient.open(location, Options.parse({**session_settings(spark, location), **options}))
     instants = client.active_timeline().timeline
     return tuple((instant.requested, str(instant.completion)) for instant in instants if instant.is_completed)
 

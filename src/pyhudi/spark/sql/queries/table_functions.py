@@ -84,16 +84,16 @@ def _changes(spark: SparkSession, location: str, arguments: tuple[str, ...]) -> 
         raise QueryError(
             "hudi_table_changes takes a table, 'latest_state' or 'cdc', the begin, and the end if there is one"
         )
-    given = {
+    query_options = {
         options.QUERY_TYPE.key: "incremental",
         options.INCREMENTAL_FORMAT.key: arguments[0],
         options.BEGIN_INSTANTTIME.key: arguments[1],
     }
     if arguments[1] == "earliest":
-        given[options.BEGIN_INSTANTTIME.key] = "000"
+        query_options[options.BEGIN_INSTANTTIME.key] = "000"
     if len(arguments) > 2:
-        given[options.END_INSTANTTIME.key] = arguments[2]
-    return load_table(spark, location, given)
+        query_options[options.END_INSTANTTIME.key] = arguments[2]
+    return load_table(spark, location, query_options)
 
 
 def _timeline(client: TableMetaClient, *, archived: bool) -> list[tuple[Any, ...]]:
@@ -150,8 +150,8 @@ def in_partitions(slices: pa.Table, pattern: str | None) -> pa.Table:
     name; all without one, or with `ALL_PARTITIONS`."""
     if pattern in (None, ALL_PARTITIONS):
         return slices
-    wanted = [path for path in pc.unique(slices["partition"]).to_pylist() if _matches(path, pattern)]
-    return slices.filter(pc.is_in(slices["partition"], pa.array(wanted, pa.string())))
+    selected = [path for path in pc.unique(slices["partition"]).to_pylist() if _matches(path, pattern)]
+    return slices.filter(pc.is_in(slices["partition"], pa.array(selected, pa.string())))
 
 
 def _matches(path: str, pattern: str) -> bool:

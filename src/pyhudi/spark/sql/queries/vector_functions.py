@@ -41,17 +41,17 @@ def ordered_arguments(function: str, arguments: Sequence[str]) -> tuple[str, ...
         QueryError: An argument is missing, or there is no such parameter.
     """
     parameters = _PARAMETERS[function]
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, text in enumerate(arguments):
         named = _NAMED.fullmatch(text)
         name = named[1].lower() if named else parameters[number] if number < len(parameters) else text
-        if name not in parameters or name in given:
+        if name not in parameters or name in values:
             raise QueryError(f"{function} has no parameter for {text}; {_signature(function)}")
-        given[name] = named[2] if named else text
-    missing = [name for name in parameters if name not in given and name not in _OPTIONAL]
+        values[name] = named[2] if named else text
+    missing = [name for name in parameters if name not in values and name not in _OPTIONAL]
     if missing:
         raise QueryError(f"{function} needs a value for {missing[0]}; {_signature(function)}")
-    return tuple(given.get(name) or _OPTIONAL[name] for name in parameters)
+    return tuple(values.get(name) or _OPTIONAL[name] for name in parameters)
 
 
 def table_positions(function: str) -> tuple[int, ...]:
@@ -75,14 +75,16 @@ def run_vector_function(function: str, values: Sequence[Any], rows_of: Callable[
     Raises:
         QueryError: A value is not one that its parameter takes.
     """
-    given = dict(zip(_PARAMETERS[function], values, strict=True))
-    for name in given.keys() - {"query_vector", "k"}:
-        if not isinstance(given[name], str):
-            raise QueryError(f"{name} of {function} must be a text, not {given[name]!r}")
-    metric = Metric.parse(given["metric"])
-    if given["algorithm"].lower() != "brute_force":
-        raise QueryError(f"there is no search algorithm {given['algorithm']!r}; use brute_force")
+    by_name = dict(zip(_PARAMETERS[function], values, strict=True))
+    for name in by_name.keys() - {"query_vector", "k"}:
+        if not isinstance(by_name[name], str):
+            raise QueryError(f"{name} of {function} must be a text, not {by_name[name]!r}")
+    metric = Metric.parse(by_name["metric"])
+    if by_name["algorithm"].lower() != "brute_force":
+        raise QueryError(f"there is no search algorithm {by_name['algorithm']!r}; use brute_force")
     if function == "hudi_vector_search":
-        return nearest(rows_of(given["table"]), given["embedding_col"], given["query_vector"], given["k"], metric)
-    rows, queries = rows_of(given["corpus_table"]), rows_of(given["query_table"])
-    return nearest_to_each(rows, given["corpus_col"], queries, given["query_col"], given["k"], metric)
+        return nearest(
+            rows_of(by_name["table"]), by_name["embedding_col"], by_name["query_vector"], by_name["k"], metric
+        )
+    rows, queries = rows_of(by_name["corpus_table"]), rows_of(by_name["query_table"])
+    return nearest_to_each(rows, by_name["corpus_col"], queries, by_name["query_col"], by_name["k"], metric)

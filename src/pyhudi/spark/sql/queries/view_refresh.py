@@ -115,7 +115,7 @@ def _refreshed(
     scope = QueryScope(
         view.namespace,
         view.temporary,
-        lasting=True,
+        persistent=True,
         options=view.options,
         session=view.session,
         args=view.args,
@@ -150,8 +150,8 @@ def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Map
     """
     plan = _plan(spark, name).lower()
     tables = [qualified_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]
-    wanted = [*view.shown.values(), *(".".join(table) for table in tables)]
-    return not all(name_or_view.lower() in plan for name_or_view in wanted)
+    expected = [*view.shown.values(), *(".".join(table) for table in tables)]
+    return not all(name_or_view.lower() in plan for name_or_view in expected)
 
 
 def _plan(spark: SparkSession, name: Name) -> str:

@@ -135,9 +135,9 @@ def global_name(spark: SparkSession, name: str) -> Name:
 
 
 def _key(spark: SparkSession, name: Name) -> _Key:
-    own = folded(name)
-    is_global = len(own) == 2 and own == folded(global_name(spark, name[1]))
-    return "" if is_global else session_id(spark), own
+    view_name = folded(name)
+    is_global = len(view_name) == 2 and view_name == folded(global_name(spark, name[1]))
+    return "" if is_global else session_id(spark), view_name
 
 
 def folded(name: Name) -> Name:

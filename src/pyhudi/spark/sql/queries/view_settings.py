@@ -54,13 +54,13 @@ def stored_settings(spark: SparkSession, name: Name, view: CatalogView) -> Mappi
         name: The view's full name.
         view: The view.
     """
-    known = _known.get(name)
-    if known is None or known[0] != view:
+    cached = _known.get(name)
+    if cached is None or cached[0] != view:
         defaults = {**_DEFAULTS, _ANSI: "true"} if spark.version.startswith("4.0") else _DEFAULTS
         stored = {key: _stored(spark, name, key) for key in (*defaults, _ZONE)}
-        given = {key: value if key == _ZONE else value.lower() for key, value in stored.items() if value is not None}
-        known = _known[name] = view, {**defaults, **given}
-    return known[1]
+        recorded = {key: value if key == _ZONE else value.lower() for key, value in stored.items() if value is not None}
+        cached = _known[name] = view, {**defaults, **recorded}
+    return cached[1]
 
 
 def _stored(spark: SparkSession, name: Name, key: str) -> str | None:

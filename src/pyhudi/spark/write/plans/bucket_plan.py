@@ -248,17 +248,19 @@ def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) 
     file_id, base_path = opened_id, F.lit(None).cast("string")
     keys, tasks = _task_placement(slices, job)
     if groups.num_rows:
-        known = groups.append_column(TASK, pa.array(keys, pa.int32())).rename_columns(
+        groups_with_tasks = groups.append_column(TASK, pa.array(keys, pa.int32())).rename_columns(
             [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, TASK]
         )
-        rows = rows.join(F.broadcast(small_frame(rows.sparkSession, known)), [PARTITION_PATH, _BUCKET], "left")
+        rows = rows.join(
+            F.broadcast(small_frame(rows.sparkSession, groups_with_tasks)), [PARTITION_PATH, _BUCKET], "left"
+        )
         file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened_id), F.col(BASE_PATH)
-    own = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, TASK)]
+    table_columns = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, TASK)]
     added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW: _no_row()}
     merges = job.config.table_type is not TableType.MERGE_ON_READ and groups.num_rows > 0
     if merges:
         added[TASK] = F.coalesce(F.col(TASK), F.hash(PARTITION_PATH, _BUCKET))
-    routed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
+    routed = rows.select(*(quoted([name]) for name in table_columns), *(c.alias(n) for n, c in added.items()))
     return _together(routed, job, tasks if merges else 0)
 
 

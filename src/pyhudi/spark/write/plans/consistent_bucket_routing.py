@@ -71,8 +71,8 @@ class ConsistentBucketLocations:
         number = hashes.copy()
         for code, partition in enumerate(encoded.dictionary.to_pylist()):
             metadata = self.buckets(partition)
-            mine = codes == code
-            number[mine] = metadata.buckets_of(hashes[mine]) + len(ids)
+            in_partition = codes == code
+            number[in_partition] = metadata.buckets_of(hashes[in_partition]) + len(ids)
             file_ids = metadata.file_ids()
             ids += file_ids
             paths += [self.base_paths.get((partition, file_id)) for file_id in file_ids]

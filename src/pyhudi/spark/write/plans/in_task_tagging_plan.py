@@ -240,16 +240,18 @@ def partition_shares(plan: InTaskTaggingPlan, most_tasks: int) -> pa.Table:
 
 def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
     """Return the rows with their tasks, and shares in place of file groups."""
-    own = [quoted([name]) for name in rows.columns]
+    table_columns = [quoted([name]) for name in rows.columns]
     nowhere = (F.lit(None).cast("string").alias(BASE_PATH), F.lit(None).cast("bigint").alias(ROW))
     if shares.num_rows == 1:
-        one = shares.to_pylist()[0]
-        return rows.select(*own, F.lit(one[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(one[TASK]).alias(TASK))
-    known = F.broadcast(small_frame(rows.sparkSession, shares))
+        only_share = shares.to_pylist()[0]
+        return rows.select(
+            *table_columns, F.lit(only_share[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(only_share[TASK]).alias(TASK)
+        )
+    partition_tasks = F.broadcast(small_frame(rows.sparkSession, shares))
     # If an executor is lost, its cached rows are computed again, and the input may return other rows.
     changed = F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH))
     task = F.coalesce(F.col(TASK), F.raise_error(changed).cast("int")).alias(TASK)
-    return rows.join(known, PARTITION_PATH, "left").select(*own, FILE_ID, *nowhere, task)
+    return rows.join(partition_tasks, PARTITION_PATH, "left").select(*table_columns, FILE_ID, *nowhere, task)
 
 
 def _by_type(config: TableConfig, slices: pa.Table) -> bool:

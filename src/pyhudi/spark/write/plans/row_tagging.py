@@ -55,8 +55,8 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
         return Tagged(deduplication.untagged(rows, cached.add) if combine else untagged(rows))
     # A record that is not to be inserted again does not move to another partition either.
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
-    stays = not job.global_keys and policy is DuplicatePolicy.NONE
-    has_log_deletes = stays and logged.deletes
+    keeps_partition = not job.global_keys and policy is DuplicatePolicy.NONE
+    has_log_deletes = keeps_partition and logged.deletes
     # The index may still have keys of deleted records, which are no duplicates.
     index = records if policy is DuplicatePolicy.NONE else None
     lookup = KeyLookup(
@@ -65,7 +65,7 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
         job.merging,
         opts,
         merge_logs=logged.new_keys,
-        include_deleted=stays,
+        include_deleted=keeps_partition,
         has_log_deletes=has_log_deletes,
         records=index,
         stored_keys=job.keys.stored,

@@ -23,18 +23,20 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     """
     added = declared_schema(spark, statement.columns)
     schema = own_schema(spark, table)
-    known = {field.name.lower() for field in schema.fields}
+    existing = {field.name.lower() for field in schema.fields}
     for field in added.fields:
-        if field.name.lower() in known:
+        if field.name.lower() in existing:
             raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
         if not field.nullable:
             warn_of_not_null(field.name)
     partitions = {field.name for field in SqlTable.from_catalog(spark, table).load_config().partition_fields}
-    own = [field for field in schema.fields if field.name not in partitions]
-    last = [field for field in schema.fields if field.name in partitions]
-    wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
-    given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
-    write(spark.createDataFrame([], wider), table.location, given, "append")
+    data_fields = [field for field in schema.fields if field.name not in partitions]
+    partition_fields = [field for field in schema.fields if field.name in partitions]
+    wider = StructType(
+        [*data_fields, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *partition_fields]
+    )
+    opts = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
+    write(spark.createDataFrame([], wider), table.location, opts, "append")
     update_columns(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema())
 
 

@@ -112,5 +112,5 @@ def _position(schema: InternalSchema, parent: str, first: bool, after: str | Non
 
 def known_path(schema: InternalSchema, parts: tuple[str, ...]) -> str:
     """Return the path as the table spells it, in any case, or as it stands if there is none."""
-    wanted = ".".join(parts)
-    return resolve_name(wanted, schema.paths()) or wanted
+    path = ".".join(parts)
+    return resolve_name(path, schema.paths()) or path

@@ -24,10 +24,10 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
         TableConfigConflictError: The property contradicts the table.
         AnalysisException: A property to remove is absent, without IF EXISTS; Spark 4 takes that as done.
     """
-    refuse_misspelled_properties(statement.put)
-    given = Options.parse(table_options(statement.put))
-    SqlTable.of(spark, table).load_config().validate_against(given)
-    set_properties(spark, table, statement.put, statement.remove, if_exists=statement.if_exists)
+    refuse_misspelled_properties(statement.changed)
+    changed_options = Options.parse(table_options(statement.changed))
+    SqlTable.from_catalog(spark, table).load_config().validate_against(changed_options)
+    set_properties(spark, table, statement.changed, statement.remove, if_exists=statement.if_exists)
 
 
 def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTable) -> None:

@@ -143,8 +143,8 @@ def create_new(
     if not schema.fields:
         raise QueryError(f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}")
     definition = checked_definition(spark, table, statement, schema)
-    table, schema, given = definition.table, definition.schema, definition.given
-    opts = Options.parse(given)
+    table, schema, creation_options = definition.table, definition.schema, definition.creation_options
+    opts = Options.parse(creation_options)
     columns = as_nullable(to_table_types(from_spark_json(schema.json())))
     avro = to_avro(columns, definition.config.name)
     config = TableConfig(MappingProxyType({**definition.config.properties, _CREATE_SCHEMA: avro}))
@@ -160,9 +160,9 @@ def create_new(
         refuse_files(storage)
     TableMetaClient.create(storage, config, opts)
     if rows is not None:
-        own = rows.select(*(quoted([field.name]) for field in schema.fields))
+        table_rows = rows.select(*(quoted([field.name]) for field in schema.fields))
         try:
-            write(own, table.location, {options.OPERATION.key: "bulk_insert", **given}, "append")
+            write(table_rows, table.location, {options.OPERATION.key: "bulk_insert", **creation_options}, "append")
         except BaseException:
             remove_after_failure(storage, opts)
             raise
@@ -187,6 +187,6 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
         return
     definition = checked_definition(spark, table, statement, without_meta_columns(rows.schema))
     table, schema = definition.table, definition.schema
-    given = {**definition.given, options.OPERATION.key: "bulk_insert"}
-    write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
+    write_opts = {**definition.creation_options, options.OPERATION.key: "bulk_insert"}
+    write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, write_opts, "overwrite")
     register(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema(), statement.comment, replace=True)

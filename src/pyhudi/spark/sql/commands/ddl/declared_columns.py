@@ -76,8 +76,8 @@ def _marked(struct: StructType, types: Mapping[Path, pa.DataType], parent: Path)
     for field in struct:
         path, data_type, metadata = (*parent, field.name), field.dataType, field.metadata
         if path in types:
-            own = spark_schema(pa.schema([pa.field(field.name, types[path])]))[field.name]
-            data_type, metadata = own.dataType, {**metadata, **own.metadata}
+            hudi_field = spark_schema(pa.schema([pa.field(field.name, types[path])]))[field.name]
+            data_type, metadata = hudi_field.dataType, {**metadata, **hudi_field.metadata}
         elif isinstance(data_type, StructType):
             data_type = _marked(data_type, types, path)
         fields.append(StructField(field.name, data_type, field.nullable, metadata))

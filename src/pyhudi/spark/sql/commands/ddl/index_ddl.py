@@ -36,10 +36,12 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
             f"the record index is of the record key ({', '.join(handle.load_config().record_keys)}), not of "
             f"({', '.join(statement.columns)})"
         )
-    given = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
+    index_options = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
     name = _RECORD_INDEX if is_record_index else statement.index
     using = None if is_record_index or statement.using == _SECONDARY_INDEX else statement.using
-    request = replace(IndexRequest.from_arguments(name, columns, using, given), if_not_exists=statement.if_not_exists)
+    request = replace(
+        IndexRequest.from_arguments(name, columns, using, index_options), if_not_exists=statement.if_not_exists
+    )
     client = handle.client()
     opts = client.config.validate_against(handle.opts.merged(_of_hudi(statement.options)))
     engine = IndexEngine(spark_index_builder(spark) if request.needs_spark else None, SparkFileStatsReader(spark))
@@ -53,8 +55,8 @@ def _indexed(spark: SparkSession, handle: SqlTable, statement: CreateIndex) -> t
     return tuple(".".join(path) for path in paths)
 
 
-def _of_hudi(given: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in given.items() if key.startswith("hoodie.")}
+def _of_hudi(statement_options: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in statement_options.items() if key.startswith("hoodie.")}
 
 
 def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -> None:
@@ -63,10 +65,10 @@ def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -
     client = handle.client()
     opts = client.config.validate_against(handle.opts)
     # Partition statistics are dropped with the column statistics, which scripts drop first.
-    gone = statement.index == PARTITION_STATS and not {COLUMN_STATS, PARTITION_STATS} & {
+    is_dropped_already = statement.index == PARTITION_STATS and not {COLUMN_STATS, PARTITION_STATS} & {
         *client.config.metadata_partitions
     }
-    drop(client, opts, statement.index, if_exists=statement.if_exists or gone, dry_run=False)
+    drop(client, opts, statement.index, if_exists=statement.if_exists or is_dropped_already, dry_run=False)
 
 
 def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIndex) -> None:
@@ -76,9 +78,9 @@ def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIn
         ConfigError: There is no such index.
     """
     client = SqlTable.from_catalog(spark, table).client()
-    known = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}
+    indexes = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}
     if (
         statement.index
-        not in {name.removeprefix("secondary_index_").removeprefix("expr_index_") for name in known} | known
+        not in {name.removeprefix("secondary_index_").removeprefix("expr_index_") for name in indexes} | indexes
     ):
         raise ConfigError(f"{table.sql} has no index {statement.index!r}")

@@ -27,8 +27,8 @@ def refuse_overlap(old: CatalogTable | None, storage: Storage) -> None:
     if old is None or not old.managed:
         return
     root = open_sibling(storage, old.location).root
-    new, given = (resolved_root(path).rstrip("/") + "/" for path in (storage.root, root))
-    if root != storage.root and (new.startswith(given) or given.startswith(new)):
+    new_root, old_root = (resolved_root(path).rstrip("/") + "/" for path in (storage.root, root))
+    if root != storage.root and (new_root.startswith(old_root) or old_root.startswith(new_root)):
         raise TableExistsError(
             f"the location {storage.uri()!r} overlaps {old.location!r}, the folder of {old.sql}, which replacing the "
             "table deletes; choose another location, or leave LOCATION out to keep the folder"

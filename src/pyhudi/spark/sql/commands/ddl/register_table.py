@@ -49,9 +49,9 @@ def register_existing(
     if schema.fields:
         table, statement = with_own_columns(spark, table, statement, schema)
     config.validate_against(Options.parse(table_options(statement.properties)))
-    known = {field.name.lower(): field for field in schema.fields}
+    fields_by_name = {field.name.lower(): field for field in schema.fields}
     for field in declared_columns(spark, statement).fields:
-        existing = known.get(field.name.lower())
+        existing = fields_by_name.get(field.name.lower())
         if existing is None or existing.dataType != field.dataType:
             kind = "missing" if existing is None else f"of type {existing.dataType.simpleString()}"
             raise SchemaMismatchError(

@@ -39,7 +39,7 @@ class TableDefinition:
 
     table: CatalogTable
     schema: StructType
-    given: Mapping[str, str]
+    creation_options: Mapping[str, str]
     config: TableConfig
 
 
@@ -53,11 +53,11 @@ def checked_definition(
     """
     refuse_misspelled_properties(statement.properties)
     table, statement = with_own_columns(spark, table, statement, schema)
-    given = _creation_options(spark, table, statement)
+    creation_options = _creation_options(spark, table, statement)
     schema = _partitions_last(schema, statement.partitioned_by)
-    config = TableConfig.for_new_table(Options.parse(given))
+    config = TableConfig.for_new_table(Options.parse(creation_options))
     _check_columns(config, schema)
-    return TableDefinition(table, schema, given, config)
+    return TableDefinition(table, schema, creation_options, config)
 
 
 def with_own_columns(
@@ -96,17 +96,17 @@ def _check_columns(config: TableConfig, schema: StructType) -> None:
 
 
 def _creation_options(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
-    given = {
+    creation_options = {
         **session_settings(spark, table.location),
         options.HIVE_STYLE_PARTITIONING.key: "true",
         **session_options(spark),
         **table_options(statement.properties),
     }
-    given.setdefault(options.TABLE_NAME.key, table.name[1])
-    given.setdefault(options.DATABASE_NAME.key, table.name[0])
+    creation_options.setdefault(options.TABLE_NAME.key, table.name[1])
+    creation_options.setdefault(options.DATABASE_NAME.key, table.name[0])
     if statement.partitioned_by:
-        given[options.PARTITIONPATH_FIELD.key] = ",".join(statement.partitioned_by)
-    return given
+        creation_options[options.PARTITIONPATH_FIELD.key] = ",".join(statement.partitioned_by)
+    return creation_options
 
 
 def declared_columns(spark: SparkSession, statement: CreateTable) -> StructType:

@@ -39,20 +39,22 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
     """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt runs again."""
-    given = write_options(spark, table)
-    opts = Options.parse(given)
+    write_opts = write_options(spark, table)
+    opts = Options.parse(write_opts)
     query = RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
     insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
 
     def attempt() -> WriteResult:
-        if statement.if_not_exists and _partition_exists(spark, table, statement, given):
+        if statement.if_not_exists and _partition_exists(spark, table, statement, write_opts):
             return WriteResult(table.location, type_name(Operation.INSERT_OVERWRITE))
-        return insertion.run(spark, table, query.rows(), given)
+        return insertion.run(spark, table, query.rows(), write_opts)
 
     with_retries(query.storage, opts, attempt, query.reads_same_snapshot)
 
 
-def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Insert, given: Mapping[str, str]) -> bool:
+def _partition_exists(
+    spark: SparkSession, table: CatalogTable, statement: Insert, write_opts: Mapping[str, str]
+) -> bool:
     """Return True if the table has the partition of INSERT OVERWRITE … IF NOT EXISTS.
 
     Raises:
@@ -60,7 +62,7 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     """
     schema = own_schema(spark, table)
     spec = _named(statement.partition, schema, is_case_sensitive(spark))
-    handle = SqlTable.at(spark, table.location, given)
+    handle = SqlTable.at(spark, table.location, write_opts)
     fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
@@ -77,13 +79,13 @@ def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False
     """
     spark = rows.sparkSession
     insertion = _Insertion(overwrite, by_name=by_name)
-    given = write_options(spark, table)
-    opts = Options.parse(given)
+    write_opts = write_options(spark, table)
+    opts = Options.parse(write_opts)
     storage = open_storage(table.location, opts)
     with_retries(
         storage,
         opts,
-        lambda: insertion.run(spark, table, rows, given),
+        lambda: insertion.run(spark, table, rows, write_opts),
         lambda: bool(snapshot_ids(rows, storage)),
     )
 
@@ -104,12 +106,14 @@ class _Insertion:
     columns: tuple[str, ...] = ()
     by_name: bool = False
 
-    def run(self, spark: SparkSession, table: CatalogTable, rows: DataFrame, given: Mapping[str, str]) -> WriteResult:
-        """Insert rows once, into the current snapshot. ``given``: the options (`write_options`), which cost a query of
-        the session's settings."""
+    def run(
+        self, spark: SparkSession, table: CatalogTable, rows: DataFrame, write_opts: Mapping[str, str]
+    ) -> WriteResult:
+        """Insert rows once, into the current snapshot. ``write_opts``: the result of `write_options`, which queries
+        settings of the session."""
         schema = own_schema(spark, table)
         partition = _named(self.partition, schema, is_case_sensitive(spark))
-        opts = Options.parse(given)
+        opts = Options.parse(write_opts)
         client = TableMetaClient.open(table.location, opts)
         static = {name: value for name, value in partition.items() if value is not None}
         values = None
@@ -126,7 +130,7 @@ class _Insertion:
                 replaced = [values.path]
             elif static and not _is_dynamic(spark, opts):
                 replaced = matching_partitions(spark, table, static, values)
-        return append_once(aligned, table.location, {**given, **operation}, partitions=replaced)
+        return append_once(aligned, table.location, {**write_opts, **operation}, partitions=replaced)
 
     def _aligned(
         self, rows: DataFrame, schema: StructType, static: Mapping[str, str], static_values: StaticValues | None
@@ -134,16 +138,16 @@ class _Insertion:
         """Return the rows with the table's columns."""
         if not self.columns:
             rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
-        wanted, by_position = self._wanted_columns(rows, schema, static)
-        if len(rows.columns) != len(wanted):
+        target_columns, by_position = self._wanted_columns(rows, schema, static)
+        if len(rows.columns) != len(target_columns):
             raise SchemaMismatchError(
-                f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} are "
-                f"inserted: {', '.join(wanted)}"
+                f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(target_columns)} are "
+                f"inserted: {', '.join(target_columns)}"
             )
-        numbered = rows.toDF(*(f"_c{n}" for n in range(len(wanted))))
+        numbered = rows.toDF(*(f"_c{n}" for n in range(len(target_columns))))
         rules = StoreRules.for_insert(rows.sparkSession, by_position=by_position)
         values: dict[str, Column] = {}
-        for number, name in enumerate(wanted):
+        for number, name in enumerate(target_columns):
             if name in values:
                 raise SchemaMismatchError(f"the column {name!r} is inserted twice")
             value, kind = F.col(f"_c{number}"), numbered.schema.fields[number].dataType
@@ -162,9 +166,9 @@ class _Insertion:
         sensitive = is_case_sensitive(rows.sparkSession)
         if self.columns or self.by_name:
             return [column_of(name, schema, sensitive) for name in self.columns or rows.columns], False
-        own = StructType([one for one in schema.fields if one.name not in static])
-        named = _named_columns(rows.schema, own, sensitive)
-        return named or own.names, not named
+        table_columns = StructType([one for one in schema.fields if one.name not in static])
+        named = _named_columns(rows.schema, table_columns, sensitive)
+        return named or table_columns.names, not named
 
 
 def _with_field_names(value: Column, kind: DataType, target: DataType) -> tuple[Column, DataType]:
@@ -192,9 +196,9 @@ def _is_dynamic(spark: SparkSession, opts: Options) -> bool:
 def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
     """Return the options of INSERT INTO. The settings that 0.14 deprecated count where the operation is not given."""
     operation = options.OPERATION.key
-    given = opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION)
-    if given:
-        return {operation: given}
+    configured = opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION)
+    if configured:
+        return {operation: configured}
     if opts.get_typed(options.SQL_BULK_INSERT_ENABLE):
         return {operation: "bulk_insert"}
     mode = opts.get_typed(options.SQL_INSERT_MODE) if config.record_keys else None
@@ -215,14 +219,15 @@ def _named(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dic
     return {column_of(name, schema, sensitive): value for name, value in partition.items()}
 
 
-def _named_columns(given: StructType, wanted: StructType, sensitive: bool) -> list[str]:
+def _named_columns(row_schema: StructType, table_schema: StructType, sensitive: bool) -> list[str]:
     """Return the table's columns that the columns of a query are called as; none if the query does not have the names
     of all columns, and of all fields in them. Then columns and fields are taken by position, as Apache Hudi does."""
-    names = [resolve_name(name, wanted.names, case_sensitive=sensitive) for name in given.names]
+    names = [resolve_name(name, table_schema.names, case_sensitive=sensitive) for name in row_schema.names]
     resolved = [name for name in names if name is not None]
-    if len(resolved) < len(names) or sorted(resolved) != sorted(wanted.names):
+    if len(resolved) < len(names) or sorted(resolved) != sorted(table_schema.names):
         return []
     same = (
-        has_same_names(own.dataType, wanted[name].dataType) for own, name in zip(given.fields, resolved, strict=True)
+        has_same_names(row_field.dataType, table_schema[name].dataType)
+        for row_field, name in zip(row_schema.fields, resolved, strict=True)
     )
     return resolved if all(same) else []

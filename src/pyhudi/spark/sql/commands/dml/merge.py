@@ -102,8 +102,12 @@ class _MergeNames:
         if name is None:
             return cls(target, source_alias(statement.source))
         name = name if len(name) > 2 else (SESSION_CATALOG, *full_name(spark, name))
-        own = (SESSION_CATALOG, *table.name)
-        alike = statement.alias is None and folded(name) != folded(own) and folded(name[-1:]) == folded(own[-1:])
+        target_name = (SESSION_CATALOG, *table.name)
+        alike = (
+            statement.alias is None
+            and folded(name) != folded(target_name)
+            and folded(name[-1:]) == folded(target_name[-1:])
+        )
         return cls(_TARGET, _SOURCE, name, True) if alike else cls(target, source_alias(statement.source), name)
 
     def with_short_qualifiers(self, spark: SparkSession, table: CatalogTable, statement: Merge) -> Merge:
@@ -116,5 +120,5 @@ class _MergeNames:
         if changed == short:
             return short
         columns = spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {statement.source}").text).columns
-        taken = resolve_name(self.source_name[-2], [*columns, *own_schema(spark, table).names])
-        return changed if taken is None else short
+        same_name = resolve_name(self.source_name[-2], [*columns, *own_schema(spark, table).names])
+        return changed if same_name is None else short
