@@ -149,8 +149,8 @@ class TableWrites(ABC):
         self._check_frame(operation, df)
         from pyhudi.spark.write.dataframe_writer import write
 
-        given = {**self._options, **(options or {}), OPERATION.key: operation}
-        return write(df, self._path, given, "append")
+        write_options = {**self._options, **(options or {}), OPERATION.key: operation}
+        return write(df, self._path, write_options, "append")
 
     @staticmethod
     def _check_frame(operation: str, df: object) -> None:

@@ -8,20 +8,20 @@ from typing import Any
 from pyhudi.config.option_registry import declared
 
 
-def with_options(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+def with_options(options: Mapping[str, str], added: Mapping[str, Any]) -> dict[str, str]:
     """Return options and those given, which win.
 
     Args:
         options: Options so far.
-        given: Options to add. Keys are case-insensitive; options that are None are skipped.
+        added: Options to add. Keys are case-insensitive; options that are None are skipped.
     """
-    kept = dict(options)
-    for key, value in given.items():
+    merged = dict(options)
+    for key, value in added.items():
         if value is not None:
-            for other in [one for one in kept if one.lower() == key.lower()]:
-                del kept[other]
-            kept["path" if key.lower() == "path" else declared(key)] = option_text(value)
-    return kept
+            for other in [one for one in merged if one.lower() == key.lower()]:
+                del merged[other]
+            merged["path" if key.lower() == "path" else declared(key)] = option_text(value)
+    return merged
 
 
 def option_text(value: Any) -> str:

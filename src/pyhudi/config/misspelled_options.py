@@ -55,18 +55,18 @@ _OF_OTHER_FORMATS = {
 """Options of Delta and Iceberg that decide which rows are read or replaced, in lower case, with what to use instead."""
 
 
-def refuse_misspelled(given: Mapping[str, object]) -> None:
+def refuse_misspelled(user_options: Mapping[str, object]) -> None:
     """Raise an error for unknown keys that resemble an option of `_DECIDING`, for short names of SQL, and as
     `refuse_other_formats`.
 
     Args:
-        given: Options as the user passed them.
+        user_options: Options as the user passed them.
 
     Raises:
         ConfigError: There is such a key.
     """
-    refuse_other_formats(given)
-    for key in given:
+    refuse_other_formats(user_options)
+    for key in user_options:
         if not isinstance(key, str) or is_declared(key):
             continue
         option = option_of_short_name(key)
@@ -83,26 +83,26 @@ def refuse_misspelled(given: Mapping[str, object]) -> None:
             )
 
 
-def refuse_misspelled_query(given: Mapping[str, object], session: Mapping[str, object] | None = None) -> None:
+def refuse_misspelled_query(user_options: Mapping[str, object], session: Mapping[str, object] | None = None) -> None:
     """Raise an error for options of a query that would be ignored, so that it would return other rows than intended.
 
     Args:
-        given: Options as the user passed them to the query.
+        user_options: Options as the user passed them to the query.
         session: Options of the session, which may set the query type.
 
     Raises:
         ConfigError: A key resembles an option that chooses rows, or is one of another table format.
         QueryError: A range is given, but the query type is not incremental.
     """
-    refuse_other_formats(given)
-    for key in given:
+    refuse_other_formats(user_options)
+    for key in user_options:
         suggestion = None if is_declared(key) else _resembled(key, _CHOOSING)
         if suggestion is not None:
             raise ConfigError(
                 f"unknown option {key!r}; did you mean {suggestion!r}? If it were ignored, the query would return "
                 "other rows: correct the key or remove it"
             )
-    opts = Options.parse(given)
+    opts = Options.parse(user_options)
     if Options.parse(session or {}).merged(opts).get_typed(options.QUERY_TYPE) is QueryType.INCREMENTAL:
         return
     for option in (options.BEGIN_INSTANTTIME, options.END_INSTANTTIME):
@@ -114,16 +114,16 @@ def refuse_misspelled_query(given: Mapping[str, object], session: Mapping[str, o
             )
 
 
-def refuse_dynamic_overwrite(given: Mapping[str, object]) -> None:
+def refuse_dynamic_overwrite(user_options: Mapping[str, object]) -> None:
     """Raise an error if a write by path that replaces the whole table was told to replace partitions.
 
     Args:
-        given: Options as the user passed them.
+        user_options: Options as the user passed them.
 
     Raises:
         ConfigError: ``hoodie.datasource.overwrite.mode`` is DYNAMIC, which applies to SQL and to writes by name.
     """
-    mode = Options.parse(given).get_typed(options.OVERWRITE_MODE)
+    mode = Options.parse(user_options).get_typed(options.OVERWRITE_MODE)
     if mode is not None and mode.upper() == "DYNAMIC":
         raise ConfigError(
             f"{options.OVERWRITE_MODE.key}={mode} applies to INSERT OVERWRITE and to writes by name, and would have no "
@@ -131,18 +131,18 @@ def refuse_dynamic_overwrite(given: Mapping[str, object]) -> None:
         )
 
 
-def refuse_other_formats(given: Mapping[str, object]) -> None:
+def refuse_other_formats(user_options: Mapping[str, object]) -> None:
     """Raise an error for options of Delta and Iceberg that decide which rows are read or replaced.
 
     Spark passes unknown options on, so that they would be ignored.
 
     Args:
-        given: Options as the user passed them.
+        user_options: Options as the user passed them.
 
     Raises:
         ConfigError: There is such an option.
     """
-    for key, value in given.items():
+    for key, value in user_options.items():
         cure = _OF_OTHER_FORMATS.get(key.lower()) if isinstance(key, str) else None
         if cure is None and isinstance(key, str) and key.lower() == "partitionoverwritemode":
             cure = _PARTITIONS if str(value).lower() == "dynamic" else None

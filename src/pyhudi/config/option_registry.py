@@ -33,8 +33,10 @@ def _load() -> dict[str, RegisteredOption]:
     facts: dict[str, RegisteredOption] = {}
     for line in text.splitlines()[1:]:
         key, default, spark, since, _, aliases = line.split("\t")
-        known = None if default == "-" else default
-        facts[key] = RegisteredOption(key, known, spark or known, since, tuple(a for a in aliases.split(",") if a))
+        default_text = None if default == "-" else default
+        facts[key] = RegisteredOption(
+            key, default_text, spark or default_text, since, tuple(a for a in aliases.split(",") if a)
+        )
     return facts
 
 
@@ -136,12 +138,12 @@ def suggest(key: str) -> str | None:
     if key.lower() in _DECLARED:
         return declared(key)
     tail = "." + ".".join(key.lower().split(".")[-_NAME_PARTS:])
-    same_name = sorted((known for known in _DECLARED if known.endswith(tail)), key=len)
+    same_name = sorted((declared_key for declared_key in _DECLARED if declared_key.endswith(tail)), key=len)
     if same_name:
         return _DECLARED[same_name[0]]
     close = difflib.get_close_matches(key.lower(), _DECLARED, n=1, cutoff=0.8)
     if not close:  # For a correct name with a wrong prefix, compare the part after the last but one dot.
-        tails = {".".join(known.split(".")[-2:]): known for known in sorted(_DECLARED.values())}
+        tails = {".".join(declared_key.split(".")[-2:]): declared_key for declared_key in sorted(_DECLARED.values())}
         close = [tails[t] for t in difflib.get_close_matches(".".join(key.split(".")[-2:]), tails, n=1, cutoff=0.85)]
         return close[0] if close else None
     return _DECLARED[close[0]]

@@ -73,16 +73,16 @@ class BucketIndex:
         Raises:
             ConfigError: The options contain other numbers.
         """
-        kept = load_counts(storage, timeline) if self.engine is BucketIndexEngine.SIMPLE else None
-        if kept is None:
+        stored_counts = load_counts(storage, timeline) if self.engine is BucketIndexEngine.SIMPLE else None
+        if stored_counts is None:
             return self
-        if self.counts.rules and self.counts != kept:
+        if self.counts.rules and self.counts != stored_counts:
             raise ConfigError(
                 f"{options.BUCKET_PARTITION_EXPRESSIONS.key}={self.counts.text} with default "
-                f"{self.counts.default} contradicts the table, which has {kept.text!r} and {kept.default}; leave "
-                "the option out"
+                f"{self.counts.default} contradicts the table, which has {stored_counts.text!r} and "
+                f"{stored_counts.default}; leave the option out"
             )
-        return replace(self, counts=kept)
+        return replace(self, counts=stored_counts)
 
     @property
     def buckets(self) -> int:

@@ -127,8 +127,8 @@ class HashingMetadata:
 
     def merge(self, buckets: Sequence[int], prefix: str) -> tuple[ChildNode, ...]:
         """Return the merged bucket of adjacent ones, with a new file group; ``buckets`` in the order of the ring."""
-        *gone, last = (int(self.ends[bucket]) for bucket in buckets)
-        return (*(ChildNode(end, None, NodeTag.DELETE) for end in gone), ChildNode(last, prefix, NodeTag.REPLACE))
+        *merged, last = (int(self.ends[bucket]) for bucket in buckets)
+        return (*(ChildNode(end, None, NodeTag.DELETE) for end in merged), ChildNode(last, prefix, NodeTag.REPLACE))
 
     def with_children(self, instant: str, children: Iterable[ChildNode]) -> HashingMetadata:
         """Return the buckets after a clustering: its nodes replace those that end at the same hashes."""
@@ -168,15 +168,15 @@ class VisibleGroups:
     pending: Collection[str]
     file_ids: Callable[[], pa.ChunkedArray]
 
-    def newest(self, candidates: Iterable[HashingMetadata], known: HashingMetadata | None) -> HashingMetadata | None:
-        """Return the newest metadata of which a bucket that ``known`` lacks has a file group; ``known`` if there is
+    def newest(self, candidates: Iterable[HashingMetadata], current: HashingMetadata | None) -> HashingMetadata | None:
+        """Return the newest metadata of which a bucket that ``current`` lacks has a file group; ``current`` if there is
         none."""
-        old = () if known is None else known.file_ids()
+        old = () if current is None else current.file_ids()
         for one in sorted(candidates, key=lambda one: one.instant, reverse=True):
             new = pa.array(sorted(set(one.file_ids()).difference(old)), pa.string())
             if pc.any(pc.is_in(self.file_ids(), value_set=new)).as_py():
                 return one
-        return known
+        return current
 
 
 def load_metadata(

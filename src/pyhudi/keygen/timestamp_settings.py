@@ -99,14 +99,14 @@ class TimestampSpec:
             if name not in _UNITS:
                 raise InvalidOptionError(options.TIMESTAMP_SCALAR_UNIT.key, name, ", ".join(_UNITS))
             unit = _UNITS[name]
-        both = get(options.TIMESTAMP_TIMEZONE)
+        timezone = get(options.TIMESTAMP_TIMEZONE)
         return cls(
             type=kind,
             unit_ms=unit,
             input_formats=formats,
             output_format=tokens(output),
-            input_zone=java_zone(both or get(options.TIMESTAMP_INPUT_TIMEZONE)),
-            output_zone=java_zone(both or get(options.TIMESTAMP_OUTPUT_TIMEZONE)),
+            input_zone=java_zone(timezone or get(options.TIMESTAMP_INPUT_TIMEZONE)),
+            output_zone=java_zone(timezone or get(options.TIMESTAMP_OUTPUT_TIMEZONE)),
         )
 
 

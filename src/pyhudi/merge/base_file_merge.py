@@ -46,8 +46,8 @@ def merge_base(
     changed = replaced | fills.filled
     columns = []
     for i, name in enumerate(base.schema.names):
-        taken = changed if name in stamp else fills.replaced_mask(name)
-        columns.append(_patched(base.column(i), updates.rows.column(name), positions, taken))
+        replaced_rows = changed if name in stamp else fills.replaced_mask(name)
+        columns.append(_patched(base.column(i), updates.rows.column(name), positions, replaced_rows))
     return Merged(_delete_rows(columns, base.schema, positions[deleted]), changed, deleted)
 
 
@@ -80,39 +80,39 @@ class _Fills:
         updates: RecordVersions,
         rules: MergeRules,
         replaced: Mask,
-        lost: Mask,
+        kept_base: Mask,
     ) -> None:
         self._replaced = replaced
-        self._taken: dict[str, Mask] = {}
+        self._replaced_by_column: dict[str, Mask] = {}
         self.filled = np.zeros(len(replaced), dtype=np.bool_)
         if rules.partial is None and not updates.given:
             return
         touched = pa.array(positions)
         for i, schema_field in enumerate(base.schema):
             name = schema_field.name
-            there = updates.given.get(name)
+            is_given = updates.given.get(name)
             if rules.partial is not None:
                 by_value = rules.given(updates.rows.column(name), schema_field)
-                there = by_value if there is None else there if by_value is None else there & by_value
-            taken = replaced if there is None else replaced & there
-            if rules.partial is not None and lost.any():
+                is_given = by_value if is_given is None else is_given if by_value is None else is_given & by_value
+            rows_to_replace = replaced if is_given is None else replaced & is_given
+            if rules.partial is not None and kept_base.any():
                 had = rules.given(base.column(i).take(touched), schema_field)
                 if had is not None:
-                    gaps = lost & ~had if there is None else lost & ~had & there
-                    taken = taken | gaps
+                    gaps = kept_base & ~had if is_given is None else kept_base & ~had & is_given
+                    rows_to_replace = rows_to_replace | gaps
                     self.filled |= gaps
-            self._taken[name] = taken
+            self._replaced_by_column[name] = rows_to_replace
 
     def replaced_mask(self, name: str) -> Mask:
-        return self._taken.get(name, self._replaced)
+        return self._replaced_by_column.get(name, self._replaced)
 
 
-def _patched(base: pa.Array, new: pa.Array, positions: Index, taken: Mask) -> pa.Array:
-    """Return a base column with ``new`` values at ``positions``, where ``taken``."""
-    if not taken.any():
+def _patched(base: pa.Array, new: pa.Array, positions: Index, replaced: Mask) -> pa.Array:
+    """Return a base column with ``new`` values at ``positions``, where ``replaced``."""
+    if not replaced.any():
         return base
     picks = np.arange(len(base), dtype=np.int64)
-    picks[positions[taken]] = len(base) + np.flatnonzero(taken)
+    picks[positions[replaced]] = len(base) + np.flatnonzero(replaced)
     return pa.concat_arrays([base, new]).take(pa.array(picks))
 
 

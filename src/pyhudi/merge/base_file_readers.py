@@ -184,7 +184,7 @@ class RenamedReader(BaseFileReader):
         self, schema: pa.Schema, read: Callable[[pa.Schema], Iterator[pa.RecordBatch]]
     ) -> Iterator[pa.RecordBatch]:
         inside = file_columns(schema, self._names)
-        stored = pa.schema([schema.field(name).with_name(there) for there, name in inside.items()])
+        stored = pa.schema([schema.field(name).with_name(file_name) for file_name, name in inside.items()])
         named = (with_table_names(batch, inside, self._names) for batch in read(stored))
         return self.with_actual_types(named, schema)  # nested fields have the names of the table only now
 

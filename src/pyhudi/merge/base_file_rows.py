@@ -108,7 +108,7 @@ def _of_skeleton(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.Rec
     schema, inside = read.schema, read.file_columns
     with as_corruption(storage.uri(path)), open_skeleton(storage, path, read.invalid_text) as file:
         size = read.limits.rows_of(file.row_bytes(schema.names))
-        stored = pa.schema([schema.field(name).with_name(there) for there, name in inside.items()])
+        stored = pa.schema([schema.field(name).with_name(file_name) for file_name, name in inside.items()])
         for batch in file.batches(stored, size):
             for piece in pieces(batch, read.limits.num_bytes):
                 yield conform(with_table_names(piece, inside, read.names), schema)

@@ -123,8 +123,8 @@ def _changes(
             rows = state.changes(picks).rows
         else:
             touched = base.take(pa.array(positions))
-            every = np.arange(len(positions), dtype=np.int64)
-            rows = merge_base(touched, every, state.changes(records), reader.rules).rows
+            numbers = np.arange(len(positions), dtype=np.int64)
+            rows = merge_base(touched, numbers, state.changes(records), reader.rules).rows
         yield reader.finished(rows), start + positions[wins]
     for records in state.batches(~seen & ~state.is_delete):
         yield reader.finished(state.changes(records).rows), nothing

@@ -52,8 +52,8 @@ def _delete_folder(storage: Storage) -> None:
         storage.delete_tree(history)
     # If completed files were deleted before the pending ones of the same instant, these would look like failed writes
     # to be rolled back. The reverse order of names is: requested, inflight and completed file of one instant.
-    own = storage.list(METADATA_META_FOLDER, recursive=True)["path"].to_pylist()
-    paths = [p for p in own if not p.endswith("/hoodie.properties")]
+    timeline_files = storage.list(METADATA_META_FOLDER, recursive=True)["path"].to_pylist()
+    paths = [p for p in timeline_files if not p.endswith("/hoodie.properties")]
     for batch in (
         [p for p in paths if p.endswith(".requested")],
         [p for p in paths if p.endswith("inflight")],

@@ -235,14 +235,14 @@ def _prune(
     """Return the slices that may have rows of the query, and the path values of their partitions."""
     tasks = selection.slices
     values = path_values(table.config, schema, sorted(pc.unique(tasks["partition"]).to_pylist()))
-    kept = values
+    pruned = values
     if rows is not None and context.uses_path_values(context.path_columns(table, schema)):
-        kept = prune_paths(table.config, schema, values, rows)
-    if kept.num_rows < values.num_rows:
-        tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
+        pruned = prune_paths(table.config, schema, values, rows)
+    if pruned.num_rows < values.num_rows:
+        tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=pruned["partition"].combine_chunks()))
     tasks = prune_buckets(table, schema, tasks, rows, context.opts)
     tasks = pruner.prune_slices(tasks, len(selection.partitions))
-    return tasks, kept.filter(pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"])))
+    return tasks, pruned.filter(pc.is_in(pruned["partition"], value_set=pc.unique(tasks["partition"])))
 
 
 def _with_merging(
@@ -345,8 +345,8 @@ def _by_path(context: _PlanningContext, predicate: Predicate, paths: list[str]) 
     if not context.uses_path_values(context.path_columns(table, schema)):
         return paths
     values = path_values(table.config, schema, paths)
-    kept: list[str] = prune_paths(table.config, schema, values, rows)["partition"].to_pylist()
-    return kept
+    remaining: list[str] = prune_paths(table.config, schema, values, rows)["partition"].to_pylist()
+    return remaining
 
 
 def _parsed(filter: Filter | RowFilter | None) -> RowFilter | None:

@@ -74,10 +74,12 @@ def history(table: TableSnapshot, *, archived: bool = False) -> pa.Table:
     """Return the instants of the table (`HISTORY_SCHEMA`); with ``archived``, archived ones, too."""
     active = table.active
     instants = list(active.timeline)
-    known = concurrent_map(lambda i: active.commit_metadata(i) if i.is_completed and i.is_write else None, instants)
+    metadata_of_instants = concurrent_map(
+        lambda i: active.commit_metadata(i) if i.is_completed and i.is_write else None, instants
+    )
     rows = [
         _history_row(i.requested, i.completion, i.action, i.state, m, archived=False)
-        for i, m in zip(instants, known, strict=True)
+        for i, m in zip(instants, metadata_of_instants, strict=True)
     ]
     if archived:
         for row in read_archived_timeline(table.storage, active.layout).to_pylist():
@@ -128,8 +130,8 @@ def _between(requested: str, completed: str | None) -> int | None:
 
 def _task_millis(stats: pa.Table, times: tuple[str, ...]) -> int | None:
     """Return the sum of these times over all tasks; None if none is recorded."""
-    known = stats["runtimeStats"].drop_null().combine_chunks()
-    return sum(pc.sum(known.field(name)).as_py() or 0 for name in times) if len(known) else None
+    runtime_stats = stats["runtimeStats"].drop_null().combine_chunks()
+    return sum(pc.sum(runtime_stats.field(name)).as_py() or 0 for name in times) if len(runtime_stats) else None
 
 
 class Inspect:

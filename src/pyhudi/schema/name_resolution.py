@@ -26,10 +26,10 @@ def resolve_name(name: str, names: Iterable[str], *, case_sensitive: bool = Fals
     Returns:
         None if there is none, or if several differ in case alone.
     """
-    known = list(names)
-    if name in known:
+    candidates = list(names)
+    if name in candidates:
         return name
-    near = [] if case_sensitive else matches_ignoring_case(name, known)
+    near = [] if case_sensitive else matches_ignoring_case(name, candidates)
     return near[0] if len(near) == 1 else None
 
 

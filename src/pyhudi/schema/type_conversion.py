@@ -182,13 +182,13 @@ def rebuilt(array: pa.Array, target: pa.DataType, path: str, change: Change) -> 
 def _struct(array: pa.StructArray, target: pa.StructType, path: str, change: Change) -> pa.Array:
     children, fields = [], [target.field(i) for i in range(target.num_fields)]
     # what is below null structs is no value
-    there = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
+    values = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
     for field in fields:
         index = array.type.get_field_index(field.name)
         if index < 0:
             children.append(pa.nulls(len(array), field.type))
         else:
-            children.append(change(there[index], field.type, f"{path}.{field.name}"))
+            children.append(change(values[index], field.type, f"{path}.{field.name}"))
     mask = pc.is_null(array) if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 

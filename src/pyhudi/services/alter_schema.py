@@ -50,12 +50,12 @@ class SchemaUpdateResult:
     warnings: tuple[str, ...] = ()
 
 
-def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) -> SchemaUpdateResult:
+def alter_schema(client: TableMetaClient, write_options: Options, change: SchemaChange) -> SchemaUpdateResult:
     """Change the columns of a table in one commit.
 
     Args:
         client: The table.
-        given: Options of the commit: locks, metadata table.
+        write_options: Options of the commit: locks, metadata table.
         change: Returns the new columns for the current ones; ``version_id`` is set here.
 
     Returns:
@@ -69,10 +69,10 @@ def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) 
         ConflictError: Conflicts with other writers, repeatedly.
     """
     outcome: Conflicted | None = None
-    with in_process_writer_lock(client.storage, given):
+    with in_process_writer_lock(client.storage, write_options):
         for _ in range(_ATTEMPTS):
             client = client.reload()
-            opts = client.config.validate_against(given)
+            opts = client.config.validate_against(write_options)
             client.config.check_readable()
             client.config.check_writable()
             active = client.active_timeline()
@@ -148,8 +148,10 @@ def _differs(path: str, before: InternalSchema, after: InternalSchema) -> bool:
 def _check_indexes(client: TableMetaClient, before: InternalSchema, after: InternalSchema) -> None:
     """Refuse changes of columns that have a secondary or an expression index."""
     storage, config = client.storage, client.config
-    named = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
-    named += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]
+    named = [(one.partition, one.column) for one in secondary_indexes(storage, config, include_building=True)]
+    named += [
+        (one.partition, one.expression.column) for one in expression_indexes(storage, config, include_building=True)
+    ]
     for partition, column in named:
         if _differs(column, before, after):
             raise UnsupportedTableError(

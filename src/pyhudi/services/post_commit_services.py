@@ -136,19 +136,19 @@ def compact_after_commit(storage: Storage, opts: Options, runner: Runner) -> tup
     The write stays committed in any case, so errors are logged: a user who sees an exception would write the rows
     again. If set to true, `hoodie.fail.writes.on.inline.table.service.exception` raises them.
     """
-    wanted = [option for option in _INLINE if _is_wanted(option, opts)]
-    if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
+    enabled = [option for option in _INLINE if _is_wanted(option, opts)]
+    if not enabled or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return ()
     results: list[CompactionResult] = []
     with errors_after_commit("compaction", opts):
         client = TableMetaClient.open(storage, opts)
         if client.config.table_type is not TableType.MERGE_ON_READ:
             return ()
-        if options.COMPACT_INLINE in wanted:
+        if options.COMPACT_INLINE in enabled:
             results.append(_run_all(client, opts, runner, action=Action.COMPACTION))
-        elif options.COMPACT_SCHEDULE_INLINE in wanted and not _pending(client):
+        elif options.COMPACT_SCHEDULE_INLINE in enabled and not _pending(client):
             schedule(client, opts, only_if_due=True)
-        if options.LOG_COMPACTION_INLINE in wanted:
+        if options.LOG_COMPACTION_INLINE in enabled:
             with errors_after_commit("log compaction", opts):
                 results.append(_run_all(client, opts, runner, action=Action.LOG_COMPACTION))
     return tuple(result for result in results if result)
@@ -210,5 +210,5 @@ def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, action: 
     plan = schedule(client, opts, action=action, only_if_due=True, to_run=True)
     if plan.instant is None:
         return done
-    mine = run_pending(client, opts, runner, action=action, instant=plan.instant, busy=BusyPlans.LEAVE)
-    return done.merge(mine)
+    new_plan = run_pending(client, opts, runner, action=action, instant=plan.instant, busy=BusyPlans.LEAVE)
+    return done.merge(new_plan)

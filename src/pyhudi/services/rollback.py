@@ -158,20 +158,20 @@ def rebuild_metadata(
     if FILES not in before.metadata_partitions or FILES in now.metadata_partitions or not is_enabled(opts):
         return
     flags = {COLUMN_STATS: options.METADATA_COLUMN_STATS_ENABLE, BLOOM_FILTERS: options.METADATA_BLOOM_ENABLE}
-    wanted = {option.key: True for partition, option in flags.items() if partition in before.metadata_partitions}
+    enabled = {option.key: True for partition, option in flags.items() if partition in before.metadata_partitions}
     active = ActiveTimeline.load(client.storage, now.layout)
     try:
         with generator.reserve(locked=True) as reserved:
             metadata_context = metadata_write_context(
-                client.storage, opts.merged(wanted), active, reserved, stats_reader
+                client.storage, opts.merged(enabled), active, reserved, stats_reader
             )
             built = build_enabled_partitions(metadata_context, now)
     except Exception as failure:  # The next write tries again.
         _log.warning("the metadata table of %s has not been rebuilt yet: %s", client.storage.root, failure)
         return
-    lost = sorted(set(before.metadata_partitions) - set(built.metadata_partitions))
-    if lost:
-        _log.warning("indexes of %s have to be rebuilt: %s", client.storage.root, ", ".join(lost))
+    missing = sorted(set(before.metadata_partitions) - set(built.metadata_partitions))
+    if missing:
+        _log.warning("indexes of %s have to be rebuilt: %s", client.storage.root, ", ".join(missing))
 
 
 def _is_unstarted_plan(active: ActiveTimeline, target: Instant) -> bool:

@@ -169,12 +169,12 @@ def list_savepoints(client: TableMetaClient) -> pa.Table:
 def _check_retained(active: ActiveTimeline, target: Instant) -> None:
     """Refuse a write before the earliest one retained completely by the last clean, or a pending one."""
     last = LastClean.load(active)
-    kept = max(
+    retained = max(
         [plan.earliest_instant for plan in pending_cleans(active)] + ([last.earliest] if last else []), default=""
     )
-    if target.requested < kept:
+    if target.requested < retained:
         raise TransactionError(
-            f"cannot create a savepoint at {target.requested}: cleaning retains only snapshots from {kept} on. "
+            f"cannot create a savepoint at {target.requested}: cleaning retains only snapshots from {retained} on. "
             "Choose a later instant"
         )
 

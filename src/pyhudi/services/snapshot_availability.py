@@ -71,9 +71,9 @@ def _refuse_cleaned(table: TableSnapshot, instant: Instant, what: str, deleted: 
     paths = deleted["path"].combine_chunks()
     slices = slices_at(view, instant)
     needed = paths_of(base_and_log_files(slices.filter(pa.array(slices_with_files(slices, paths)))))
-    lost = needed.filter(pc.is_in(needed, value_set=paths)).to_pylist()
-    if lost:
-        raise _lost_files(what, instant, len(lost), lost[0])
+    missing = needed.filter(pc.is_in(needed, value_set=paths)).to_pylist()
+    if missing:
+        raise _lost_files(what, instant, len(missing), missing[0])
 
 
 def _lost_files(what: str, instant: Instant, count: int, example: str) -> TransactionError:

@@ -116,25 +116,25 @@ def expired_by_instant(slices: pa.Table, earliest: str) -> NDArray[np.bool_]:
 
 
 def expired_by_version(
-    slices: pa.Table, versions: int, kept: NDArray[np.bool_], planned: NDArray[np.bool_]
+    slices: pa.Table, versions: int, retained: NDArray[np.bool_], planned: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return a mask of the slices older than the newest ``versions`` of their file group.
 
     Args:
         slices: All slices of visible file groups (`SLICE_SCHEMA`, in its order).
         versions: Number of slices to retain.
-        kept: Mask of slices that are not counted and retained.
+        retained: Mask of slices that are not counted and retained.
         planned: Mask of the slices of groups of a pending compaction, which counts as one version.
     """
     if not slices.num_rows:
         return np.zeros(0, dtype=bool)
     group = group_codes(slices)
-    counted = (~kept).astype(np.int64)
+    counted = (~retained).astype(np.int64)
     ends = np.flatnonzero(np.append(np.diff(group) != 0, True))
     number = np.repeat(np.arange(len(ends)), np.diff(np.append(-1, ends)))
     up_to = np.cumsum(counted)
     newer = up_to[ends][number] - up_to
-    expired: NDArray[np.bool_] = (newer >= versions - planned.astype(np.int64)) & ~kept
+    expired: NDArray[np.bool_] = (newer >= versions - planned.astype(np.int64)) & ~retained
     return expired
 
 
@@ -222,13 +222,13 @@ def expired_files(
         protected: Files that must be retained regardless of the policy.
     """
     protected = protected or ProtectedFiles()
-    kept, planned = needed_by_plans(slices, protected.planned)
+    retained, planned = needed_by_plans(slices, protected.planned)
     if retention.by_versions:
-        kept = kept | slices_opened_by(slices, protected.compactions)
-        expired = expired_by_version(slices, retention.versions, kept, planned)
+        retained = retained | slices_opened_by(slices, protected.compactions)
+        expired = expired_by_version(slices, retention.versions, retained, planned)
     else:
         expired = expired_by_instant(slices, earliest or "")
-    expired_slices = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, protected.saved)))
+    expired_slices = slices.filter(pa.array(expired & ~retained & ~slices_with_files(slices, protected.saved)))
     in_plans, _ = needed_by_plans(replaced, protected.planned)
     hidden = replaced.filter(pa.array(~in_plans & ~slices_with_files(replaced, protected.saved)))
     slices_to_delete = pa.concat_tables([SLICE_SCHEMA.empty_table(), expired_slices, hidden]).combine_chunks()

@@ -70,10 +70,10 @@ class PartitionTtl:
         strategy = opts.get_typed(options.TTL_STRATEGY)
         name = opts.get_typed(options.TTL_STRATEGY_CLASS)
         if name is not None:
-            known = _CLASSES.get(name.removeprefix(_PACKAGE))
-            if known is None:
+            known_strategy = _CLASSES.get(name.removeprefix(_PACKAGE))
+            if known_strategy is None:
                 raise InvalidOptionError(options.TTL_STRATEGY_CLASS.key, name, ", ".join(_CLASSES))
-            strategy = known
+            strategy = known_strategy
         return cls(strategy, days, opts.get_typed(options.TTL_PARTITIONS), opts.get_typed(options.TTL_MAX_PARTITIONS))
 
     def expired(self, table: OpenTable) -> list[str]:

@@ -73,9 +73,9 @@ def _check_rows(merger: RecordMerger, a: Records, b: Records, random: np.random.
     shuffle = pa.array(random.permutation(len(a)))
     shuffled = merge_pairs(a.take(shuffle), b.take(shuffle), merger)
     expected = merged.take(shuffle)
-    given = [a.take(shuffle), b.take(shuffle)]
+    inputs = [a.take(shuffle), b.take(shuffle)]
     results = {"alone": expected, "shuffled": shuffled}
-    _require(_same(expected, shuffled), "a record's result depends on other records", merger, given, results)
+    _require(_same(expected, shuffled), "a record's result depends on other records", merger, inputs, results)
     kept = as_mask(merged.is_delete) | same_values(merged.rows.column(KEY), b.rows.column(KEY))
     _require(kept, "the record key changes", merger, [a, b], {"merged": merged})
 
@@ -83,8 +83,8 @@ def _check_rows(merger: RecordMerger, a: Records, b: Records, random: np.random.
 def _versions(
     schema: pa.Schema, ordering_fields: Sequence[str], rows: int, random: np.random.Generator, leave_out: bool
 ) -> Records:
-    own = pa.schema([f.with_nullable(True) for f in schema if f.name != KEY])
-    batch = random_rows(own, rows, random)
+    value_schema = pa.schema([f.with_nullable(True) for f in schema if f.name != KEY])
+    batch = random_rows(value_schema, rows, random)
     # The result of a partial update after a delete depends on the grouping of versions, so nothing is required.
     dead = random.random(rows) < (0.0 if leave_out else 0.2)
     ordering = []
@@ -94,13 +94,13 @@ def _versions(
         other = random_column(column.type, rows, random)
         picks = np.arange(rows) + np.where(dead, rows, 0)
         ordering.append(pa.concat_arrays([column, other]).take(pa.array(picks)))
-    given = {n: random.random(rows) < 0.7 for n in own.names if leave_out and n not in ordering_fields}
+    given = {n: random.random(rows) < 0.7 for n in value_schema.names if leave_out and n not in ordering_fields}
     columns = [
         column.take(pa.array(np.arange(rows), mask=dead | ~given.get(name, np.ones(rows, dtype=np.bool_))))
-        for name, column in zip(own.names, batch.columns, strict=True)
+        for name, column in zip(value_schema.names, batch.columns, strict=True)
     ]
     keys = pa.array([f"key-{i}" for i in range(rows)])
-    whole = pa.RecordBatch.from_arrays([keys, *columns], schema=pa.schema([pa.field(KEY, pa.string()), *own]))
+    whole = pa.RecordBatch.from_arrays([keys, *columns], schema=pa.schema([pa.field(KEY, pa.string()), *value_schema]))
     masks = {name: pa.array(mask | dead) for name, mask in given.items()}
     return Records(whole, pa.array(dead), tuple(ordering), masks)
 
@@ -110,13 +110,13 @@ def _same(left: Records, right: Records) -> Mask:
     omitted columns."""
     dead, also = as_mask(left.is_delete), as_mask(right.is_delete)
     ordering = np.ones(len(left), dtype=np.bool_)
-    for mine, other in zip(left.ordering, right.ordering, strict=True):
-        ordering &= same_values(mine, other)
+    for left_value, right_value in zip(left.ordering, right.ordering, strict=True):
+        ordering &= same_values(left_value, right_value)
     values = equal_rows(left.rows, right.rows, left.rows.schema.names)
-    there = np.ones(len(left), dtype=np.bool_)
+    is_equal = np.ones(len(left), dtype=np.bool_)
     for name in {*left.given, *right.given}:
-        there &= _given(left, name) == _given(right, name)
-    same: Mask = (dead == also) & ordering & (dead | (values & there))
+        is_equal &= _given(left, name) == _given(right, name)
+    same: Mask = (dead == also) & ordering & (dead | (values & is_equal))
     return same
 
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 
-def current_config(storage: Storage, seen: TableConfig) -> TableConfig:
+def current_config(storage: Storage, expected: TableConfig) -> TableConfig:
     """Return the current configuration of the table.
 
     Raises an error if the table was upgraded or downgraded in the meantime, or is read-only.
     """
     config = TableConfig.load(storage)
     config.check_writable()
-    if config.version != seen.version:
+    if config.version != expected.version:
         raise TransactionError(
-            f"another writer changed the table at {storage.root} from version {seen.version} to {config.version}; "
+            f"another writer changed the table at {storage.root} from version {expected.version} to {config.version}; "
             "open it again"
         )
     return config

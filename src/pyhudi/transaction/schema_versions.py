@@ -45,8 +45,8 @@ def add_schema_version(
     ``schema_history``: the history with the version that this commit adds. Table services record themselves which
     version applied at their instant.
     """
-    kept = None if found is None else found[1].extra.get(LATEST_SCHEMA)
-    if not (kept or schema_history):
+    recorded = None if found is None else found[1].extra.get(LATEST_SCHEMA)
+    if not (recorded or schema_history):
         return RecordedSchema(metadata)
     if found is not None and planned_on != found[1].schema_json:
         return Conflicted(
@@ -61,8 +61,8 @@ def add_schema_version(
         return RecordedSchema(_with_version(metadata, schema_history.versions[-1]), schema_history)
     history = SchemaHistory.load(active)
     if history is None:
-        assert kept is not None
-        history = SchemaHistory.from_schema(InternalSchema.from_json(json.loads(kept)))
+        assert recorded is not None
+        history = SchemaHistory.from_schema(InternalSchema.from_json(json.loads(recorded)))
     before = history.as_of(instant)
     schema = add_meta_columns(from_avro(metadata.schema_json))
     version = before.evolved(schema, int(instant))

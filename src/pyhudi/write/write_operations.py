@@ -69,8 +69,8 @@ def with_operation_of_payload(opts: Options) -> Options:
     payload = opts.get_typed(options.PAYLOAD_CLASS) or ""
     if payload.rpartition(".")[2] != _DELETING_PAYLOAD or opts.get_typed(options.OPERATION) is not Operation.UPSERT:
         return opts
-    kept = {key: value for key, value in opts.items() if key != options.PAYLOAD_CLASS.key}
-    return Options.parse({**kept, options.OPERATION.key: Operation.DELETE.value})
+    other_options = {key: value for key, value in opts.items() if key != options.PAYLOAD_CLASS.key}
+    return Options.parse({**other_options, options.OPERATION.key: Operation.DELETE.value})
 
 
 def match_partitions(patterns: str, partitions: Sequence[str]) -> list[str]:

@@ -59,10 +59,10 @@ class WriteResult(WriteTotals):
         if self.instant is None:
             return f"WriteResult({self.operation}: nothing committed)"
         replaced = self.replaced.num_rows - self.replaced["file_id"].null_count
-        gone = f"; {replaced:,} file groups replaced" if self.replaced.num_rows else ""
+        replacement = f"; {replaced:,} file groups replaced" if self.replaced.num_rows else ""
         return (
             f"WriteResult({self.operation} {self.instant}: {self.num_inserts:,} inserts, {self.num_updates:,} updates, "
-            f"{self.num_deletes:,} deletes; {self.num_files:,} files, {self.bytes_written:,} bytes{gone})"
+            f"{self.num_deletes:,} deletes; {self.num_files:,} files, {self.bytes_written:,} bytes{replacement})"
         )
 
 

@@ -129,10 +129,10 @@ def log_stat(
 def encode_stats(stats: Sequence[Stat]) -> bytes:
     """Encode stats for the transfer from a task to the driver."""
     table = write_stats(stats)
-    known = next((stat[BOUNDS] for stat in stats if stat.get(BOUNDS) is not None), None)
-    if known is not None:
+    first_bounds = next((stat[BOUNDS] for stat in stats if stat.get(BOUNDS) is not None), None)
+    if first_bounds is not None:
         found = (stat.get(BOUNDS) for stat in stats)
-        bounds = pa.concat_arrays([pa.nulls(1, known.type) if one is None else one for one in found])
+        bounds = pa.concat_arrays([pa.nulls(1, first_bounds.type) if one is None else one for one in found])
         table = table.append_column(BOUNDS, bounds)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:

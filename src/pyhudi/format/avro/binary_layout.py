@@ -88,10 +88,10 @@ class RecordLayout:
     def select_fields(self, columns: Sequence[str] | None) -> list[tuple[str, pa.Field, Node | None]]:
         """Return the existing ones of the named fields in this order, with their names in the layout; None selects
         all."""
-        every = [(f"c{i}", field, node) for i, (field, node) in enumerate(self.fields)]
+        named_fields = [(f"c{i}", field, node) for i, (field, node) in enumerate(self.fields)]
         if columns is None:
-            return every
-        by_name = {entry[1].name: entry for entry in every}
+            return named_fields
+        by_name = {entry[1].name: entry for entry in named_fields}
         return [by_name[name] for name in dict.fromkeys(columns) if name in by_name]
 
 

@@ -90,7 +90,7 @@ def _with_polars(
     if frame.height != count:
         raise FormatError(f"{frame.height} instead of {count} Avro records in {len(body)} bytes")
     table = frame.to_arrow(compat_level=polars.CompatLevel.oldest())
-    return {name: _as_raw(contiguous(table[name]), wanted.raw) for name, wanted in columns.items()}
+    return {name: _as_raw(contiguous(table[name]), column.raw) for name, column in columns.items()}
 
 
 def _with_fastavro(
@@ -101,7 +101,7 @@ def _with_fastavro(
         rows = list(fastavro.reader(data, return_record_name=True, return_record_name_override=True))
         if len(rows) != count:
             raise FormatError(f"{len(rows)} instead of {count} Avro records in {len(body)} bytes")
-        return {name: pa.array(_values(rows, name, wanted.unwrap), wanted.raw) for name, wanted in columns.items()}
+        return {name: pa.array(_values(rows, name, column.unwrap), column.raw) for name, column in columns.items()}
     except FormatError:
         raise
     except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.

@@ -69,10 +69,10 @@ def encode_records(
 def _constant(name: str, avro: AvroType, text: str | None) -> bytes:
     branches = avro.branches if isinstance(avro, Union) else (avro,)
     names = [branch.name if isinstance(branch, Primitive) else "" for branch in branches]
-    wanted = "null" if text is None else "string"
-    if wanted not in names:
+    branch_name = "null" if text is None else "string"
+    if branch_name not in names:
         raise FormatError(f"invalid value {text!r} of field {name!r}")
-    branch = encode_long(names.index(wanted)) if isinstance(avro, Union) else b""
+    branch = encode_long(names.index(branch_name)) if isinstance(avro, Union) else b""
     return branch if text is None else branch + encode_long(len(text.encode())) + text.encode()
 
 

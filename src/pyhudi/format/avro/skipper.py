@@ -86,8 +86,8 @@ def items_of(item: tuple[AvroType, ...], cursors: BufferCursors) -> tuple[Buffer
             some.move(with_size, sized)
             counts = np.abs(counts)
         cursors.move(active, some)
-        going = counts > 0
-        active, counts = active[going], counts[going]
+        has_items = counts > 0
+        active, counts = active[has_items], counts[has_items]
         sizes[active] += counts
         _check_counts(cursors, active, counts)
         _walk(item, cursors, active, counts, found, owners)
@@ -127,8 +127,8 @@ def _walk(
             skip(avro, some)
         cursors.move(active, some)
         counts = counts - 1
-        going = counts > 0
-        active, counts = active[going], counts[going]
+        has_items = counts > 0
+        active, counts = active[has_items], counts[has_items]
 
 
 def _shape(item: tuple[AvroType, ...]) -> str | None:

@@ -229,15 +229,19 @@ def _footer_column(
     return {**ends, "values": values, "nulls": nulls, "size": size, "plain": plain}
 
 
-def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> pa.Array | None:
+def _footer_ends(statistics: Any, kind: pa.DataType, stored: pa.DataType | None) -> pa.Array | None:
     """Return minimum and maximum of a row group in the type of the column; None if they are unknown."""
     if stored is not None and not _has_order_of(stored, kind):
         return None
     try:
         if stored is not None and pa.types.is_temporal(stored):
             width = pa.int32() if stored.bit_width == 32 else pa.int64()
-            return pa.array([tells.min_raw, tells.max_raw], width).cast(actual_type(stored, kind)).cast(kind)
-        ends = pa.array([tells.min, tells.max], stored) if stored is not None else pa.array([tells.min, tells.max])
+            return pa.array([statistics.min_raw, statistics.max_raw], width).cast(actual_type(stored, kind)).cast(kind)
+        ends = (
+            pa.array([statistics.min, statistics.max], stored)
+            if stored is not None
+            else pa.array([statistics.min, statistics.max])
+        )
         return convert(ends, kind) if pa.types.is_floating(ends.type) else ends.cast(kind)
     except (pa.ArrowException, SchemaMismatchError, ValueError, TypeError, OverflowError):
         return None

@@ -222,10 +222,10 @@ class HFileReader:
     def _in_parts(self, run: list[int]) -> Iterator[pa.RecordBatch]:
         """Yield the entries of several blocks, which are decoded at once, in batches of a few blocks each."""
         entries = self._parsed(run)
-        every = entries.batch()
+        all_entries = entries.batch()
         for first in range(0, len(run), _RUN_BLOCKS):
             start, end = entries.bounds[first], entries.bounds[min(first + _RUN_BLOCKS, len(run))]
-            yield every.slice(start, end - start)
+            yield all_entries.slice(start, end - start)
 
     def _parsed(self, run: list[int]) -> Entries:
         """The entries of several blocks; those that are near each other are read at once."""
@@ -264,9 +264,9 @@ class HFileReader:
         missing = [place for place, batch in enumerate(found) if batch is None]
         if missing:
             entries = self._parsed([run[place] for place in missing])
-            every = entries.batch()
+            all_entries = entries.batch()
             for place, (start, end) in zip(missing, itertools.pairwise(entries.bounds), strict=True):
-                batch = every.slice(start, end - start)
+                batch = all_entries.slice(start, end - start)
                 self._cache.put(names[place], batch, batch.nbytes)
                 found[place] = batch
         return [batch for batch in found if batch is not None]

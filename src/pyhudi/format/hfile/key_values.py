@@ -133,8 +133,8 @@ def _parse_blocks_in_parallel(data: bytes, begins: _Index, padding: int) -> _Lay
     # entries were found in the order of their numbers within blocks
     order = np.argsort(np.concatenate([part[0] for part in found]), kind="stable")
     starts = np.concatenate([part[1] for part in found])[order]
-    both = np.concatenate([part[2] for part in found])[order]
-    key_sizes, value_sizes = (both >> _HALF).astype(np.int64), (both & _LOW).astype(np.int64)
+    lengths = np.concatenate([part[2] for part in found])[order]
+    key_sizes, value_sizes = (lengths >> _HALF).astype(np.int64), (lengths & _LOW).astype(np.int64)
     if bool((key_sizes < 2).any()):
         return None
     if padding and np.frombuffer(data, np.uint8)[starts + (_ENTRY_HEAD + key_sizes + value_sizes)].any():

@@ -27,24 +27,24 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
     """
     kind = left.type
     left_there, right_there = as_mask(pc.is_valid(left)), as_mask(pc.is_valid(right))
-    both = left_there & right_there
+    both_valid = left_there & right_there
     if pa.types.is_struct(kind):
         inside = np.ones(len(left), dtype=np.bool_)
-        for mine, other in zip(left.flatten(), right.flatten(), strict=True):
-            inside &= same_values(mine, other)
+        for left_child, right_child in zip(left.flatten(), right.flatten(), strict=True):
+            inside &= same_values(left_child, right_child)
     elif is_list(kind) or pa.types.is_map(kind):
-        inside = _same_lists(left, right, both)
+        inside = _same_lists(left, right, both_valid)
     else:
         inside = as_mask(pc.equal(left, right))
         if pa.types.is_floating(kind):
             inside |= as_mask(pc.and_(pc.is_nan(left), pc.is_nan(right)))
-    return (both & inside) | ~(left_there | right_there)
+    return (both_valid & inside) | ~(left_there | right_there)
 
 
-def _same_lists(left: pa.Array, right: pa.Array, both: Mask) -> Mask:
+def _same_lists(left: pa.Array, right: pa.Array, both_valid: Mask) -> Mask:
     sizes = pc.fill_null(_length(left), 0).to_numpy(zero_copy_only=False)
     others = pc.fill_null(_length(right), 0).to_numpy(zero_copy_only=False)
-    same: Mask = both & (sizes == others)
+    same: Mask = both_valid & (sizes == others)
     filled = np.flatnonzero(same & (sizes > 0))
     if len(filled):
         rows = pa.array(filled)

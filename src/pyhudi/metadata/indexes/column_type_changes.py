@@ -27,8 +27,10 @@ def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline,
     """
     if metadata.operation in REWRITING_OPERATIONS:
         return []
-    indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
-    indexes += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]
+    indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config, include_building=True)]
+    indexes += [
+        (one.partition, one.expression.column) for one in expression_indexes(storage, config, include_building=True)
+    ]
     before = newest_columns(data) if indexes and metadata.schema_json is not None else None
     if before is None:
         return []

@@ -106,8 +106,8 @@ class Expression:
         missing = [name for name in definition.needs if name not in options]
         if missing:
             raise ConfigError(f"the function {function} requires the option {', '.join(missing)}")
-        given = {**(definition.may_have or {}), **options}
-        return cls(function, column, tuple(_argument(function, name, given[name]) for name in definition.options))
+        settings = {**(definition.may_have or {}), **options}
+        return cls(function, column, tuple(_argument(function, name, settings[name]) for name in definition.options))
 
     def type_of(self, column: pa.DataType) -> pa.DataType:
         """Return the type of its values for a column of the given type."""
@@ -161,10 +161,12 @@ def is_expression(partition: str) -> bool:
     return partition.startswith(f"{EXPRESSION}_")
 
 
-def expression_indexes(storage: Storage, config: TableConfig, *, kept: bool = False) -> list[ExpressionIndex]:
-    """Return the expression indexes in use whose definition is supported. ``kept``: including those being built, which
-    writes maintain, too."""
-    names = config.metadata_partitions_kept if kept else config.metadata_partitions
+def expression_indexes(
+    storage: Storage, config: TableConfig, *, include_building: bool = False
+) -> list[ExpressionIndex]:
+    """Return the expression indexes in use whose definition is supported. ``include_building`` adds those being built,
+    which writes maintain, too."""
+    names = config.metadata_partitions_kept if include_building else config.metadata_partitions
     declared = [name for name in names if is_expression(name)]
     if not declared or config.version < 8:
         return []

@@ -71,6 +71,6 @@ def _as_stored(bounds: pa.StructArray, sizes: pa.Array) -> pa.StructArray:
     """Return bounds in the form of Apache Hudi: nulls are not counted among values, and the sizes of the column, which
     no file has, are the size of the file and twice that."""
     values = pc.subtract(bounds.field("values"), bounds.field("nulls"))
-    given = {"values": values, "size": sizes, "plain": pc.multiply(sizes, 2)}
-    columns = [given.get(field.name, bounds.field(i)) for i, field in enumerate(bounds.type)]
+    replaced_fields = {"values": values, "size": sizes, "plain": pc.multiply(sizes, 2)}
+    columns = [replaced_fields.get(field.name, bounds.field(i)) for i, field in enumerate(bounds.type)]
     return pa.StructArray.from_arrays(columns, fields=list(bounds.type))

@@ -42,10 +42,10 @@ def is_secondary(partition: str) -> bool:
     return partition.startswith(f"{SECONDARY}_")
 
 
-def secondary_indexes(storage: Storage, config: TableConfig, *, kept: bool = False) -> list[SecondaryIndex]:
-    """Return the secondary indexes in use whose definition is supported. ``kept``: including those being built, which
-    writes maintain, too."""
-    names = config.metadata_partitions_kept if kept else config.metadata_partitions
+def secondary_indexes(storage: Storage, config: TableConfig, *, include_building: bool = False) -> list[SecondaryIndex]:
+    """Return the secondary indexes in use whose definition is supported. ``include_building`` adds those being built,
+    which writes maintain, too."""
+    names = config.metadata_partitions_kept if include_building else config.metadata_partitions
     declared = [name for name in names if is_secondary(name)]
     if not declared:
         return []

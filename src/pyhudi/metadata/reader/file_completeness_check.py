@@ -133,9 +133,9 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
 
 def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
     """Return the files of a partition: path, size, file id, and the instant in the name."""
-    mine = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
-    if not mine.num_rows:
+    partition_files = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
+    if not partition_files.num_rows:
         return []
-    names = parse_names(file_names_of(mine["path"]))
-    columns = (mine["path"], mine["size"], names["file_id"], names["instant"])
+    names = parse_names(file_names_of(partition_files["path"]))
+    columns = (partition_files["path"], partition_files["size"], names["file_id"], names["instant"])
     return list(zip(*(column.to_pylist() for column in columns), strict=True))

@@ -163,9 +163,11 @@ class MetadataTable:
         def look_up() -> pa.Table:
             return self._lookup(groups, unique_keys, self._numbers(partition, unique_keys, len(groups)), payloads)
 
-        kept = partition in (FILES, PARTITION_STATS) and len(unique_keys) <= _KEPT_KEYS
+        is_cached = partition in (FILES, PARTITION_STATS) and len(unique_keys) <= _KEPT_KEYS
         return (
-            self._cached_records(groups, ("keys", *unique_keys.to_pylist()), payloads, look_up) if kept else look_up()
+            self._cached_records(groups, ("keys", *unique_keys.to_pylist()), payloads, look_up)
+            if is_cached
+            else look_up()
         )
 
     def _cached_records(

@@ -58,9 +58,9 @@ def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -
             metadata.scan(partition)
         except HudiError as e:
             broken.append(f"{UNUSABLE}: {e}")
-    ours, stored = _files(from_metadata), _files(FileSystemView.load(table))
-    both = ours.join(stored, "path", join_type="full outer", left_suffix="_in_metadata", right_suffix="_in_storage")
-    in_metadata, in_storage = both["size_in_metadata"], both["size_in_storage"]
+    listed, stored = _files(from_metadata), _files(FileSystemView.load(table))
+    joined = listed.join(stored, "path", join_type="full outer", left_suffix="_in_metadata", right_suffix="_in_storage")
+    in_metadata, in_storage = joined["size_in_metadata"], joined["size_in_storage"]
     problem = pc.case_when(
         pc.make_struct(pc.is_null(in_metadata), pc.is_null(in_storage), pc.not_equal(in_metadata, in_storage)),
         NOT_LISTED,
@@ -69,9 +69,9 @@ def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -
     )
     if config.version < 8:
         # Recorded sizes of log files may be outdated.
-        is_log = pc.match_substring_regex(both["path"], r"/?\.[^/]*$")
+        is_log = pc.match_substring_regex(joined["path"], r"/?\.[^/]*$")
         problem = pc.if_else(pc.and_(pc.equal(problem, OTHER_SIZE), is_log), pa.scalar(None, pa.string()), problem)
-    compared = pa.Table.from_arrays([problem, both["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
+    compared = pa.Table.from_arrays([problem, joined["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
     return pa.concat_tables([_problems(broken), compared.filter(pc.is_valid(compared["problem"])).sort_by("path")])
 
 

@@ -48,17 +48,17 @@ def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     names = new.type.names
     replaces = _flag(old, "isDeleted") | _flag(new, "isDeleted") | _flag(new, "isTightBound")
     columns = {name: pc.struct_field(new, name) for name in names}
-    from_old, lost = {}, _unknown(old) | _unknown(new)
+    from_old, is_unknown = {}, _unknown(old) | _unknown(new)
     for name, greatest in _ENDS:
         from_old[name], clash = _older_exceeds(old, new, name, greatest=greatest)
-        lost |= clash
-    lost &= ~replaces
+        is_unknown |= clash
+    is_unknown &= ~replaces
     for name, mask in from_old.items():
-        columns[name] = _select(old, new, name, mask & ~replaces, lost)
+        columns[name] = _select(old, new, name, mask & ~replaces, is_unknown)
     for name in _SUMS:
         total = pc.add(pc.fill_null(columns[name], 0), pc.fill_null(pc.struct_field(old, name), 0))
         columns[name] = pc.if_else(pa.array(replaces), columns[name], total)
-    columns["nullCount"] = pc.if_else(pa.array(lost), pa.scalar(None, pa.int64()), columns["nullCount"])
+    columns["nullCount"] = pc.if_else(pa.array(is_unknown), pa.scalar(None, pa.int64()), columns["nullCount"])
     if "valueType" in names:
         # Versions without values have no type.
         empty = numpy_mask(pc.struct_field(new, "minValue").is_null())
@@ -66,10 +66,10 @@ def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays([columns[name] for name in names], fields=list(new.type))
 
 
-def _select(old: pa.StructArray, new: pa.StructArray, name: str, from_old: Mask, lost: Mask) -> pa.Array:
+def _select(old: pa.StructArray, new: pa.StructArray, name: str, from_old: Mask, is_unknown: Mask) -> pa.Array:
     """Return a field of the older or the newer version, or null."""
-    both = pa.concat_arrays([pc.struct_field(old, name), pc.struct_field(new, name)])
-    return both.take(pa.array(np.where(from_old, 0, len(new)) + np.arange(len(new)), mask=lost))
+    old_and_new = pa.concat_arrays([pc.struct_field(old, name), pc.struct_field(new, name)])
+    return old_and_new.take(pa.array(np.where(from_old, 0, len(new)) + np.arange(len(new)), mask=is_unknown))
 
 
 def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
@@ -95,12 +95,12 @@ def _older_exceeds(old: pa.StructArray, new: pa.StructArray, name: str, *, great
     """Return a mask of the rows whose older value is kept, and a mask of those where the two are not comparable."""
     before, after = pc.struct_field(old, name), pc.struct_field(new, name)
     kept = numpy_mask(after.is_null()).copy()
-    both = numpy_mask(pc.and_(before.is_valid(), after.is_valid()))
+    both_valid = numpy_mask(pc.and_(before.is_valid(), after.is_valid()))
     compared = np.zeros(len(new), np.bool_)
     same, decimals = _same_types(old, new), _decimals(new) & _decimals(old)
     for i in range(before.type.num_fields):
         left, right = before.field(i), after.field(i)
-        at = np.flatnonzero(both & same & numpy_mask(pc.and_(left.is_valid(), right.is_valid())))
+        at = np.flatnonzero(both_valid & same & numpy_mask(pc.and_(left.is_valid(), right.is_valid())))
         if not len(at) or left.type.num_fields != 1 or pa.types.is_list(left.type.field(0).type):
             continue
         a, b = (pc.struct_field(side, [0]).take(pa.array(at)) for side in (left, right))
@@ -112,7 +112,7 @@ def _older_exceeds(old: pa.StructArray, new: pa.StructArray, name: str, *, great
             wins[as_numbers] = _exceeds(*numbers, greatest=greatest)
         kept[at] = wins
         compared[at] = True
-    return kept, both & ~compared
+    return kept, both_valid & ~compared
 
 
 def _exceeds(a: pa.Array, b: pa.Array, *, greatest: bool) -> Mask:

@@ -196,28 +196,28 @@ def _read(
     place: int, stored: pa.Array, kind: pa.DataType, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
     """Return the values of one wrapper for a column of a type, and a mask of usable ones; None if none is."""
-    every = np.ones(len(stored), np.bool_)
+    all_usable = np.ones(len(stored), np.bool_)
     # Numbers whose recorded type is not a number type do not belong to a numeric column.
     if pa.types.is_decimal(kind):
         if place == DECIMAL:
-            return _cast(stored, kind), every
+            return _cast(stored, kind), all_usable
         return _decimals(stored, kind, ordinals, value_types) if place == BYTES else None
     if pa.types.is_date32(kind):
         if place not in (DATE, LOCAL_DATE, INT):
             return None
-        usable = every if place != INT else np.isin(ordinals, (-1, 12))
+        usable = all_usable if place != INT else np.isin(ordinals, (-1, 12))
         return stored.cast(pa.int32()).view(pa.date32()), usable
     if pa.types.is_timestamp(kind):
         return _timestamps(place, stored, kind, ordinals)
     plain = ordinals < 7
     if pa.types.is_boolean(kind):
-        return (stored, every) if place == BOOLEAN else None
+        return (stored, all_usable) if place == BOOLEAN else None
     if pa.types.is_integer(kind):
         return (_cast(stored, kind), plain) if place in (INT, LONG) else None
     if pa.types.is_floating(kind):
         return (_cast(stored, kind), plain) if place in (INT, LONG, FLOAT, DOUBLE) else None
     if is_text(kind):
-        return (_cast(stored, kind), every) if place == STRING else None
+        return (_cast(stored, kind), all_usable) if place == STRING else None
     if _is_binary(kind):
         usable = np.isin(ordinals, (-1, BYTES_TYPE, 9))
         return (_cast(stored, kind), usable) if place == BYTES else None

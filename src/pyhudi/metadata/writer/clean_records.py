@@ -47,7 +47,7 @@ def clean_records(
         PARTITION_STATS: RecordChanges(deletes=_of_partitions(dropped, columns)),
         BLOOM_FILTERS: RecordChanges(deletes=_of_blooms(files)),
     }
-    for index in expression_indexes(storage, config, kept=True):
+    for index in expression_indexes(storage, config, include_building=True):
         column = [index.expression.column]
         if index.kind == BLOOM_FILTERS:
             keys = _of_blooms(files)

@@ -61,14 +61,14 @@ def _of_parquet(source: Any, columns: pa.Schema) -> pa.StructArray:
     metadata = file.metadata
     noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
     bounds = parquet_bounds(metadata, columns, stored=file.schema_arrow)
-    unsure = set(unknown_columns(bounds))
+    unreliable = set(unknown_columns(bounds))
     if noted is not None and is_known_writer:
-        unsure |= noted.intersection(columns.names)
+        unreliable |= noted.intersection(columns.names)
     elif is_known_writer or noted is not None:  # A program that rewrites a file may copy the footer entry.
-        unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
-    if not unsure:
+        unreliable |= {field.name for field in columns if pa.types.is_floating(field.type)}
+    if not unreliable:
         return bounds
-    rest = pa.schema([field for field in columns if field.name in unsure])
+    rest = pa.schema([field for field in columns if field.name in unreliable])
     return _merge_bounds(columns, [(rest, _of_rows(_parquet_rows(file, rest), rest)), (columns, bounds)])
 
 
@@ -136,10 +136,10 @@ def rows_of_file(
             else stack.enter_context(storage.open_input(path))
         )
         for rows in _rows_in(source, path, kind, columns, invalid_text):
-            there = set(rows.schema.names)
+            file_columns = set(rows.schema.names)
             arrays = [
                 pa.chunked_array([convert(c, f.type, f.name) for c in _chunks(rows[f.name])], f.type)
-                if f.name in there
+                if f.name in file_columns
                 else pa.nulls(rows.num_rows, f.type)
                 for f in columns
             ]

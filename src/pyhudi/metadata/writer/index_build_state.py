@@ -63,8 +63,8 @@ def rollback_index_build(storage: Storage, config: TableConfig, instant: str, pa
     configuration."""
     config = drop_inflight_partitions(storage, config, [p for p in partitions if p not in config.metadata_partitions])
     active = metadata_timeline(storage, config.version)
-    known = active.timeline.find(instant, Action.DELTA_COMMIT)
-    if known is not None and not is_in_use(storage, config, instant, partitions):
+    delta_commit = active.timeline.find(instant, Action.DELTA_COMMIT)
+    if delta_commit is not None and not is_in_use(storage, config, instant, partitions):
         delete_instant(storage, active, instant, config)
     return config
 
@@ -98,10 +98,12 @@ def recover_index_builds(storage: Storage, config: TableConfig, data: ActiveTime
     built = [p for p in left if _is_built(storage, data, p)]
     if built:
         config = declare_partitions(storage, config, built)
-    gone = [p for p in left if p not in built]
-    if gone:
-        _log.warning("removing incomplete builds of %s in the metadata table of %s", ", ".join(gone), storage.root)
-        config = drop_partitions(storage, config, gone)
+    incomplete = [p for p in left if p not in built]
+    if incomplete:
+        _log.warning(
+            "removing incomplete builds of %s in the metadata table of %s", ", ".join(incomplete), storage.root
+        )
+        config = drop_partitions(storage, config, incomplete)
     return config
 
 

@@ -193,13 +193,13 @@ class InitialBuild:
 
     def write(self, groups: InitialFileGroups) -> list[Stat]:
         """Write the base files of one partition. Return their write stats."""
-        known: Mapping[str, Callable[[InitialFileGroups], list[Stat]]] = {
+        writers: Mapping[str, Callable[[InitialFileGroups], list[Stat]]] = {
             FILES: self._files,
             COLUMN_STATS: self._column_stats,
             PARTITION_STATS: self._partition_stats,
             BLOOM_FILTERS: self._blooms,
         }
-        return known[groups.files.partition](groups)
+        return writers[groups.files.partition](groups)
 
     def _files(self, groups: InitialFileGroups) -> list[Stat]:
         contents = self._contents

@@ -121,7 +121,7 @@ def _record(
         # such as a change of the schema, which writes no file: all indexes stay as they are
         index = replace(index, partitions=index.partitions | {*config.metadata_partitions_kept})
     if metadata.operation in COMPACTIONS:
-        left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, kept=True))}
+        left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, include_building=True))}
         index = replace(index, partitions=index.partitions | left)
     index, listed = of_indexes_in_use(storage, config, index)
     config = _drop_unmaintained_partitions(storage, config, opts, index)

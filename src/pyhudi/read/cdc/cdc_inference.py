@@ -74,8 +74,8 @@ def cdc_files(instant: str, metadata: CommitMetadata) -> pa.Table:
             "capture was disabled, or its writer does not support it. Begin after this commit"
         )
     written = pc.if_else(is_log, pa.scalar(None, pa.string()), contiguous(stats["path"]))
-    own = contiguous(stats["path"])
-    single = pa.ListArray.from_arrays(pa.array(range(len(own) + 1), pa.int32()), own)
+    written_paths = contiguous(stats["path"])
+    single = pa.ListArray.from_arrays(pa.array(range(len(written_paths) + 1), pa.int32()), written_paths)
     paths = pc.if_else(is_log, single, _change_paths(stats))
     instants = pa.repeat(instant, stats.num_rows)
     columns = [

@@ -166,10 +166,10 @@ def _with_slices(table: TableSnapshot, plan: CdcPlan, tasks: pa.Table, writes: l
         key = "completed_by" if plan.by_completion else "as_of"
         before = _slices(view, write_tasks, needs_before, {key: earlier})
         after = _slices(view, write_tasks, needs_after, {key: now})
-        if kept := earliest_retained_image(
+        if retained := earliest_retained_image(
             table, write, _read_before(write_tasks, needs_before, before, after), plan.by_completion
         ):
-            raise _missing_files_error(write.requested, f"the cleaner has removed files from before {kept}")
+            raise _missing_files_error(write.requested, f"the cleaner has removed files from before {retained}")
         after = pc.if_else(contiguous(pc.is_valid(write_tasks["written"])), _written(write_tasks), after)
         parts.append(
             write_tasks.append_column("before", before)
@@ -242,11 +242,12 @@ def _present(storage: Storage, paths: list[str]) -> pa.Array:
 
 def _check_files_exist(read_files: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:
     """Raise an error for a range whose files no longer exist."""
-    lost = read_files.filter(pc.invert(pc.is_in(read_files["path"], value_set=present)))
-    if lost.num_rows:
-        example = lost.slice(0, 1).to_pylist()[0]
+    missing = read_files.filter(pc.invert(pc.is_in(read_files["path"], value_set=present)))
+    if missing.num_rows:
+        example = missing.slice(0, 1).to_pylist()[0]
         raise _missing_files_error(
-            example["instant"], f"{lost.num_rows} files of the range have been removed, among them {example['path']!r}"
+            example["instant"],
+            f"{missing.num_rows} files of the range have been removed, among them {example['path']!r}",
         )
 
 

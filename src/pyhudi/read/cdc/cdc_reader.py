@@ -194,9 +194,9 @@ class CdcReader:
 
 
 def _rows(op: pa.Array | str, instant: str, before: pa.Array | None, after: pa.Array | None) -> pa.RecordBatch:
-    known = before if before is not None else after
-    assert known is not None
-    count = len(known)
+    image = before if before is not None else after
+    assert image is not None
+    count = len(image)
     columns = [
         pa.repeat(op, count) if isinstance(op, str) else op,
         pa.repeat(instant, count),

@@ -46,7 +46,7 @@ def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
     """
     low, high = _range(kind)
     if op in LISTS:
-        return op, tuple(one for given in value for one in _as_equal(given, low, high))
+        return op, tuple(one for element in value for one in _as_equal(element, low, high))
     number = number_of(value)
     if number is None:
         return op, value

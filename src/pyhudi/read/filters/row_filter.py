@@ -119,9 +119,9 @@ class RowFilter:
         row = pa.table({name: pa.array([value], schema.field(name).type) for name, value in values.items()})
         conjunctions = []
         for conjunction in self.anyof:
-            known = [t for t in conjunction if resolve_column(t.column, schema)[0] in values]
-            if all(row.filter(term.arrow(schema)).num_rows for term in known):
-                conjunctions.append(tuple(t for t in conjunction if t not in known))
+            evaluated = [t for t in conjunction if resolve_column(t.column, schema)[0] in values]
+            if all(row.filter(term.arrow(schema)).num_rows for term in evaluated):
+                conjunctions.append(tuple(t for t in conjunction if t not in evaluated))
         return True if () in conjunctions else bool(conjunctions) and RowFilter(anyof=tuple(conjunctions))
 
     def is_for_row_groups(self, schema: pa.Schema) -> bool:

@@ -58,22 +58,22 @@ Operand: TypeAlias = Column | Literal | None
 """None: any other operand."""
 
 
-def operand_of(taken: list[Token], schema: pa.Schema, known: Known) -> Operand:
+def operand_of(tokens: list[Token], schema: pa.Schema, known: Known) -> Operand:
     """Parse tokens of an operand. Parentheses around it, as around negative parameters, do not change it."""
-    while len(taken) > 2 and taken[0].word == "(" and taken[-1].word == ")":
-        taken = taken[1:-1]
-    return _literal(taken) or _column(taken, schema) or (_call(taken, schema, known) if known else None)
+    while len(tokens) > 2 and tokens[0].word == "(" and tokens[-1].word == ")":
+        tokens = tokens[1:-1]
+    return _literal(tokens) or _column(tokens, schema) or (_call(tokens, schema, known) if known else None)
 
 
-def _literal(taken: list[Token]) -> Literal | None:
-    if len(taken) == 1:
-        (one,) = taken
+def _literal(tokens: list[Token]) -> Literal | None:
+    if len(tokens) == 1:
+        (one,) = tokens
         if one.kind is Kind.VALUE:
             return Literal(one.value)
         constants: dict[str, Any] = {"TRUE": True, "FALSE": False, "NULL": None}
         return Literal(constants[one.word]) if one.word in constants else None
-    if len(taken) == 2:
-        first, second = taken
+    if len(tokens) == 2:
+        first, second = tokens
         if first.word in ("-", "+") and isinstance(second.value, int | float | Decimal):
             value = second.value
             if first.word == "-":  # Negation would round long decimals.
@@ -87,9 +87,9 @@ def _literal(taken: list[Token]) -> Literal | None:
     return None
 
 
-def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
+def _column(tokens: list[Token], schema: pa.Schema) -> Column | None:
     """Return the column of a dotted name in any case; None if a part may be either of two columns."""
-    parts, dots = taken[::2], taken[1::2]
+    parts, dots = tokens[::2], tokens[1::2]
     if any(part.kind not in (Kind.WORD, Kind.NAME) for part in parts) or any(dot.text != "." for dot in dots):
         return None
     if len(dots) != len(parts) - 1:
@@ -109,11 +109,11 @@ def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
     return None if len(names) > 1 and name in schema.names else Column(name, inside)
 
 
-def _call(taken: list[Token], schema: pa.Schema, known: Known) -> Column | None:
+def _call(tokens: list[Token], schema: pa.Schema, known: Known) -> Column | None:
     """Return the expression of a function call, if it is indexed."""
-    if len(taken) < 4 or taken[0].kind is not Kind.WORD or taken[1].word != "(" or taken[-1].word != ")":
+    if len(tokens) < 4 or tokens[0].kind is not Kind.WORD or tokens[1].word != "(" or tokens[-1].word != ")":
         return None
-    name, inside = taken[0].text.lower(), taken[2:-1]
+    name, inside = tokens[0].text.lower(), tokens[2:-1]
     function = ALIASES.get(name, name)
     if function == "trim":
         function, inside = _trimmed(inside)

@@ -246,10 +246,10 @@ class _Parser:
                 break
             depth += {"(": 1, ")": -1}.get(word, 0)
             self._at += 1
-        taken = self._tokens[start : self._at]
-        if not taken or depth:
+        operand_tokens = self._tokens[start : self._at]
+        if not operand_tokens or depth:
             raise _NotUnderstoodError
-        return operand_of(taken, self._schema, self._known)
+        return operand_of(operand_tokens, self._schema, self._known)
 
 
 def _compared(left: Operand, op: str, right: Operand) -> _Condition:

@@ -79,15 +79,15 @@ class Term:
 
     def _compared(self, field: pc.Expression, kind: pa.DataType) -> pc.Expression:
         like = compared_type(kind, [_scalar(value, self.column) for value in self.values])
-        given = [literal(value, like, self.column) for value in self.values]
+        operands = [literal(value, like, self.column) for value in self.values]
         if like != kind:
             field = field.cast(like)
         if self.op in LISTS:
-            among = _among(field, given, like)
+            among = _among(field, operands, like)
             return among & field.is_valid() if self.op == "in" else ~among & field.is_valid()
         if pa.types.is_floating(like):
-            return self._ordered(field, given[0])
-        return _COMPARE[self.op](field, given[0])
+            return self._ordered(field, operands[0])
+        return _COMPARE[self.op](field, operands[0])
 
     def _ordered(self, field: pc.Expression, value: pa.Scalar) -> pc.Expression:
         """Return a comparison of floating-point numbers with Spark's order; in Arrow NaN equals nothing and is neither

@@ -125,11 +125,11 @@ def pair_distances(vectors: pa.Array, queries: pa.Array, metric: Metric, column:
     Raises:
         QueryError: The lists of a row do not have as many numbers.
     """
-    both = pc.and_(vectors.is_valid(), queries.is_valid())
-    left, right = vectors.filter(both), queries.filter(both)
+    both_valid = pc.and_(vectors.is_valid(), queries.is_valid())
+    left, right = vectors.filter(both_valid), queries.filter(both_valid)
     size = pc.list_value_length(right[:1])[0].as_py() if len(right) else 1
     distances = _distances(_matrix(left, size, column), _matrix(right, size, column), metric)
-    return _spread(distances, both)
+    return _spread(distances, both_valid)
 
 
 def _spread(values: Distances, valid: pa.BooleanArray) -> pa.DoubleArray:

@@ -33,7 +33,7 @@ def nearest_rows(
     for batch in rows:
         distances = array_distances(batch.column(field.name), numbers, metric, field.name)
         more = pa.Table.from_batches([batch.select(columns.names).append_column(DISTANCE, distances)])
-        both = pa.concat_tables([best, more.filter(pc.is_valid(distances))])
-        order = pc.sort_indices(both, [(DISTANCE, "ascending")])  # NaN come last
-        best = both.take(order[:k])
+        candidates = pa.concat_tables([best, more.filter(pc.is_valid(distances))])
+        order = pc.sort_indices(candidates, [(DISTANCE, "ascending")])  # NaN come last
+        best = candidates.take(order[:k])
     return best

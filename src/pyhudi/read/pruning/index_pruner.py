@@ -32,22 +32,22 @@ class PruningFilter:
     """Filter of a query, as indexes apply it.
 
     Attributes:
-        given: The filter; None: all rows match.
+        condition: The filter; None: all rows match.
         rows: Condition that it implies for every matching row.
         overridden_functions: Names of functions in it that the session has redefined.
     """
 
-    given: RowFilter | None
+    condition: RowFilter | None
     rows: RowFilter | None
     overridden_functions: Collection[str] = ()
 
     @classmethod
     def from_filter(
-        cls, given: RowFilter | None, schema: pa.Schema, overridden_functions: Collection[str]
+        cls, condition: RowFilter | None, schema: pa.Schema, overridden_functions: Collection[str]
     ) -> PruningFilter:
         """Return the filter for a table with these columns."""
-        rows = None if given is None else given.for_pruning(schema) or given
-        return cls(given, rows, overridden_functions)
+        rows = None if condition is None else condition.for_pruning(schema) or condition
+        return cls(condition, rows, overridden_functions)
 
     @property
     def conjunctions(self) -> Conjunctions:

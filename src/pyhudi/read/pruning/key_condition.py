@@ -24,10 +24,10 @@ def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> 
     """
     conjunctions = []
     for conjunction in rows.anyof:
-        mine = tuple(term for term in conjunction if _is_of(term, schema, keys))
-        if not mine:
+        key_terms = tuple(term for term in conjunction if _is_of(term, schema, keys))
+        if not key_terms:
             return None
-        conjunctions.append(mine)
+        conjunctions.append(key_terms)
     if not conjunctions:
         return None
     try:

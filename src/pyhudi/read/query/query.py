@@ -120,23 +120,23 @@ class Query:
             other = "as_of" if as_of is not None else "read_optimized"
             raise QueryError(f"begin={begin!r} requests an incremental query, which does not support {other}")
         if begin is not None:
-            given = opts or Options.parse({})
-            fallback = given.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN)
-            settings = IncrementalSettings(fallback, _holes(given))
+            parsed = opts or Options.parse({})
+            fallback = parsed.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN)
+            settings = IncrementalSettings(fallback, _holes(parsed))
             instants = _instant_range(begin, end, config)
             return cls(QueryType.INCREMENTAL, instants=instants, incremental=settings)
         kind = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
         return cls(kind)._as_of(as_of, config)
 
     @classmethod
-    def from_options(cls, given: Mapping[str, str], config: TableConfig) -> Query:
+    def from_options(cls, query_options: Mapping[str, str], config: TableConfig) -> Query:
         """Create a query from the options of ``spark.read.format("hudi")``; other keys are ignored.
 
         Raises:
             InvalidOptionError: A value is not allowed.
             QueryError: The query is not supported. The message has the reason.
         """
-        opts = Options.parse(given)
+        opts = Options.parse(query_options)
         _check_supported(opts, config)
         shared = cls(
             type=opts.get_typed(options.QUERY_TYPE),

@@ -23,22 +23,22 @@ class CommitTimes:
     none_of: tuple[str, ...] = ()
 
     @classmethod
-    def only(cls, wanted: Collection[str], known: Collection[str], *, from_start: bool) -> CommitTimes:
-        """Return the condition for the rows of the ``wanted`` instants, of all ``known`` ones; ``from_start``: instants
-        older than the known ones (archived) are included, too.
+    def only(cls, selected: Collection[str], all_instants: Collection[str], *, from_start: bool) -> CommitTimes:
+        """Return the condition for the rows of ``selected`` instants, which are among ``all_instants``. ``from_start``
+        includes older instants, which are archived.
 
         The result is a range if no other instant lies in between, because ranges can prune row groups by their
         statistics.
         """
-        others = sorted(set(known) - set(wanted))
-        first, last = min(wanted, default=""), max(wanted, default="")
+        others = sorted(set(all_instants) - set(selected))
+        first, last = min(selected, default=""), max(selected, default="")
         if from_start:
             later = [o for o in others if o < last]
-            return cls(up_to=last, none_of=tuple(later)) if wanted else cls(up_to="")
+            return cls(up_to=last, none_of=tuple(later)) if selected else cls(up_to="")
         earlier = [o for o in others if o < first]
         if earlier and not any(first < o < last for o in others):
             return cls(after=earlier[-1], up_to=last)
-        return cls(any_of=tuple(sorted(wanted)))
+        return cls(any_of=tuple(sorted(selected)))
 
     def __contains__(self, instant: object) -> bool:
         """True if rows of that instant satisfy the condition."""

@@ -81,9 +81,9 @@ def lost_files(
     base = written.filter(pc.equal(written["kind"], BASE)).sort_by([("order", "ascending")])
     base = base.filter(pc.invert(in_groups(base, compacted_later)))
     newest = base.group_by(["partition", "file_id"], use_threads=False).aggregate([("path", "last")])["path_last"]
-    lost = newest.filter(pc.invert(pc.is_in(newest, value_set=contiguous(slices["base_path"]))))
-    if len(lost):
-        return f"{len(lost)} of its files no longer exist, among them {lost[0].as_py()!r}"
+    missing = newest.filter(pc.invert(pc.is_in(newest, value_set=contiguous(slices["base_path"]))))
+    if len(missing):
+        return f"{len(missing)} of its files no longer exist, among them {missing[0].as_py()!r}"
     logs = written.filter(pc.equal(written["kind"], LOG))
     in_slices = pc.is_in(logs["path"], value_set=contiguous(pc.list_flatten(slices["log_paths"])))
     logs = logs.filter(pc.invert(in_slices))

@@ -57,8 +57,8 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
     if instants.by_completion or instants.only is not None:
         start = active.timeline.start if archived is None and not from_start else None
         # what was archived between savepoints is not known then
-        every = {w.requested for w in (*active_writes, *(archived or ())) if start is None or w.requested >= start}
-        rows = CommitTimes.only({w.requested for w in selected}, every, from_start=from_start)
+        all_writes = {w.requested for w in (*active_writes, *(archived or ())) if start is None or w.requested >= start}
+        rows = CommitTimes.only({w.requested for w in selected}, all_writes, from_start=from_start)
     else:
         rows = CommitTimes(after=instants.begin, up_to=max(w.requested for w in selected))
     if from_start:
@@ -123,8 +123,8 @@ def _written_slices(table: TableSnapshot, instants: InstantRange, writes: Sequen
     slices = view.latest_slices(**cut)
     slices = slices.filter(in_groups(slices, written))
     completions = view.completions if table.config.version >= FIRST_BY_COMPLETION else None
-    lost = lost_files(written, slices, completions, compactions)
-    return lost or Selection(slices, partitions)
+    missing = lost_files(written, slices, completions, compactions)
+    return missing or Selection(slices, partitions)
 
 
 def _rewriting(instants: InstantRange, reached: Sequence[Write]) -> list[Write]:

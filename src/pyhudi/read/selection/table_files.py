@@ -45,8 +45,8 @@ class TableFiles:
         self._kinds = kinds
         self.metadata: MetadataTable | None = None
         self.why = ""
-        given = opts or Options.parse({})
-        if not given.get_typed(options.METADATA_ENABLE):
+        parsed = opts or Options.parse({})
+        if not parsed.get_typed(options.METADATA_ENABLE):
             self.why = f"{options.METADATA_ENABLE.key} is false"
         elif FILES not in table.config.metadata_partitions:
             self.why = "the table has no metadata table"

@@ -33,24 +33,24 @@ def file_names_of_columns(
     ``columns`` may include columns that no version has yet and therefore no file contains.
     """
     written_paths = {id_: path for path, id_ in written.paths().items()}
-    taken = set(written_paths.values())
+    used_paths = set(written_paths.values())
     names: dict[str, str | None] = {}
     for path, id_ in current.paths().items():
         old = written_paths.get(id_)
         name = None if old is None else old.rpartition(".")[2]
         if name is None:
-            if _in_file(path, names, taken):
+            if _in_file(path, names, used_paths):
                 names[path] = None
         elif name != path.rpartition(".")[2]:
             names[path] = name
     current_names = {field.name for field in current.fields}
     for name in columns.names if columns is not None else ():
-        if name not in current_names and name in taken:
+        if name not in current_names and name in used_paths:
             names[name] = None
     return names
 
 
-def _in_file(path: str, names: Mapping[str, str | None], taken: set[str]) -> bool:
+def _in_file(path: str, names: Mapping[str, str | None], used_paths: set[str]) -> bool:
     """True if a file has a different column, in the same struct, under the name of a column that it lacks."""
     parts = path.split(".")
     inside: list[str] = []
@@ -59,7 +59,7 @@ def _in_file(path: str, names: Mapping[str, str | None], taken: set[str]) -> boo
         if name is None:
             return False
         inside.append(name)
-    return ".".join([*inside, parts[-1]]) in taken
+    return ".".join([*inside, parts[-1]]) in used_paths
 
 
 def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:

@@ -130,14 +130,14 @@ _PROVIDERS: dict[str, None] = {"SparkParquetBootstrapDataProvider": None, "Spark
 T = TypeVar("T")
 
 
-def _supported_class(option: Option[str], opts: Options, known: dict[str, T]) -> T:
-    given = opts.get_typed(option)
-    name = given.rpartition(".")[2]
-    if name not in known:
+def _supported_class(option: Option[str], opts: Options, supported: dict[str, T]) -> T:
+    class_name = opts.get_typed(option)
+    name = class_name.rpartition(".")[2]
+    if name not in supported:
         raise UnsupportedTableError(
-            f"{option.key}={given} is Java code, which pyhudi cannot run; supported: {', '.join(known)}"
+            f"{option.key}={class_name} is Java code, which pyhudi cannot run; supported: {', '.join(supported)}"
         )
-    return known[name]
+    return supported[name]
 
 
 def _translated(folders: pa.StringArray, translate: Callable[[str], str] | None) -> pa.StringArray:

@@ -160,8 +160,8 @@ def after_last_clean(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> 
     plan = replace(plan, policy=CleanRetention.from_options(opts).policy.value)
     if last is None:
         return replace(plan, incomplete=True)
-    kept = active.timeline.find(last.earliest) if last.earliest else None
-    action = Action.COMMIT if kept is None else kept.action
+    retained = active.timeline.find(last.earliest) if last.earliest else None
+    action = Action.COMMIT if retained is None else retained.action
     return replace(
         plan,
         earliest=(last.earliest, action, State.COMPLETED.value) if last.earliest else None,

@@ -199,11 +199,11 @@ class Cleaner:
         paths = plan.paths()
         view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
         latest = view.latest_slices()
-        wanted = paths_of(base_and_log_files(latest.filter(pa.array(slices_with_files(latest, paths)))))
+        latest_files = paths_of(base_and_log_files(latest.filter(pa.array(slices_with_files(latest, paths)))))
         if plan.orphans:  # Readers may consider them part of the table, which is the reason to delete them.
-            wanted = wanted.slice(0, 0)
+            latest_files = latest_files.slice(0, 0)
         saved = [paths.filter(pc.is_in(paths, value_set=kept)) for kept in read_savepoints(table.active).values()]
-        needed = wanted.filter(pc.is_in(wanted, value_set=paths)).to_pylist() + [
+        needed = latest_files.filter(pc.is_in(latest_files, value_set=paths)).to_pylist() + [
             n for s in saved for n in s.to_pylist()
         ]
         if needed:

@@ -176,5 +176,5 @@ def _slices_without_pending_clustering(active: ActiveTimeline, slices: pa.Table)
 
 def _unplanned_slices(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
     """Return the slices that are in no other plan."""
-    taken = planned_groups(active, Action.COMPACTION, Action.LOG_COMPACTION)
-    return slices.filter(pc.invert(in_groups(slices, taken)))
+    compacted = planned_groups(active, Action.COMPACTION, Action.LOG_COMPACTION)
+    return slices.filter(pc.invert(in_groups(slices, compacted)))

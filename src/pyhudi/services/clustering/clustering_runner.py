@@ -168,16 +168,16 @@ def _run_plan(
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
     job = ClusteringJob.from_plan(pinned, plan, opts)
     runner.check(client.config, job)
-    taken = PlannedTransaction.start_attempt(
+    started = PlannedTransaction.start_attempt(
         client,
         PlanAttempt(plan.action, plan.instant, CLUSTER, job.task_context.context.attempt),
         opts,
         runner.stats_reader,
         take_over=take_over,
     )
-    if taken is None:
+    if started is None:
         return ClusteringResult()
-    with taken as tx:
+    with started as tx:
         outdated = tx.is_outdated(plan.file_groups)
         if not outdated:
             return _run_attempt(client, tx, plan, opts, runner, job.task_context.attempt)

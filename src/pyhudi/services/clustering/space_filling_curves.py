@@ -46,13 +46,13 @@ def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
     valid = _is_ordered(values).to_numpy(zero_copy_only=False)
     if not len(lower) or not valid.any():
         return found
-    kept = values.filter(pa.array(valid))
+    ordered = values.filter(pa.array(valid))
     # Bounds and values are sorted together: the number of bounds before a value is its range, for every type alike.
-    both = pa.concat_arrays([lower, kept.cast(lower.type)])
-    is_bound = np.arange(len(both)) < len(lower)
-    order = pc.sort_indices(both).to_numpy()  # Stable: a bound precedes equal values.
+    merged = pa.concat_arrays([lower, ordered.cast(lower.type)])
+    is_bound = np.arange(len(merged)) < len(lower)
+    order = pc.sort_indices(merged).to_numpy()  # Stable: a bound precedes equal values.
     passed = np.cumsum(is_bound[order])
-    numbers = np.empty(len(both), dtype=np.int64)
+    numbers = np.empty(len(merged), dtype=np.int64)
     numbers[order] = passed
     found[valid] = numbers[len(lower) :]
     return found

@@ -156,16 +156,16 @@ def _run_plan(
     )  # Refuse unsupported jobs before anything is changed.
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
-    taken = PlannedTransaction.start_attempt(
+    started = PlannedTransaction.start_attempt(
         client,
         PlanAttempt(plan.action, plan.instant, operation_type(plan.action), job.context.attempt),
         opts,
         stats_reader,
         take_over=take_over,
     )
-    if taken is None:
+    if started is None:
         return nothing
-    with taken as tx:
+    with started as tx:
         if plan.is_log and tx.is_overtaken(plan.operations.select(["partition", "file_id"])):
             tx.abort()
             return nothing

@@ -82,10 +82,10 @@ def named_strategies(opts: Options) -> tuple[Strategy, ...]:
     """
     option = options.COMPACTION_STRATEGY
     strategies = []
-    for given in split_names(opts.get_typed(option)):
-        name = given.removeprefix(_PACKAGE)
+    for class_name in split_names(opts.get_typed(option)):
+        name = class_name.removeprefix(_PACKAGE)
         if name not in STRATEGIES:
-            raise InvalidOptionError(option.key, given, ", ".join(sorted(STRATEGIES)))
+            raise InvalidOptionError(option.key, class_name, ", ".join(sorted(STRATEGIES)))
         if name.startswith("PartitionRegex"):
             _check_regex(opts.get_typed(options.COMPACTION_PARTITION_REGEX), name)
         strategies.append(STRATEGIES[name])

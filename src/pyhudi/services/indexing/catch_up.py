@@ -33,9 +33,9 @@ class MissedUpdateDetector:
     and expression indexes only once they are declared.
     """
 
-    def __init__(self, seen: Timeline, partitions: Collection[str]) -> None:
-        self._under_way = frozenset(i.requested for i in seen.pending())
-        self._settled = {i.requested for i in seen.completed().writes()}
+    def __init__(self, timeline: Timeline, partitions: Collection[str]) -> None:
+        self._under_way = frozenset(i.requested for i in timeline.pending())
+        self._settled = {i.requested for i in timeline.completed().writes()}
         self._partitions = frozenset(partitions)
 
     def missed(self, data: ActiveTimeline, metadata: ActiveTimeline) -> bool:

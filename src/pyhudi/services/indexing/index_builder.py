@@ -123,11 +123,11 @@ def build_index(
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
     with lock_table(client, opts.merged(build_options(request, opts)), engine.stats_reader) as table:
-        taken = existing_index(table, request.partition)
-        if taken is not None:
+        existing = existing_index(table, request.partition)
+        if existing is not None:
             if request.if_not_exists:
-                return IndexResult(reason=taken)
-            raise ConfigError(f"{taken}; drop it first, or pass if_not_exists=True")
+                return IndexResult(reason=existing)
+            raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
         request.check(table.storage, table.config, table.schema)
         if dry_run:
             return IndexResult((request.partition,))

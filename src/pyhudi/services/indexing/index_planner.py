@@ -38,11 +38,11 @@ def schedule_index(
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
     with lock_table(client, opts, stats_reader) as table:
-        taken = existing_index(table, request.partition)
-        if taken is not None:
+        existing = existing_index(table, request.partition)
+        if existing is not None:
             if request.if_not_exists:
-                return IndexPlan(reason=taken)
-            raise ConfigError(f"{taken}; drop it first, or pass if_not_exists=True")
+                return IndexPlan(reason=existing)
+            raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
         request.check(table.storage, table.config, table.schema)
         upto = last_contiguous_write(table.data)
         if upto is None:

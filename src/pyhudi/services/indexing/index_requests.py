@@ -230,8 +230,8 @@ def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRe
         return IndexRequest(partition, SECONDARY, (secondary.column,))
     expression = expression_index_definition.expression_of(partition, definition, config.version)
     if expression is not None and expression_index_definition.is_expression(partition):
-        given = tuple((definition.get("indexOptions") or {}).items())
-        return IndexRequest(partition, expression.kind, (expression.expression.column,), expression, given)
+        index_options = tuple((definition.get("indexOptions") or {}).items())
+        return IndexRequest(partition, expression.kind, (expression.expression.column,), expression, index_options)
     raise UnsupportedTableError(
         f"the definition of the index {partition} is not supported; Apache Hudi can execute its plan, or drop the index"
     )

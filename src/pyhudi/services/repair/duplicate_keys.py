@@ -103,6 +103,6 @@ def refuse_planned(table: TableSnapshot, groups: pa.Table, opts: Options) -> Non
         (pending_compaction_groups(table.active), "run_compaction"),
         (pending_clustering_groups(table.active), "run_clustering"),
     ):
-        both = common_group(planned, group_ids)
-        if both is not None:
-            raise BusyError(f"a pending plan is going to rewrite {both}; execute it first: services.{cure}()")
+        common = common_group(planned, group_ids)
+        if common is not None:
+            raise BusyError(f"a pending plan is going to rewrite {common}; execute it first: services.{cure}()")

@@ -144,14 +144,14 @@ def dropped_partitions(storage: Storage, config: TableConfig, to: int) -> list[s
 
 def _check_newest_features(config: TableConfig, version: str) -> None:
     merging = config.merging
-    known = merging.legacy_payload in PAYLOADS if merging.legacy_payload else False
-    own_order = bool(known and PAYLOADS[merging.legacy_payload or ""].ordering)
+    is_known = merging.legacy_payload in PAYLOADS if merging.legacy_payload else False
+    own_order = bool(is_known and PAYLOADS[merging.legacy_payload or ""].ordering)
     if len(config.ordering_fields) > 1 and not own_order:
         raise UnsupportedTableError(
             f"hoodie.table.ordering.fields={','.join(config.ordering_fields)}: {version} support one ordering "
             "column only; copy the rows into a new table"
         )
-    if merging.partial_update_mode is not None and not known:
+    if merging.partial_update_mode is not None and not is_known:
         raise UnsupportedTableError(
             f"hoodie.table.partial.update.mode={merging.partial_update_mode}: {version} support partial updates "
             "by payload classes only; copy the rows into a new table"

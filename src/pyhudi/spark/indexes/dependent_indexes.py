@@ -49,7 +49,7 @@ def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *,
     def secondary(config: TableConfig, fence: WriteFence, only: Collection[str] | None) -> IndexDelta | None:
         if not rows_stay:
             return secondary_delta(commit.with_config(config, fence), only)
-        retained = frozenset(index.partition for index in secondary_indexes(storage, config, kept=True))
+        retained = frozenset(index.partition for index in secondary_indexes(storage, config, include_building=True))
         return IndexDelta(retained if only is None else retained & frozenset(only))
 
     def keys(config: TableConfig, fence: WriteFence) -> IndexDelta | None:

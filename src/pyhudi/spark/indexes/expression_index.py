@@ -110,7 +110,11 @@ def expression_delta(commit: IndexedCommit, only: Collection[str] | None = None)
         expression indexes that pyhudi maintains.
     """
     spark, storage, config = commit.spark, commit.storage, commit.config
-    selected = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
+    selected = [
+        one
+        for one in expression_indexes(storage, config, include_building=True)
+        if only is None or one.partition in only
+    ]
     columns = schema_after(TableSnapshot.load(commit.client), commit.metadata) if selected else pa.schema([])
     indexes = [
         index

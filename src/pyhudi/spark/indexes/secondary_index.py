@@ -98,7 +98,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
     columns = schema_after(table, commit.metadata)
     indexes = [
         index
-        for index in secondary_indexes(storage, config, kept=True)
+        for index in secondary_indexes(storage, config, include_building=True)
         if (only is None or index.partition in only)
         and index.column in columns.names
         and can_be_indexed(columns.field(index.column).type)

@@ -58,13 +58,13 @@ def _check_identity(config: TableProperties, opts: Options) -> None:
 
 
 def _check_keys(config: TableProperties, opts: Options) -> None:
-    given = opts.get_typed(options.RECORDKEY_FIELD)
-    if given and given != config.record_keys:
+    requested = opts.get_typed(options.RECORDKEY_FIELD)
+    if requested and requested != config.record_keys:
         raise _conflict(
             opts,
             options.RECORDKEY_FIELD,
             ",".join(config.record_keys) or "none: keys are generated",
-            ",".join(given),
+            ",".join(requested),
         )
     generator = opts.get_typed(options.KEYGENERATOR_CLASS)
     if generator:
@@ -87,14 +87,14 @@ def _check_partitions(config: TableProperties, opts: Options) -> None:
     spec = opts.text(options.PARTITIONPATH_FIELD)
     if spec is None or (config.keygen in _UNPARTITIONED and opts.is_set(options.KEYGENERATOR_CLASS)):
         return  # A generator without partitions ignores the columns, also in Apache Hudi.
-    given = parse_partition_fields(spec)
+    requested = parse_partition_fields(spec)
     stored = config.partition_fields
-    same = [field.name for field in given] == [field.name for field in stored]
+    same = [field.name for field in requested] == [field.name for field in stored]
     typed = ":" in spec
     if same and typed:
         kinds_known = config.keygen is KeyGenType.CUSTOM
         stored_kinds = ":" in config.partition_spec  # Version 6 stores names only.
-        same = kinds_known and (not stored_kinds or given == stored)
+        same = kinds_known and (not stored_kinds or requested == stored)
     if not same:
         raise _conflict(
             opts, options.PARTITIONPATH_FIELD, config.partition_spec or "none: the table has no partitions", spec
@@ -179,9 +179,9 @@ def _filled(config: TableProperties, opts: Options) -> dict[str, str]:
 
 
 def _partition_spec(config: TableProperties, opts: Options) -> str:
-    given = opts.text(options.PARTITIONPATH_FIELD) or ""
-    typed_by_options = config.keygen is KeyGenType.CUSTOM and ":" in given and ":" not in config.partition_spec
-    return given if typed_by_options else config.partition_spec
+    requested = opts.text(options.PARTITIONPATH_FIELD) or ""
+    typed_by_options = config.keygen is KeyGenType.CUSTOM and ":" in requested and ":" not in config.partition_spec
+    return requested if typed_by_options else config.partition_spec
 
 
 def _compare(opts: Options, option: Option[Any], stored: object) -> None:
@@ -194,12 +194,12 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _conflict(opts: Options, option: Option[Any], stored: str, given: str) -> TableConfigConflictError:
-    return _conflict_of(opts.spelling(option), stored, given)
+def _conflict(opts: Options, option: Option[Any], stored: str, requested: str) -> TableConfigConflictError:
+    return _conflict_of(opts.spelling(option), stored, requested)
 
 
-def _conflict_of(key: str, stored: str, given: str) -> TableConfigConflictError:
+def _conflict_of(key: str, stored: str, requested: str) -> TableConfigConflictError:
     return TableConfigConflictError(
-        f"option {key}={given!r} contradicts the value {stored!r} of the table; leave the option out to use the "
+        f"option {key}={requested!r} contradicts the value {stored!r} of the table; leave the option out to use the "
         "table's value, or write to a table with yours"
     )

@@ -80,23 +80,23 @@ def _check_version(opts: Options, version: int) -> None:
     Raises:
         ConfigError: The message has both values.
     """
-    given = opts.get(property_keys.VERSION)
-    if given is not None and given != str(version):
+    requested = opts.get(property_keys.VERSION)
+    if requested is not None and requested != str(version):
         raise ConfigError(
-            f"{property_keys.VERSION}={given} does not choose the version of a new table, which would be {version}: "
-            f"set {options.WRITE_TABLE_VERSION.key}"
+            f"{property_keys.VERSION}={requested} does not choose the version of a new table, which would be "
+            f"{version}: set {options.WRITE_TABLE_VERSION.key}"
         )
 
 
 def keygen_of(opts: Options) -> KeyGenType:
     """Return the key generator of write options: that of the class if set, otherwise by the key and partition
     columns."""
-    given = opts.get_typed(options.KEYGENERATOR_CLASS)
-    if given:
-        kind = parse_keygen(given)
+    requested = opts.get_typed(options.KEYGENERATOR_CLASS)
+    if requested:
+        kind = parse_keygen(requested)
         if kind is KeyGenType.USER_PROVIDED:
             raise UnsupportedTableError(
-                f"the key generator {given} is custom Java code, which pyhudi cannot run; add a key column and "
+                f"the key generator {requested} is custom Java code, which pyhudi cannot run; add a key column and "
                 f"use one of Apache Hudi's generators in {opts.spelling(options.KEYGENERATOR_CLASS)}"
             )
         return kind
@@ -120,11 +120,11 @@ def _keys(opts: Options, version: int) -> dict[str, str]:
     fields = parse_partition_fields(spec)
     typed = kind is KeyGenType.CUSTOM
     properties[property_keys.PARTITION_FIELDS] = ",".join(f.name for f in fields) if typed and version < 8 else spec
-    given = opts.get_typed(options.KEYGENERATOR_CLASS) or ""
+    configured = opts.get_typed(options.KEYGENERATOR_CLASS) or ""
     if version < 8:
-        properties[property_keys.KEY_GENERATOR_CLASS] = given or class_name(kind)
+        properties[property_keys.KEY_GENERATOR_CLASS] = configured or class_name(kind)
     else:
-        twin = "_AVRO" if "Avro" in given.rsplit(".", 1)[-1] or given.upper().endswith("_AVRO") else ""
+        twin = "_AVRO" if "Avro" in configured.rsplit(".", 1)[-1] or configured.upper().endswith("_AVRO") else ""
         properties[property_keys.KEY_GENERATOR_TYPE] = f"{kind}{twin}"
     if kind is KeyGenType.TIMESTAMP:
         timebased = opts.with_prefix(TIMESTAMP_KEYGEN_PREFIX)
@@ -164,9 +164,9 @@ def _base_format(opts: Options) -> str:
 
 
 def _extractor(opts: Options) -> str:
-    given = opts.get_typed(options.PARTITION_EXTRACTOR_CLASS)
-    if given:
-        return given
+    configured = opts.get_typed(options.PARTITION_EXTRACTOR_CLASS)
+    if configured:
+        return configured
     spec = opts.text(options.PARTITIONPATH_FIELD)
     if spec is None:
         return _EXTRACTORS + "MultiPartKeysValueExtractor"

@@ -102,21 +102,21 @@ def update_properties(
         current = _parse(data)
         if current is None:
             continue
-        wanted = {key: value for key, value in current.items() if key not in remove} | dict(put or {})
+        target = {key: value for key, value in current.items() if key not in remove} | dict(put or {})
         if change is not None:
-            change(wanted)
-        wanted[CHECKSUM] = table_checksum(wanted)
-        if wanted == current:
-            return wanted
+            change(target)
+        target[CHECKSUM] = table_checksum(target)
+        if target == current:
+            return target
         now = datetime.now(UTC)
-        text = format_properties(wanted, (f"Updated at {_instant(now)}",), now)
+        text = format_properties(target, (f"Updated at {_instant(now)}",), now)
         storage.write(BACKUP_PATH, data)
         try:
             storage.replace(PATH, text, before.version)
         except PreconditionFailedError:
             continue
         storage.delete(BACKUP_PATH)
-        return wanted
+        return target
     raise PreconditionFailedError(f"{storage.uri(PATH)} is being rewritten by other processes repeatedly; try again")
 
 
@@ -135,12 +135,12 @@ def overwrite_properties(storage: Storage, properties: Mapping[str, str]) -> dic
         return update_properties(storage, change=replaced)
     except (CorruptTableError, NotAHudiTableError):
         main = storage.stat(PATH)
-    wanted = {**properties, CHECKSUM: table_checksum(properties)}
+    checked = {**properties, CHECKSUM: table_checksum(properties)}
     now = datetime.now(UTC)
-    text = format_properties(wanted, (f"Updated at {_instant(now)}",), now)
+    text = format_properties(checked, (f"Updated at {_instant(now)}",), now)
     storage.replace(PATH, text, main.version if main is not None else None)
     storage.delete(BACKUP_PATH)
-    return wanted
+    return checked
 
 
 def recover_properties(storage: Storage) -> None:

@@ -83,8 +83,10 @@ def _lost_types(schema: Any) -> set[str]:
     if not isinstance(schema, dict):
         return set()
     kind = schema.get("logicalType")
-    lost = {kind} & _LOST_TYPES if isinstance(kind, str) else set()
-    return lost.union(*(_lost_types(schema[key]) for key in ("type", "fields", "items", "values") if key in schema))
+    unsupported = {kind} & _LOST_TYPES if isinstance(kind, str) else set()
+    return unsupported.union(
+        *(_lost_types(schema[key]) for key in ("type", "fields", "items", "values") if key in schema)
+    )
 
 
 def _check_version(config: TableProperties) -> None:

@@ -66,8 +66,8 @@ def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:
     if not named:
         return files
     is_named = pc.is_in(several["path"], value_set=pa.concat_arrays(named)).to_numpy()
-    known = np.isin(codes, codes[is_named])
-    leftovers = several["path"].filter(pa.array(known & ~is_named))
+    is_recorded = np.isin(codes, codes[is_named])
+    leftovers = several["path"].filter(pa.array(is_recorded & ~is_named))
     return files.filter(pc.invert(pc.is_in(files["path"], value_set=leftovers.combine_chunks())))
 
 
@@ -76,5 +76,5 @@ def completions_of_archived(
 ) -> Mapping[str, str]:
     """Return completion times of archived delta commits whose log files still exist; there are few or none."""
     logs = files.filter(pc.equal(files["kind"], LOG))
-    wanted = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
-    return archived_completions(storage, active.layout, wanted) if wanted else {}
+    archived = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
+    return archived_completions(storage, active.layout, archived) if archived else {}

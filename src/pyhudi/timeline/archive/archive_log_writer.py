@@ -158,8 +158,12 @@ def merge_small_files(storage: Storage, layout: Layout, small: SmallFiles, batch
             by_schema.setdefault(schema, {})[record] = None
     blocks: list[Buffer] = []
     for schema, records in by_schema.items():
-        every = list(records)
-        blocks += [part for at in range(0, len(every), batch) for part in _block(schema, every[at : at + batch])]
+        records_to_write = list(records)
+        blocks += [
+            part
+            for at in range(0, len(records_to_write), batch)
+            for part in _block(schema, records_to_write[at : at + batch])
+        ]
     storage.create(_next_path(storage, layout), b"".join(blocks))
     storage.delete_many(merged)
 

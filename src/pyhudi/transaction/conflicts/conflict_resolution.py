@@ -119,8 +119,8 @@ def _pending_rewrites(
     pending = [] if exceptions.pending_clustering else [pending_clustering_groups(active)]
     if version < 8:
         compactions = pending_compaction_groups(active)
-        known = pa.array([i.requested for i in timeline_at_start], pa.string())
-        pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=known))))
+        known_instants = pa.array([i.requested for i in timeline_at_start], pa.string())
+        pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=known_instants))))
     if exceptions.appends:
         log_compactions = pending_log_compaction_groups(active)
         pending.append(log_compactions.filter(pc.greater(log_compactions["instant"], requested)))
@@ -128,23 +128,23 @@ def _pending_rewrites(
 
 
 def _completed_conflict(
-    write: _Write, other: Instant, theirs: CommitMetadata, version: int, planned_before: bool
+    write: _Write, other: Instant, other_metadata: CommitMetadata, version: int, planned_before: bool
 ) -> str | None:
     """Return the name of a file group, or bucket, in which a completed write conflicts; None if there is none."""
-    if theirs.operation == COMPACT and planned_before:
+    if other_metadata.operation == COMPACT and planned_before:
         return None  # So the write ran concurrently with it.
     # The merged block takes the place of the newest one in it, which may be newer than those of this write.
-    reorders = theirs.operation == LOG_COMPACT and write.appends and other.requested > write.requested
-    if theirs.operation == LOG_COMPACT and not reorders:
+    reorders = other_metadata.operation == LOG_COMPACT and write.appends and other.requested > write.requested
+    if other_metadata.operation == LOG_COMPACT and not reorders:
         return None  # The records are unchanged.
     # From version 8 on a log file belongs to the slice that was the latest when its write completed.
-    is_independent = theirs.operation == COMPACT and version >= 8
+    is_independent = other_metadata.operation == COMPACT and version >= 8
     groups = _rewritten(write.metadata) if is_independent else write.groups
-    common = common_group(groups, touched_groups(theirs))
+    common = common_group(groups, touched_groups(other_metadata))
     if common is None and write.buckets.num_rows and not is_independent:
-        common = common_group(write.buckets, _buckets(touched_groups(theirs)))
+        common = common_group(write.buckets, _buckets(touched_groups(other_metadata)))
     if common is not None and write.appends and not (is_independent or reorders):
-        return _common_group_rewritten(write.metadata, theirs)
+        return _common_group_rewritten(write.metadata, other_metadata)
     return common
 
 
@@ -172,15 +172,15 @@ def _find_separating_compaction(
     """
     later = {i: active.commit_metadata(i) for i in others if i.requested > write.requested}
     appended = {
-        i: touched_groups(theirs)
-        for i, theirs in later.items()
-        if theirs.operation in DELETES or (in_order and theirs.operation not in COMPACTIONS)
+        i: touched_groups(metadata)
+        for i, metadata in later.items()
+        if metadata.operation in DELETES or (in_order and metadata.operation not in COMPACTIONS)
     }
     if not appended:
         return None
     pending = pending_compaction_groups(active)
     compactions = [
-        *((i, touched_groups(theirs)) for i, theirs in later.items() if theirs.operation == COMPACT),
+        *((i, touched_groups(metadata)) for i, metadata in later.items() if metadata.operation == COMPACT),
         *(
             (i, pending.filter(pc.equal(pending["instant"], i.requested)))
             for i in active.timeline.pending().of_actions(Action.COMPACTION)
@@ -188,20 +188,23 @@ def _find_separating_compaction(
         ),
     ]
     for compaction, compacted in compactions:
-        for other, theirs in appended.items():
+        for other, metadata in appended.items():
             if other.order_time > compaction.requested:
                 continue
-            common = common_group(write.groups.join(compacted, GROUP_SCHEMA.names, join_type="left semi"), theirs)
+            common = common_group(write.groups.join(compacted, GROUP_SCHEMA.names, join_type="left semi"), metadata)
             if common is not None:
                 reason = f"{compaction} compacts the later {other} of {common}"
                 return Conflicted(write.requested, compaction, reason)
     return None
 
 
-def _common_group_rewritten(mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
+def _common_group_rewritten(metadata: CommitMetadata, other_metadata: CommitMetadata) -> str | None:
     """Return the name of a file group, or bucket, that both writes have changed, and of which one of them wrote more
     than log files; None if there is none."""
-    for rewritten, touched in ((_rewritten(mine), touched_groups(theirs)), (touched_groups(mine), _rewritten(theirs))):
+    for rewritten, touched in (
+        (_rewritten(metadata), touched_groups(other_metadata)),
+        (touched_groups(metadata), _rewritten(other_metadata)),
+    ):
         common = common_group(rewritten, touched) or common_group(_buckets(rewritten), _buckets(touched))
         if common is not None:
             return common
@@ -216,10 +219,10 @@ def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeli
         if other.requested <= requested or other.family != Action.COMMIT:
             continue
         if other.is_completed:
-            theirs = touched_groups(active.commit_metadata(other))
+            other_groups = touched_groups(active.commit_metadata(other))
         else:
-            theirs = pending.filter(pc.equal(pending["instant"], other.requested))
-        common = common_group(groups, theirs)
+            other_groups = pending.filter(pc.equal(pending["instant"], other.requested))
+        common = common_group(groups, other_groups)
         if common is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} compacts {common}")
     return None
@@ -248,10 +251,10 @@ def _first_change(
     for other in others:
         if other.requested == requested:
             continue
-        theirs = active.commit_metadata(other)
-        if theirs.operation in COMPACTIONS:
+        metadata = active.commit_metadata(other)
+        if metadata.operation in COMPACTIONS:
             continue
-        common = common_group(groups, touched_groups(theirs))
+        common = common_group(groups, touched_groups(metadata))
         if common is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
     return None
@@ -289,6 +292,6 @@ def common_group(left: pa.Table, right: pa.Table) -> str | None:
     return f"file group {file_id!r} of partition {partition!r}{more}"
 
 
-def _common_instant(groups: pa.Table, mine: pa.Table) -> str:
-    instant: str = groups.join(mine, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
+def _common_instant(groups: pa.Table, planned: pa.Table) -> str:
+    instant: str = groups.join(planned, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
     return instant

@@ -55,13 +55,13 @@ class ReadSet:
             if other_metadata.operation in COMPACTIONS:
                 continue
             touched = touched_groups(other_metadata)
-            both = common_group(self.groups, touched)
-            if both is None and touched.num_rows:
+            common = common_group(self.groups, touched)
+            if common is None and touched.num_rows:
                 now = self.replan(active) if now is None else now
-                both = common_group(now, touched)
-            if both is not None:
+                common = common_group(now, touched)
+            if common is not None:
                 return Conflicted(
-                    requested, other, f"{other.action} {other.requested} concurrently changed {both}, which was read"
+                    requested, other, f"{other.action} {other.requested} concurrently changed {common}, which was read"
                 )
         return None
 

@@ -213,5 +213,5 @@ def _credentials(opts: Options) -> dict[str, str]:
     if not access or not secret:
         raise ConfigError(f"{options.AWS_ACCESS_KEY.key} and {options.AWS_SECRET_KEY.key} must be set together")
     token = opts.get_typed(options.AWS_SESSION_TOKEN)
-    given = {"aws_access_key_id": access, "aws_secret_access_key": secret}
-    return {**given, "aws_session_token": token} if token else given
+    credentials = {"aws_access_key_id": access, "aws_secret_access_key": secret}
+    return {**credentials, "aws_session_token": token} if token else credentials

@@ -18,12 +18,12 @@ _HIVE = ".HiveMetastoreBasedLockProvider"
 _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.", "org.apache.hudi.")
 
 
-def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvider:
+def make_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> LockProvider:
     """Return the lock of a table according to its options, with a new owner. By default it is the widest lock that the
     options allow."""
-    opts = Options.parse(given)
+    opts = Options.parse(table_options)
     retry_policy = LockRetryPolicy.from_options(opts)
-    known: dict[str, Callable[[], LockProvider]] = {
+    providers: dict[str, Callable[[], LockProvider]] = {
         "": lambda: LocalLockProvider(host_lock(storage, ""), storage.root, retry_policy),
         "InProcessLockProvider": lambda: LocalLockProvider(
             InProcessLock(resolved_root(storage.root)), storage.root, retry_policy
@@ -47,9 +47,9 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
         short = short.removeprefix(package)
     if f".{short}".endswith(_HIVE):
         raise _no_hive_metastore(named, storage)
-    if short not in known:
-        raise InvalidOptionError(options.LOCK_PROVIDER.key, named, ", ".join(name for name in known if name))
-    return known[short]()
+    if short not in providers:
+        raise InvalidOptionError(options.LOCK_PROVIDER.key, named, ", ".join(name for name in providers if name))
+    return providers[short]()
 
 
 def _no_hive_metastore(named: str, storage: Storage) -> ConfigError:
@@ -78,5 +78,5 @@ def make_time_generator(
 
 def _has_one_clock(lock: LockProvider, opts: Options) -> bool:
     """Return True if a lock excludes writers of this machine only, and there are no others to wait for."""
-    asked = opts.is_set(options.TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
-    return isinstance(lock, LocalLockProvider) and not has_several_writers(opts) and not asked
+    has_clock_skew = opts.is_set(options.TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
+    return isinstance(lock, LocalLockProvider) and not has_several_writers(opts) and not has_clock_skew

@@ -134,7 +134,7 @@ def _complete_in_new_layout(config: TableConfig, tx: Transaction, done: Instant,
 
 
 def _delete_old_table(
-    storage: Storage, old: Layout, new: Layout, kept: str, stats: pa.Table, retained: RetainedParts
+    storage: Storage, old: Layout, new: Layout, published: str, stats: pa.Table, retained: RetainedParts
 ) -> None:
     for folder in _DESCRIPTIONS:
         storage.delete_tree(folder)
@@ -144,8 +144,8 @@ def _delete_old_table(
         return
     if retained is RetainedParts.NOTHING:
         _delete_data(storage, stats)
-    mine = kept if old.folder == new.folder else None
-    _delete_instants(storage, old, lambda instant: instant.requested == mine)
+    own_instant = published if old.folder == new.folder else None
+    _delete_instants(storage, old, lambda instant: instant.requested == own_instant)
     _delete_history(storage, old)
     storage.delete_tree(_UPGRADED)
     if old.folder not in (new.folder, META_FOLDER):

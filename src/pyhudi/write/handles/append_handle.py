@@ -69,11 +69,11 @@ class AppendHandle:
         recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
         with self._writer(key, base_name, slice_names) as writer:
             for batch in rows.remaining(key):
-                gone = deleted(batch)
-                if gone.any():
-                    deletes = batch.filter(pa.array(gone))
+                is_deleted = deleted(batch)
+                if is_deleted.any():
+                    deletes = batch.filter(pa.array(is_deleted))
                     writer.delete(self._deletes(deletes), _positions(deletes))
-                    batch = batch.filter(pa.array(~gone))
+                    batch = batch.filter(pa.array(~is_deleted))
                 laid = self._layout.lay_out(batch)
                 if recorder is not None:
                     recorder.add(laid)
@@ -145,5 +145,5 @@ class AppendHandle:
 
 def _positions(rows: pa.RecordBatch) -> pa.Array:
     """Return the positions in the base file of the rows that incoming rows change; null if unknown."""
-    known = rows.column(ROW)
-    return pc.if_else(pc.greater_equal(known, 0), known, None)
+    row_numbers = rows.column(ROW)
+    return pc.if_else(pc.greater_equal(row_numbers, 0), row_numbers, None)

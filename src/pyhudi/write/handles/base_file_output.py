@@ -68,16 +68,16 @@ class RowLayout:
         """Return the rows with sequence number and record key first. Meta columns that are constant in a file are added
         by its writer. Dictionary-encoded texts are kept."""
         kinds = {f.name: f.type for f in rows.schema if pa.types.is_dictionary(f.type)}
-        own = self._own
+        schema = self._own
         if kinds:
-            own = pa.schema(
-                [f.with_type(kinds[f.name]) if f.name in kinds and f.type == pa.string() else f for f in own]
+            schema = pa.schema(
+                [f.with_type(kinds[f.name]) if f.name in kinds and f.type == pa.string() else f for f in schema]
             )
-        data = conform(rows.select([n for n in rows.schema.names if n in own.names]), own)
+        data = conform(rows.select([n for n in rows.schema.names if n in schema.names]), schema)
         if not self._context.columns.populate_meta_fields:
             return data
         meta = [self.numbers.take(rows.num_rows), rows.column(RECORD_KEY)]
-        return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=pa.schema([*self._meta, *own]))
+        return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=pa.schema([*self._meta, *schema]))
 
 
 @dataclass(frozen=True, slots=True)

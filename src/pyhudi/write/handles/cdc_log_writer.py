@@ -50,12 +50,14 @@ class CdcLogWriter:
             return
         keyed = RECORD_KEY in base.schema.names
         keys = base.column(RECORD_KEY).take(pa.array(positions)) if keyed else updates.column(RECORD_KEY)
-        gone = positions[merged.deleted]
-        if len(gone):
-            self._write_changes(DELETE, keys.filter(pa.array(merged.deleted)), base.take(pa.array(gone)), None)
+        deleted_positions = positions[merged.deleted]
+        if len(deleted_positions):
+            self._write_changes(
+                DELETE, keys.filter(pa.array(merged.deleted)), base.take(pa.array(deleted_positions)), None
+            )
         old = positions[merged.changed]
         if len(old):
-            new = old - np.searchsorted(gone, old)
+            new = old - np.searchsorted(deleted_positions, old)
             after = merged.rows.take(pa.array(new)) if self._has_after else None
             self._write_changes(UPDATE, keys.filter(pa.array(merged.changed)), base.take(pa.array(old)), after)
 

@@ -51,8 +51,8 @@ class ColumnUpdateHandle:
         self._task = task
         self._layout = layout
         meta = (COMMIT_TIME, COMMIT_SEQNO) if context.columns.populate_meta_fields else ()
-        own = [f for f in context.columns.schema if f.name not in context.merging.unassigned]
-        self._plain = pa.schema([*(context.columns.file_schema.field(name) for name in meta), *own])
+        updated_fields = [f for f in context.columns.schema if f.name not in context.merging.unassigned]
+        self._plain = pa.schema([*(context.columns.file_schema.field(name) for name in meta), *updated_fields])
         self._rules = rules_for_rows(context, self._plain)
 
     def run(self, key: GroupKey, rows: FileGroupRows) -> Stat | None:

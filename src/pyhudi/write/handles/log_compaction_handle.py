@@ -73,13 +73,13 @@ def _write(
         writer.write(rows)
     fields = found.reader.rules.ordering_fields
     for records in state.batches(state.is_delete):
-        gone = state.changes(records)
+        is_delete = state.changes(records)
         assert state.keys is not None
         columns = {
             RECORD_KEY: state.keys.take(pa.array(records)),
             PARTITION_PATH: pa.repeat(pa.scalar(partition), len(records)),
-            **dict(zip(fields, gone.ordering, strict=True)),
-            NATURAL_COLUMN: pa.array(gone.natural),
+            **dict(zip(fields, is_delete.ordering, strict=True)),
+            NATURAL_COLUMN: pa.array(is_delete.natural),
         }
         writer.delete(pa.table(columns))
 

@@ -89,14 +89,14 @@ def _written_by(
     ]
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         yield from pool.map(active.commit_metadata, wrote)
-    known = {instant.requested for instant in wrote}
-    unknown = set(instants) - known if by_write else set()
+    active_instants = {instant.requested for instant in wrote}
+    unknown = set(instants) - active_instants if by_write else set()
     if not unknown and (by_write or not active.timeline.is_before_start(oldest)):
         return
     archived = read_archived_timeline(active.storage, active.layout, after=oldest[:-1])
     archived = archived.filter(pc.equal(archived["action"], Action.DELTA_COMMIT))
     for requested, data in zip(archived["requested"].to_pylist(), archived["metadata"].to_pylist(), strict=True):
-        if data is not None and requested not in known and (requested in unknown or not by_write):
+        if data is not None and requested not in active_instants and (requested in unknown or not by_write):
             unknown.discard(requested)
             yield decode_commit(data)
     if unknown:
@@ -113,6 +113,6 @@ def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
     groups = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
     at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
     current = file_names_of(slices["base_path"]).take(at)
-    mine = pc.equal(stats["prevCommit"], slices["base_instant"].take(at))
+    is_of_slice = pc.equal(stats["prevCommit"], slices["base_instant"].take(at))
     other = pc.not_equal(pc.fill_null(stats["baseFile"], ""), current)
-    return bool(pc.any(pc.and_kleene(mine, other)).as_py())
+    return bool(pc.any(pc.and_kleene(is_of_slice, other)).as_py())

@@ -89,9 +89,11 @@ class SourceReader:
                 f"{source.uri} has the column {more[0]!r}, which the first file of the source does not have; pass "
                 "an empty DataFrame with all columns"
             )
-        wanted = pa.schema([field for field in self.schema if field.name in data_columns.names])
+        table_columns = pa.schema([field for field in self.schema if field.name in data_columns.names])
         try:
-            in_table = to_table_types(pa.schema([data_columns.field(name) for name in wanted.names]))
-            conform(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in in_table], schema=in_table), wanted)
+            in_table = to_table_types(pa.schema([data_columns.field(name) for name in table_columns.names]))
+            conform(
+                pa.RecordBatch.from_arrays([pa.array([], f.type) for f in in_table], schema=in_table), table_columns
+            )
         except (SchemaError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise SchemaMismatchError(f"{source.uri} has columns with other types than the table: {e}") from e

@@ -75,19 +75,19 @@ class FileGroupRowReader:
 
     def updates_below(self, key: GroupKey, limit: int) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None:
         """Return the group's rows that update base rows before ``limit``: the rows and their positions, ascending."""
-        taken: list[_Piece] = []
+        pieces: list[_Piece] = []
         while self._head is not None and self._head.key == key:
             head = self._head
             cut = int(np.searchsorted(head.positions, limit, side="left"))
             if cut:
-                taken.append(_Piece(key, head.rows.slice(0, cut), head.positions[:cut]))
+                pieces.append(_Piece(key, head.rows.slice(0, cut), head.positions[:cut]))
             if cut < len(head.positions):
                 self._head = _Piece(key, head.rows.slice(cut), head.positions[cut:])
                 break
             self._head = next(self._pieces, None)
-        if not taken:
+        if not pieces:
             return None
-        return pa.concat_batches([p.rows for p in taken]), np.concatenate([p.positions for p in taken])
+        return pa.concat_batches([p.rows for p in pieces]), np.concatenate([p.positions for p in pieces])
 
     def has_updates_below(self, key: GroupKey, limit: int) -> bool:
         """Return True if `updates_below` would return rows."""
@@ -100,8 +100,8 @@ class FileGroupRowReader:
         while self._head is not None and self._head.key == key:
             rows = self._head.rows
             self._head = next(self._pieces, None)
-            gone = deleted(rows)
-            yield rows.filter(pa.array(~gone)) if gone.any() else rows
+            is_deleted = deleted(rows)
+            yield rows.filter(pa.array(~is_deleted)) if is_deleted.any() else rows
 
     def remaining(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield the remaining rows of the group, updates, deletes and new records, batch by batch."""

@@ -68,8 +68,8 @@ class LocatedRows:
         """Yield the new records, batch by batch. Deletes of non-existing records are dropped."""
         for start in range(0, len(self._new), _BATCH_ROWS):
             batch = self._rows.take(self._new[start : start + _BATCH_ROWS])
-            gone = deleted(batch)
-            yield batch.filter(pa.array(~gone)) if gone.any() else batch
+            is_deleted = deleted(batch)
+            yield batch.filter(pa.array(~is_deleted)) if is_deleted.any() else batch
 
     def remaining(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield the rows that change others, with the positions of those, batch by batch."""
@@ -109,9 +109,9 @@ class KeyIndex:
     def from_keys(cls, keys: pa.ChunkedArray) -> KeyIndex:
         """Return the index of a column of keys, which may contain duplicates."""
         encoded = _one(keys).dictionary_encode()
-        mine = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        counts = np.bincount(mine, minlength=len(encoded.dictionary)).astype(np.int64)
-        order = np.argsort(mine, kind="stable").astype(np.int64)
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        counts = np.bincount(codes, minlength=len(encoded.dictionary)).astype(np.int64)
+        order = np.argsort(codes, kind="stable").astype(np.int64)
         return cls(encoded.dictionary, order, np.cumsum(counts) - counts, counts)
 
     def match(self, base: pa.ChunkedArray) -> tuple[Index, Index]:

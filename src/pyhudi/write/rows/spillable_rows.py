@@ -67,10 +67,10 @@ class SpillableRows:
         parts: list[pa.RecordBatch] = []
         order: list[Index] = []
         for i in np.unique(which).tolist():
-            mine = np.flatnonzero(which == i)
+            in_batch = np.flatnonzero(which == i)
             start = int(self._ends[i]) - self._batches[i].num_rows
-            parts.append(self._batches[i].take(pa.array(numbers[mine] - start)))
-            order.append(mine)
+            parts.append(self._batches[i].take(pa.array(numbers[in_batch] - start)))
+            order.append(in_batch)
         if len(parts) == 1:
             return parts[0]
         return pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(order), kind="stable")))

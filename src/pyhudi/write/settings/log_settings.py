@@ -91,12 +91,12 @@ def _names_of(paths: pa.ListArray, instants: pa.Array | None) -> pa.ListArray:
     parents = pc.list_parent_indices(paths)
     names = file_names_of(paths.flatten())
     if instants is None:
-        mine = pa.repeat(pa.scalar(True), len(names))
+        selected = pa.repeat(pa.scalar(True), len(names))
     else:
-        mine = pc.fill_null(pc.equal(parse_names(names)["instant"].combine_chunks(), instants.take(parents)), False)
-    counts = np.bincount(parents.filter(mine).to_numpy(), minlength=len(paths))
+        selected = pc.fill_null(pc.equal(parse_names(names)["instant"].combine_chunks(), instants.take(parents)), False)
+    counts = np.bincount(parents.filter(selected).to_numpy(), minlength=len(paths))
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, names.filter(mine))
+    return pa.ListArray.from_arrays(offsets, names.filter(selected))
 
 
 def _table(found: pa.Table, instants: pa.Array, names: pa.Array) -> pa.Table:

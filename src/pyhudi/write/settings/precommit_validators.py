@@ -65,10 +65,10 @@ def _expectation(name: str) -> Expectation:
     for expectation in Expectation:
         if name == _PACKAGE + expectation.value:
             return expectation
-    known = ", ".join(_PACKAGE + expectation.value for expectation in Expectation)
+    validators = ", ".join(_PACKAGE + expectation.value for expectation in Expectation)
     raise ConfigError(
         f"{options.PRECOMMIT_VALIDATORS.key}={name}: validators are Java classes, which pyhudi cannot run, except for "
-        f"{known}; use one of these, or validate the DataFrame before the write"
+        f"{validators}; use one of these, or validate the DataFrame before the write"
     )
 
 

@@ -85,5 +85,5 @@ def check_unsupported_options(opts: Options) -> None:
 
 
 def _options_with_effect(opts: Options, table: Mapping[str, tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
-    given = [(key, harmless, why) for key, (harmless, why) in table.items() if key in opts]
-    return [(key, why) for key, harmless, why in given if opts[key].strip().lower() not in harmless]
+    present = [(key, harmless, why) for key, (harmless, why) in table.items() if key in opts]
+    return [(key, why) for key, harmless, why in present if opts[key].strip().lower() not in harmless]

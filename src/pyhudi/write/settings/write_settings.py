@@ -160,13 +160,13 @@ def log_settings(
 def _check_hfile_blocks(config: TableConfig, schema: pa.Schema) -> None:
     """Check that records can be written to HFile blocks, in which the column ``key`` is that of the metadata table: it
     is omitted, because the key of the entry has its value."""
-    given = f"{options.LOG_BLOCK_FORMAT.key}={LogBlockFormat.HFILE}"
+    setting = f"{options.LOG_BLOCK_FORMAT.key}={LogBlockFormat.HFILE}"
     if config.version >= 8:
-        raise ConfigError(f"{given}: Apache Hudi 1.x cannot read such records; use avro or parquet")
+        raise ConfigError(f"{setting}: Apache Hudi 1.x cannot read such records; use avro or parquet")
     if not config.populate_meta_fields:
-        raise ConfigError(f"{given}: the table does not store record keys; use avro or parquet")
+        raise ConfigError(f"{setting}: the table does not store record keys; use avro or parquet")
     if KEY_FIELD in schema.names:
-        raise ConfigError(f"{given}: the values of the column {KEY_FIELD!r} would be lost; use avro or parquet")
+        raise ConfigError(f"{setting}: the values of the column {KEY_FIELD!r} would be lost; use avro or parquet")
 
 
 def _cdc_settings(config: TableConfig, opts: Options, avro_schema: str) -> CdcSettings | None:

@@ -53,8 +53,8 @@ class WriteTarget:
     def extra_metadata(self, schema: pa.Schema) -> Mapping[str, str]:
         """Return the entries of commit metadata that every write has: its columns, and the options to be kept."""
         prefix = self.opts.get_typed(options.COMMIT_METADATA_KEY_PREFIX)
-        kept = self.opts.with_prefix(prefix) if prefix else {}
-        return {"schema": to_avro(schema, self.config.name), **kept}
+        prefixed = self.opts.with_prefix(prefix) if prefix else {}
+        return {"schema": to_avro(schema, self.config.name), **prefixed}
 
 
 def open_existing(storage: Storage, opts: Options) -> TableMetaClient | None:

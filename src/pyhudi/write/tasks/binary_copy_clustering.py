@@ -58,8 +58,8 @@ def copy_base_files(
         sink = stack.enter_context(context.storage.open_output(path))
         copied = _copy(context, new_copier(context, sink, name), paths)
         if copied is None:
-            gone = InterruptedError("the base file is discarded")
-            stack.__exit__(type(gone), gone, None)
+            interruption = InterruptedError("the base file is discarded")
+            stack.__exit__(type(interruption), interruption, None)
     marked.check()
     if copied is None:
         return None

@@ -155,9 +155,9 @@ def _located(
         if not mine_too:
             continue
         positions, numbers = (none, none) if base is None else matches[base]
-        mine = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
+        new_rows = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
         opened = file_id if path else _opened(context.instant, partition, bucket)
-        yield GroupKey(partition, opened, path), LocatedRows(buffered, positions, numbers, mine), bucket is not None
+        yield GroupKey(partition, opened, path), LocatedRows(buffered, positions, numbers, new_rows), bucket is not None
 
 
 def _opened(instant: str, partition: str, number: int) -> str:

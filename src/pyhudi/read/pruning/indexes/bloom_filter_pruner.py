@@ -48,10 +48,10 @@ def slices_without_keys(
         return out, 0
     some = slices.take(pa.array(rows))
     names = file_names_of(some["base_path"])
-    wanted = metadata_keys.bloom_filter_keys(some["partition"].combine_chunks(), names)
-    filters = table.lookup(index, wanted, [BLOOM_FILTER_PAYLOAD])
+    filter_keys = metadata_keys.bloom_filter_keys(some["partition"].combine_chunks(), names)
+    filters = table.lookup(index, filter_keys, [BLOOM_FILTER_PAYLOAD])
     texts = dict(zip(filters[KEY].to_pylist(), filters[BLOOM_FILTER_PAYLOAD].to_pylist(), strict=True))
-    for row, key in zip(rows.tolist(), wanted.to_pylist(), strict=True):
+    for row, key in zip(rows.tolist(), filter_keys.to_pylist(), strict=True):
         stored = texts.get(key)
         if stored is None:
             continue

@@ -28,7 +28,7 @@ class ExpressionIndexPruner:
     def load(self, predicate: Predicate, indexes: Indexes) -> tuple[IndexedExpressions | None, Pruning]:
         """Return the indexed expressions in the filter, None without any; and the result if they are not used."""
         filter, metadata = predicate.filter, indexes.metadata
-        if filter.given is None or not any(is_expression(name) for name in metadata.partitions):
+        if filter.condition is None or not any(is_expression(name) for name in metadata.partitions):
             return None, Pruning()
         if filter.overridden_functions:
             names = ", ".join(filter.overridden_functions)
@@ -36,7 +36,7 @@ class ExpressionIndexPruner:
         if self._expressions is None:
             try:
                 self._expressions = IndexedExpressions.from_filters(
-                    metadata, filter.given, filter.rows, predicate.schema, predicate.conditions.non_file_columns
+                    metadata, filter.condition, filter.rows, predicate.schema, predicate.conditions.non_file_columns
                 )
             except HudiError as e:
                 return None, Pruning(failure=e)

@@ -93,10 +93,10 @@ class IndexedExpressions:
         if text.sql is not None:
             kinds = {usable.indexes[0].expression: usable.kind for usable in usable_by_text.values()}
             conjunctions = implied_predicate(text.sql, schema, kinds) or ()
-            every = _columns(
+            all_columns = _columns(
                 implied_predicate(text.sql, schema, {**kinds, **{other.expression: other.kind for other in unused}})
             )
-            why = tuple(other.why for other in unused if str(other.expression) in every)
+            why = tuple(other.why for other in unused if str(other.expression) in all_columns)
         columns = _columns(conjunctions)
         used = {name: usable for name, usable in usable_by_text.items() if name in columns}
         return cls(used, conjunctions, why) if used or why else None

@@ -40,10 +40,10 @@ def equality_keys(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts:
     """Return the record keys that a matching row must have; None if the filter does not restrict them."""
     keys: list[str] = []
     for conjunction in rows.anyof:
-        mine = _keys_of_conjunction(conjunction, schema, config, opts)
-        if mine is None:
+        conjunction_keys = _keys_of_conjunction(conjunction, schema, config, opts)
+        if conjunction_keys is None:
             return None
-        keys += mine
+        keys += conjunction_keys
     return pa.array(sorted(set(keys)), pa.string()) if 0 < len(keys) <= MOST_KEYS else None
 
 

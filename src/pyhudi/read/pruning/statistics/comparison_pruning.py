@@ -52,46 +52,46 @@ def cannot_match(term: Term, bounds: Bounds) -> Mask:
         return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
     try:
         term = term.bind(kind)
-        given = [_literals(value, kind, term.column) for value in term.values]
+        operands = [_literals(value, kind, term.column) for value in term.values]
     except (QueryError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.zeros(len(bounds), np.bool_)
-    if not all(_is_ordered(value) for forms in given for value in forms):
+    if not all(_is_ordered(value) for forms in operands for value in forms):
         return bounds.only_nulls.copy()
     try:
-        out = _outside(term.op, given, bounds, kind)
+        out = _outside(term.op, operands, bounds, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         out = np.zeros(len(bounds), np.bool_)
     return out | bounds.only_nulls
 
 
-def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.DataType) -> Mask:
+def _outside(op: str, operands: list[list[pa.Scalar]], bounds: Bounds, kind: pa.DataType) -> Mask:
     if op in ("=", "=="):
-        return _all_forms(given[0], lambda value: _not_within(bounds, value, value))
+        return _all_forms(operands[0], lambda value: _not_within(bounds, value, value))
     if op == "in":
-        if not given:
+        if not operands:
             return np.ones(len(bounds), np.bool_)
-        if len(given) > _MOST_VALUES:
-            column = pa.array([forms[0].as_py() for forms in given], given[0][0].type)
+        if len(operands) > _MOST_VALUES:
+            column = pa.array([forms[0].as_py() for forms in operands], operands[0][0].type)
             ends = pc.min_max(column)
             return _not_within(bounds, ends["min"], ends["max"])
         out = np.ones(len(bounds), np.bool_)
-        for forms in given:
+        for forms in operands:
             out &= _all_forms(forms, lambda value: _not_within(bounds, value, value))
         return out
     if op in ("<", "<="):
         compare = pc.greater_equal if op == "<" else pc.greater
-        return _all_forms(given[0], lambda value: numpy_mask(compare(bounds.least, value)))
+        return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.least, value)))
     if pa.types.is_floating(kind):
         return np.zeros(len(bounds), np.bool_)
     if op in (">", ">="):
         compare = pc.less_equal if op == ">" else pc.less
-        return _all_forms(given[0], lambda value: numpy_mask(compare(bounds.greatest, value)))
+        return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.greatest, value)))
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
         return np.zeros(len(bounds), np.bool_)
     # != and not in: with a single excluded value.
     single = numpy_mask(pc.equal(bounds.least, bounds.greatest))
     hit = np.zeros(len(bounds), np.bool_)
-    for forms in given[:_MOST_VALUES]:
+    for forms in operands[:_MOST_VALUES]:
         hit |= numpy_mask(pc.equal(bounds.least, forms[0]))
     return single & hit
 

@@ -99,8 +99,8 @@ class StatisticsEvaluator:
     @property
     def non_file_columns(self) -> frozenset[str]:
         """Columns whose values are not those of the files."""
-        mine = (name for name in self.schema.names if self.is_changed(name) or self.is_from_path(name))
-        return frozenset({*self.path_columns, *mine})
+        computed = (name for name in self.schema.names if self.is_changed(name) or self.is_from_path(name))
+        return frozenset({*self.path_columns, *computed})
 
     def _type(self, term: Term) -> pa.DataType:
         return type_of(resolve_column(term.column, self.schema), self.schema)
