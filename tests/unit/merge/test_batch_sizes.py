@@ -10,8 +10,8 @@ import pytest
 
 from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.merge.batch_sizes import MergeMemory, bounded_runs, joined_within, pieces, rows_within
-from pyhudi.merge.logs import spillable_row_store
-from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
+from pyhudi.merge.logs import spillable_log_rows
+from pyhudi.merge.logs.spillable_log_rows import NO_ROW, SpillableLogRows
 from pyhudi.merge.modes.merge_rules import MergeRules
 from tests.unit.merge.slices import Slice
 
@@ -48,9 +48,9 @@ def test_neighbours_are_joined_within_the_limit() -> None:
 
 @pytest.mark.parametrize("budget", [1, 1 << 30])
 def test_rows_of_several_joined_batches(monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
-    monkeypatch.setattr(spillable_row_store, "JOINED_BYTES", 2_000)
+    monkeypatch.setattr(spillable_log_rows, "JOINED_BYTES", 2_000)
     texts = [f"{i}" * (200 * (1 + i % 3)) for i in range(20)]
-    with SpillableRowStore(pa.schema([("a", pa.string())]), budget) as store:
+    with SpillableLogRows(pa.schema([("a", pa.string())]), budget) as store:
         for i in range(0, 20, 2):
             store.append(pa.record_batch({"a": texts[i : i + 2]}))
         store.freeze()

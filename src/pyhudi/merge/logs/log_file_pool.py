@@ -33,7 +33,7 @@ class LogFiles:
 
     def __init__(self, storage: Storage, limit: int = LOG_BYTES) -> None:
         self._storage, self._limit = storage, max(limit, 1)
-        self._held: dict[str, _CachedFile] = {}
+        self._open_files: dict[str, _CachedFile] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -58,25 +58,25 @@ class LogFiles:
 
     def opened(self, path: str, *, whole: bool) -> RangeReader:
         """Return the open file, which stays open until another one is requested."""
-        cached = self._held.get(path)
+        cached = self._open_files.get(path)
         if cached is None:
             cached = self._read_whole(path) if whole else self._open(path)
             # The most recently used file is evicted first: files are read in order, once for headers and once for
             # contents, so the first ones are needed next.
-            while self._held and cached.share + sum(other.share for other in self._held.values()) > 1:
-                self._drop(next(reversed(self._held)))
+            while self._open_files and cached.share + sum(other.share for other in self._open_files.values()) > 1:
+                self._drop(next(reversed(self._open_files)))
         else:
-            del self._held[path]
-        self._held[path] = cached
+            del self._open_files[path]
+        self._open_files[path] = cached
         return cached.ranges
 
     def close(self) -> None:
         """Close all files. Blocks that are read later reopen their files."""
-        while self._held:
-            self._drop(next(reversed(self._held)))
+        while self._open_files:
+            self._drop(next(reversed(self._open_files)))
 
     def _drop(self, path: str) -> None:
-        with self._held.pop(path).file:
+        with self._open_files.pop(path).file:
             pass
 
     def _read_whole(self, path: str) -> _CachedFile:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, MergeMemory, bounded_runs, rows_within
-from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
+from pyhudi.merge.logs.spillable_log_rows import NO_ROW, SpillableLogRows
 from pyhudi.merge.modes.merge_by_mode import Given, Versions, dense, fold
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
@@ -66,7 +66,7 @@ class LogRecordVersions:
     """Collects versions in the order in which they were written.
 
     ``schema`` are the columns kept of each version; ``rules`` are `MergeRules.present` for it. Keys, ordering values
-    and flags stay in memory, the other columns in a `SpillableRowStore` with the budget of ``memory``. Records are
+    and flags stay in memory, the other columns in a `SpillableLogRows` with the budget of ``memory``. Records are
     identified by their key or, if all versions have positions, by the row of the base file.
     """
 
@@ -78,7 +78,7 @@ class LogRecordVersions:
     ) -> None:
         self._schema, self._rules = schema, rules
         self._memory = memory
-        self._store = SpillableRowStore(schema, memory.budget, memory.spill_folder)
+        self._store = SpillableLogRows(schema, memory.budget, memory.spill_folder)
         self._keys: list[pa.Array] = []
         self._positions: list[Index] = []
         self._rows: list[Index] = []
@@ -208,7 +208,7 @@ class LogRecordVersions:
 
     def _folded_by_merger(self, identity: RecordIdentity, record: Index, versions: StoredVersions) -> MergedLogRecords:
         """Fold by a custom merger, a limited number of records at a time."""
-        result = SpillableRowStore(self._schema, self._memory.budget, self._memory.spill_folder)
+        result = SpillableLogRows(self._schema, self._memory.budget, self._memory.spill_folder)
         order = np.argsort(record, kind="stable")
         merged: list[RecordVersions] = []
         numbers: list[Index] = []
@@ -245,7 +245,7 @@ class MergedLogRecords:
 
     def __init__(
         self,
-        store: SpillableRowStore,
+        store: SpillableLogRows,
         identity: RecordIdentity,
         versions: StoredVersions,
         batch_bytes: int = BATCH_BYTES,

@@ -21,7 +21,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW
 from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey, deleted
-from pyhudi.write.rows.spillable_rows import SpillableRows
+from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
 Index = npt.NDArray[np.int64]
 _BATCH_ROWS = 65_536
@@ -45,7 +45,7 @@ class LocatedRows:
     Returns them like `FileGroupRowReader`.
     """
 
-    def __init__(self, rows: SpillableRows, positions: Index, numbers: Index, new: Index) -> None:
+    def __init__(self, rows: SpillableRowBuffer, positions: Index, numbers: Index, new: Index) -> None:
         self._rows = rows
         self._positions = positions
         self._numbers = numbers
@@ -83,7 +83,7 @@ class LocatedRows:
 class KeyedRows(LocatedRows):
     """Rows of one file group, split into those that change a row of its base file and new ones."""
 
-    def __init__(self, rows: SpillableRows, base_keys: pa.ChunkedArray | None) -> None:
+    def __init__(self, rows: SpillableRowBuffer, base_keys: pa.ChunkedArray | None) -> None:
         none: Index = np.zeros(0, dtype=np.int64)
         positions, numbers, new = none, none, np.ones(rows.num_rows, dtype=np.bool_)
         if base_keys is not None and rows.num_rows:
@@ -130,7 +130,7 @@ class KeyIndex:
 
 
 def buffer_rows(
-    rows: FileGroupRowReader, key: GroupKey, how: SortedDeduplicator | None, buffered: SpillableRows
+    rows: FileGroupRowReader, key: GroupKey, how: SortedDeduplicator | None, buffered: SpillableRowBuffer
 ) -> None:
     """Read all rows of a group into ``buffered``, merged by key if requested."""
     if how is None:
@@ -138,7 +138,7 @@ def buffer_rows(
             buffered.add(batch)
         buffered.finish()
         return
-    with SpillableRows(buffered.memory_size) as all_rows:
+    with SpillableRowBuffer(buffered.memory_size) as all_rows:
         for batch in rows.remaining(key):
             all_rows.add(batch)
         all_rows.finish()

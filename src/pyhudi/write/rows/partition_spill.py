@@ -16,8 +16,8 @@ Codes = npt.NDArray[np.int64]
 class PartitionSpill:
     """Rows spilled to local disk. Memory: one batch, and a few bytes per batch and partition.
 
-    `SpillableRows` keeps the rows of one partition and finds them by number, in memory as long as they fit. The rows
-    here are too many to keep, and are read only once, in order of their partitions. Both store them in a `SpillFile`.
+    A `SpillableRowBuffer` keeps the rows of one partition in memory while they fit, and selects them by number. These
+    rows are too many to keep, and are read only once, in order of their partitions. Both use a `SpillFile`.
     """
 
     def __init__(self) -> None:

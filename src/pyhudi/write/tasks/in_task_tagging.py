@@ -23,7 +23,7 @@ from pyhudi.write.planning.small_files import InsertPlacement
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile, build_workload_profile
 from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey
 from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
-from pyhudi.write.rows.spillable_rows import Index, SpillableRows
+from pyhudi.write.rows.spillable_row_buffer import Index, SpillableRowBuffer
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import GroupWriter
 from pyhudi.write.write_status import encode_stats
@@ -105,7 +105,7 @@ def in_task_tagging_task(
         limited = batches if lookup.most_rows is None else _at_most(iter(batches), lookup.most_rows)
         rows = FileGroupRowReader(limited)
         for partition in rows.groups():
-            with SpillableRows(context.buffer_size) as buffered:
+            with SpillableRowBuffer(context.buffer_size) as buffered:
                 buffer_rows(rows, partition, lookup.dedupe, buffered)
                 share = PartitionShare.parse(partition.file_id)
                 for key, located, filled in _located(partition.partition, buffered, context, lookup, share):
@@ -127,7 +127,7 @@ def _at_most(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.Record
 
 
 def _located(
-    partition: str, buffered: SpillableRows, context: WriteContext, lookup: InTaskTagging, share: PartitionShare
+    partition: str, buffered: SpillableRowBuffer, context: WriteContext, lookup: InTaskTagging, share: PartitionShare
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
     """Yield the file groups of a share of a partition to write, with their rows, and whether new records are among
     them."""

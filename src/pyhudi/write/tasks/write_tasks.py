@@ -14,7 +14,7 @@ from pyhudi.write.handles.create_handle import CreateHandle, file_ids
 from pyhudi.write.handles.merge_handle import MergeHandle
 from pyhudi.write.rows.incoming_rows import FileGroupRowReader, FileGroupRows, GroupKey
 from pyhudi.write.rows.keyed_rows import KeyedRows, base_keys, buffer_rows
-from pyhudi.write.rows.spillable_rows import SpillableRows
+from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat, encode_stats
 
@@ -39,7 +39,7 @@ def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: 
         if how is None or (how.dedupe is None and not merged):
             writer.write(key, rows)
             continue
-        with SpillableRows(context.buffer_size) as buffered:
+        with SpillableRowBuffer(context.buffer_size) as buffered:
             buffer_rows(rows, key, how.dedupe, buffered)
             searched = key.base_path if merged and how.match else None
             keys = None if searched is None else base_keys(context.storage, searched, context.invalid_text)

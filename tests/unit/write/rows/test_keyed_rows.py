@@ -19,7 +19,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.lookup.base_file_keys import read_positioned_rows
 from pyhudi.storage import open_storage
 from pyhudi.write.rows.keyed_rows import KeyIndex, base_keys
-from pyhudi.write.rows.spillable_rows import SpillableRows
+from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
 _KEYS = st.lists(st.sampled_from("abcdefg"), max_size=30)
 
@@ -39,17 +39,17 @@ def test_every_pair_of_equal_keys_is_found_in_order(base: list[str], incoming: l
 def test_held_rows_are_the_same_in_memory_and_on_disk(sizes: list[int], limit: int) -> None:
     total = sum(sizes)
     ends = np.cumsum([0, *sizes])
-    with SpillableRows(limit) as held:
+    with SpillableRowBuffer(limit) as buffer:
         for start, end in itertools.pairwise(ends):
-            held.add(pa.record_batch({"n": pa.array(np.arange(start, end))}))
-        held.finish()
-        assert held.num_rows == total
+            buffer.add(pa.record_batch({"n": pa.array(np.arange(start, end))}))
+        buffer.finish()
+        assert buffer.num_rows == total
         keep = np.arange(total) % 3 == 0
-        kept = [batch.column(0).to_numpy() for batch in held.filter(keep)]
+        kept = [batch.column(0).to_numpy() for batch in buffer.filter(keep)]
         assert np.array_equal(np.concatenate([np.zeros(0), *kept]), np.flatnonzero(keep))
         if total:
             numbers = np.random.default_rng(1).integers(0, total, 50)
-            assert np.array_equal(held.take(numbers).column(0).to_numpy(), numbers)
+            assert np.array_equal(buffer.take(numbers).column(0).to_numpy(), numbers)
 
 
 @pytest.mark.parametrize("extension", ["parquet", "orc"])

@@ -1,4 +1,4 @@
-"""Rows that are appended once and then selected by number, in memory or, beyond a budget, in a file on local disk."""
+"""Columns of log records: appended once, then selected by number; in memory or, beyond a budget, on local disk."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NO_ROW = -1
 """Number of a row that was never stored: all its values are null."""
 
 
-class SpillableRowStore:
-    """Appends batches of one schema. Once their buffers exceed ``budget`` bytes, all of them are moved to a temporary
-    file in ``folder`` (None: that of the system), which is memory-mapped for reading and deleted with the store.
+class SpillableLogRows:
+    """Columns of log records of one schema. Once their buffers exceed ``budget`` bytes, all batches are moved to a
+    temporary file in ``folder`` (None: that of the system), which is memory-mapped for reading and deleted with the
+    object. Use as a context manager, or call `close`.
 
-    Rows may be missing (`NO_ROW`), and their sizes are known, so that a merge can bound its batches.
-    `pyhudi.write.rows.spillable_rows` keeps the incoming rows of a write task. Use as a context manager, or call
-    `close`.
+    Unlike `pyhudi.write.rows.spillable_row_buffer`, which keeps the incoming rows of a write task, this selects missing
+    rows (`NO_ROW`) and single columns, and estimates the sizes of rows, so that a merge can bound its batches.
     """
 
     def __init__(self, schema: pa.Schema, budget: int, folder: str | None = None) -> None:
@@ -30,12 +30,12 @@ class SpillableRowStore:
         self._budget, self._folder = budget, folder
         self._batches: list[pa.RecordBatch] = []
         self._starts = [0]
-        self._held = 0
+        self._buffered_bytes = 0
         self._sizes: list[Index] = []
         self._places: Index = np.zeros(1, dtype=np.int64)
         self._file: SpillFile | None = None
 
-    def __enter__(self) -> SpillableRowStore:
+    def __enter__(self) -> SpillableLogRows:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,8 +59,8 @@ class SpillableRowStore:
                 self._file.append(rows)
             else:
                 self._batches.append(rows)
-                self._held += rows.get_total_buffer_size()
-                if self._held > self._budget:
+                self._buffered_bytes += rows.get_total_buffer_size()
+                if self._buffered_bytes > self._budget:
                     self._spill()
         return np.arange(first, len(self), dtype=np.int64)
 
@@ -119,7 +119,7 @@ class SpillableRowStore:
 
     def close(self) -> None:
         """Release the rows and delete the file."""
-        self._batches, self._starts, self._held, self._sizes = [], [0], 0, []
+        self._batches, self._starts, self._buffered_bytes, self._sizes = [], [0], 0, []
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -128,7 +128,7 @@ class SpillableRowStore:
         self._file = SpillFile(self._folder)
         for batch in self._batches:
             self._file.append(batch)
-        self._batches, self._held = [], 0
+        self._batches, self._buffered_bytes = [], 0
 
 
 def _indices(numbers: Index, missing: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> pa.Array:

@@ -17,12 +17,12 @@ Index = npt.NDArray[np.int64]
 _CHUNK_ROWS = 131_072
 
 
-class SpillableRows:
-    """Rows of one schema, which can be taken by number. Use as a context manager, which deletes the file.
+class SpillableRowBuffer:
+    """Incoming rows of a write task, which can be taken by number or filtered in order. Use as a context manager, which
+    deletes the file.
 
-    For rows of many partitions that are read back partition by partition, see `PartitionSpill`. Only the batches that
-    exceed the limit go to the file, and rows can be read in order, too; `pyhudi.merge.logs.spillable_row_store`, for
-    the merge of log records, moves all rows to the file and knows their sizes and missing rows.
+    For rows of many partitions that are read back partition by partition, see `PartitionSpill`, and for log records
+    that are merged, `pyhudi.merge.logs.spillable_log_rows`.
 
     Memory: approximately ``memory_size`` bytes; rows in the file are memory-mapped.
     """
