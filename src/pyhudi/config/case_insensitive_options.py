@@ -9,10 +9,10 @@ from pyhudi.config.option_registry import declared
 
 
 def with_options(options: Mapping[str, str], added: Mapping[str, Any]) -> dict[str, str]:
-    """Return options and those given, which win.
+    """Return options with others added, which take precedence.
 
     Args:
-        options: Options so far.
+        options: Options to which others are added.
         added: Options to add. Keys are case-insensitive; options that are None are skipped.
     """
     merged = dict(options)

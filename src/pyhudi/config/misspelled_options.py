@@ -115,7 +115,7 @@ def refuse_misspelled_query(user_options: Mapping[str, object], session: Mapping
 
 
 def refuse_dynamic_overwrite(user_options: Mapping[str, object]) -> None:
-    """Raise an error if a write by path that replaces the whole table was told to replace partitions.
+    """Raise an error for the overwrite mode DYNAMIC in a write by path, which replaces the whole table.
 
     Args:
         user_options: Options as the user passed them.
@@ -151,13 +151,13 @@ def refuse_other_formats(user_options: Mapping[str, object]) -> None:
 
 
 def _resembled(key: str, deciding_keys: Collection[str]) -> str | None:
-    """Return the option of those wanted that an undeclared key resembles more than any other option."""
+    """Return the option in ``deciding_keys`` that an undeclared key resembles more than any other option."""
     suggestion = suggest(key) if not is_known(key) else _foreign(key, deciding_keys)
     return suggestion if suggestion is not None and canonical(suggestion) in deciding_keys else None
 
 
 def _foreign(key: str, deciding_keys: Collection[str]) -> str | None:
-    """Return the option of those wanted that a key without Apache Hudi's prefix resembles."""
+    """Return the option in ``deciding_keys`` that a key without Apache Hudi's prefix resembles."""
     short = suggest_short_name(key)
     if short is not None and SHORT_NAMES[short] in deciding_keys:
         return SHORT_NAMES[short]

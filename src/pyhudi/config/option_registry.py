@@ -1,7 +1,7 @@
 """All keys of Apache Hudi's releases, their aliases, and suggestions for misspelt keys.
 
 The facts are in the package file ``options.tsv``: key, default, default on Spark, first and last release, and
-deprecated aliases; ``-`` stands for no default. They cover 0.15.0 to 1.2.0. Only the options declared in
+deprecated aliases; ``-`` means no default. They cover 0.15.0 to 1.2.0. Only the options declared in
 :mod:`pyhudi.config.options` have an effect in pyhudi. The others are merely known to be valid keys.
 """
 

@@ -78,8 +78,8 @@ class ResultTable:
 
 
 def as_text(table: pa.Table, width: int) -> str:
-    """Return a table as lines of at most ``width`` characters. Columns without values are omitted; columns that do not
-    fit are in further blocks, beside the first column again, and if there is no room for that, listed below."""
+    """Return a table as lines of at most ``width`` characters. Columns without values are omitted. Columns that do not
+    fit follow in further blocks, each with the first column; if even these do not fit, they are listed below."""
     shown = table.slice(0, ROWS_SHOWN)
     names = {name: _head(name) for name in _filled(table)}
     heads = max(map(len, names.values()), default=1)

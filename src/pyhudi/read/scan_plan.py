@@ -112,7 +112,7 @@ class ScanPlan:
 
     @property
     def path_columns(self) -> tuple[str, ...]:
-        """Columns whose values must come from the path, because files do not hold them, or the query wants it so."""
+        """Columns whose values must come from the path, because files omit them, or as the query requests."""
         return self.partition_columns.required
 
     @property

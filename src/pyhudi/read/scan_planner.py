@@ -266,7 +266,7 @@ def _with_merging(
 
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
-    """Return what a plan without a filter has selected, without the partitions that ``prune`` excludes."""
+    """Return the selection of a plan without a filter, without the partitions that ``prune`` excludes."""
     slices, partitions = plan.tasks, plan.partitions
     if prune is not None and not plan.query.is_incremental:
         kept = pa.array(prune(partitions), pa.string())
@@ -276,7 +276,7 @@ def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
 
 def _deletes_since(table: TableSnapshot) -> bool:
     """Return True if a clean or a restore has begun since a table was pinned: it may have deleted files that the pinned
-    timeline shows, and a listing cannot tell this from file groups that have never been there."""
+    timeline shows, and a listing cannot distinguish these from file groups that never existed."""
     before = {instant.requested for instant in table.active.timeline if instant.action in _DELETING}
     now = table.active.reload().timeline
     return any(instant.action in _DELETING and instant.requested not in before for instant in now)
@@ -293,9 +293,9 @@ def _key_columns(table: TableSnapshot, schema: pa.Schema) -> frozenset[str]:
 
 
 def _key_rows(plan: ScanPlan, predicate: Predicate, rows: RowFilter | None) -> KeyFilter | None:
-    """Return what a condition says of record keys.
+    """Return the condition on record keys that a filter implies; None if there is none.
 
-    Files may have other values of columns than paths tell, and other keys than those that are read if invalid bytes are
+    Values in files may differ from those of paths, and stored keys from those that are read if invalid bytes are
     replaced.
     """
     if rows is None or not rows.anyof or plan.reading.invalid_text is InvalidText.REPLACE:

@@ -21,7 +21,7 @@ def matches_ignoring_case(name: str, names: Iterable[str]) -> list[str]:
 
 
 def resolve_name(name: str, names: Iterable[str], *, case_sensitive: bool = False) -> str | None:
-    """Return the one of the names that a name stands for: the same, or else the only one that differs in case alone.
+    """Return the name to which a name resolves: the same, or else the only one that differs in case alone.
 
     Returns:
         None if there is none, or if several differ in case alone.

@@ -181,7 +181,7 @@ def rebuilt(array: pa.Array, target: pa.DataType, path: str, change: Change) -> 
 
 def _struct(array: pa.StructArray, target: pa.StructType, path: str, change: Change) -> pa.Array:
     children, fields = [], [target.field(i) for i in range(target.num_fields)]
-    # what is below null structs is no value
+    # values below null structs are ignored
     values = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
     for field in fields:
         index = array.type.get_field_index(field.name)

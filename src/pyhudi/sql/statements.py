@@ -39,7 +39,7 @@ class CreateView:
         head: The statement before the query.
         query: The query; None: it is a view of a data source.
         temporary: Whether it is a temporary view.
-        replace: Whether it takes the place of another one.
+        replace: Whether it replaces an existing view.
         clauses: The part of ``head`` between the name and AS.
     """
 
@@ -120,7 +120,7 @@ class UnsupportedStatement:
     Args:
         name: The table that it would change.
         what: Its words, for the message.
-        instead: What to use.
+        instead: The alternative, for the message.
         text: The part of it that may read Hudi tables if the table is another format's.
         head: The part before that.
         tail: The part after it.

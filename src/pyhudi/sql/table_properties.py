@@ -47,7 +47,7 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_misspelled_properties(properties: Mapping[str, str]) -> None:
-    """Raise an error for properties that resemble one which decides what a table is or how it is written.
+    """Raise an error for properties that resemble one which defines the table or its writes.
 
     Other properties may have any name: the catalog keeps them.
 

@@ -24,7 +24,7 @@ VECTOR_FUNCTIONS = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
 
 @dataclass(frozen=True, slots=True)
 class Qualifiers:
-    """Qualifiers of columns that name a table, by their places in the text.
+    """Qualifiers of columns that name a table, by their positions in the text.
 
     Args:
         own: Those that are longer than the table's own name: their start, and start and end of their last part.
@@ -45,8 +45,8 @@ class Reference:
         end: End in the text, with its time travel.
         time_travel: Its time or version; None: it has none.
         arguments: Values of a function's arguments, or their SQL (`VECTOR_FUNCTIONS`); None: it is a table.
-        alias_at: Where an alias belongs, after its name or its sample; None: the query gives it one.
-        ambiguous: Another table, or an alias, of the query is called as the table without its database.
+        alias_at: Position for an alias, after its name or its sample; None if the query has one.
+        ambiguous: Another table or alias in the query has the name of the table without its database.
         qualifiers: Qualifiers of columns with its name.
         predicate: Condition on its rows in WHERE (`pyhudi.sql.conditions.predicate_pushdown`).
         joined: Its columns that the query compares with columns of other tables
@@ -195,7 +195,7 @@ def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int, int
 
 
 def _end_of_sample(cursor: Cursor, end: int) -> int:
-    """Return where the sample of a table ends: at its end if there is none."""
+    """Return the end of the sample of a table; without a sample, the end of the table."""
     _go_to(cursor, end)
     if not cursor.take("TABLESAMPLE"):
         return end

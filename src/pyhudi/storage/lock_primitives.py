@@ -61,7 +61,7 @@ class _TimedLock(ABC):
 
     @abstractmethod
     def _describe(self) -> tuple[str, str]:
-        """Return what is locked, and who holds it otherwise."""
+        """Return names of the locked object and of other possible holders, for messages."""
 
     def __enter__(self) -> Self:
         if not self.acquire(self.timeout):

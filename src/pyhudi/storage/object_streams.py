@@ -126,7 +126,7 @@ class Upload(io.RawIOBase):
         self._raise_failure()
 
     def abandon(self) -> None:
-        """Stop and discard what was sent."""
+        """Stop, and discard the parts that were sent."""
         self.close()
         self._pending.clear()
         if self._thread is not None:

@@ -124,8 +124,8 @@ def batch_query(
         start: Start of the stream.
         number: Batch number; None if it is not known.
         query: Other options of the user.
-        log: Returns what the stream has read. Called where commits have been archived, or the batch has the oldest
-            commit of the table although it is not the first one.
+        log: Returns the instants that the stream has read. Called where commits have been archived, or the batch has
+            the oldest commit of the table although it is not the first one.
 
     Raises:
         CheckpointError: Commits before the batch have been archived, which the stream may have missed, the commits
@@ -218,9 +218,9 @@ def _check_nothing_missed(
 ) -> None:
     """Reject a batch if commits have been archived that an earlier batch may not have contained.
 
-    If the log of the stream is known, it tells. Otherwise, earlier batches reach to the last active commit before this
-    one. Archived commits are older, except those between commits with savepoints, and those that ran long and completed
-    late.
+    The log of the stream decides, if it is known. Otherwise, earlier batches reach to the last active commit before
+    this one. Archived commits are older, except those between commits with savepoints, and those that ran long and
+    completed late.
     """
     active = table.active
     start = active.timeline.start

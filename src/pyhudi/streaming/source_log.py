@@ -54,7 +54,7 @@ class SourceLog:
             batch: Number of the batch of the query, at least 1.
 
         Returns:
-            The log; None if there is none, or it has a form that is not known. If several sources of the query read the
+            The log; None if there is no log, or its format is not known. If several sources of the query read the
             timeline, the log of the one that has read least.
         """
         folder = urlsplit(timeline).path.rstrip("/")

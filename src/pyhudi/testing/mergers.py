@@ -153,7 +153,7 @@ class MergerTests:
 
     Attributes:
         merger: Merger to test.
-        schema: Columns of a table like the ones that the merger is meant for.
+        schema: Columns of a table for which the merger is designed.
         ordering_fields: Names of the ordering fields in ``schema``.
         partial: Also test partial updates; see `check_merger`.
     """

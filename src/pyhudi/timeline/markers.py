@@ -23,7 +23,7 @@ from pyhudi.storage.table_paths import META_FOLDER
 TEMP_FOLDER = f"{META_FOLDER}/.temp"
 TYPE_FILE = "MARKERS.type"
 
-# : one row per marker; ``data_path`` is relative to the root of the table, ``partition`` is "" without partitions
+# One row per marker. ``data_path`` is relative to the root of the table; ``partition`` is "" without partitions.
 MARKER_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_name", pa.string()), ("data_path", pa.string()), ("io_type", pa.string())]
 )

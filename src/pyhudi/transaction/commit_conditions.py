@@ -53,9 +53,9 @@ class CommitRequest:
     schema_history: SchemaHistory | None = None
 
     def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
-        """Find another writer's commit that contains this one, adds keys that this one adds, or changes what it has
-        read, or, if it must be exclusive, any. ``begun`` is the timeline at the start of the write, ``active`` was
-        loaded under the lock of the table."""
+        """Find another writer's commit that contains this one, adds the same keys, or changes file groups that this one
+        has read; any commit, if this one must be exclusive. ``begun`` is the timeline at the start of the write,
+        ``active`` was loaded under the lock of the table."""
         committed = self.conditions.already_committed
         other = committed(active) if committed is not None else None
         if other is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WriterCoordination:
-    """What a writer does to keep clear of other writers.
+    """Lock, instant times and rollbacks with which a writer is coordinated with others.
 
     Attributes:
         lock: Lock of the table, to check that it is still held.

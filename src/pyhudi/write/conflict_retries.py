@@ -32,14 +32,14 @@ def with_retries(
     is_fixed: Callable[[], bool] = lambda: False,
 ) -> _Result:
     """Run a write or statement, under `in_process_writer_lock`, again on the latest snapshot after each conflict with
-    another writer, at most as often as ``hoodie.write.num.retries.on.conflict.failures`` says.
+    another writer, at most ``hoodie.write.num.retries.on.conflict.failures`` times.
 
     Args:
         storage: Storage of the table.
         opts: Options of the write.
         attempt: Opens the table and writes.
-        is_fixed: Tells after a conflict whether another attempt would write rows that were read from the table before
-            it. They would undo the other writer's commit, so there is no other attempt.
+        is_fixed: Called after a conflict. Returns True if another attempt would write the same rows, read from the
+            table before the conflict. As they would undo the other writer's commit, there is no other attempt.
 
     Returns:
         The result of the attempt without a conflict, with the number of retries.

@@ -256,7 +256,7 @@ def check_storable(schema: pa.Schema, config: TableConfig) -> None:
 
 
 def check_table_exists(uri: str, operation: Operation) -> None:
-    """Refuse operations that require an existing table; called if there is none.
+    """Refuse operations that require an existing table. Called only if no table exists.
 
     Raises:
         NotAHudiTableError: The operation deletes.

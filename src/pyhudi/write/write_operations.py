@@ -32,8 +32,8 @@ def action_of(operation: Operation, table_type: TableType) -> str:
 
 
 def merges_records(operation: Operation, opts: Options) -> bool:
-    """Return True if rows of a write are merged with the stored records of their keys that it finds, as the merge rules
-    of the table say."""
+    """Return True if rows of a write are merged with the stored records of their keys according to the merge rules of
+    the table."""
     if operation.changes_records:
         return True
     if opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):

@@ -59,7 +59,7 @@ class BaseFileWriter(ABC):
     """Writes batches to one base file. Use as a context manager: after an error the file is left unfinished.
 
     Rows are buffered as Arrow batches until they fill a block. Subclasses write blocks and the footer. The attributes
-    are the state of one open file: its output, the rows of the next block, and what the footer says of all rows.
+    are the state of one open file: its output, the rows of the next block, and the footer's summary of all rows.
 
     Args:
         sink: A path, or an open binary file (which stays open).

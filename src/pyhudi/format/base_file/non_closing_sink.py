@@ -6,7 +6,7 @@ from typing import Any
 
 
 class NonClosingSink:
-    """Passes what is written on to a file, which its owner closes."""
+    """Binary file whose ``close`` does nothing: the owner of the underlying file closes it."""
 
     closed = False
 

@@ -255,8 +255,7 @@ class FilteredFile:
         )
 
     def may_have(self, keys: pa.StringArray) -> bool:
-        """Return False if the footer tells, by its range of record keys or its bloom filter, that the file has none of
-        these keys."""
+        """Return False if the footer excludes all of these keys, by its range of record keys or its bloom filter."""
         footer = _footer(self._fragment.metadata, self.schema)
         bounds = base_file_footer.in_one_order(pa.array([footer.min_key, footer.max_key], pa.string()))
         above, below = pc.greater_equal(keys, bounds[0]), pc.less_equal(keys, bounds[1])
@@ -303,5 +302,5 @@ class FilteredFile:
             return None
         try:
             return select_pages(self._source, selected)
-        except FormatError:  # who reads all of it says what is wrong
+        except FormatError:  # reported by the reader of the whole file
             return None

@@ -1,7 +1,7 @@
 """Some rows of a Parquet file as a file of their own: the pages that have them, byte for byte, under a new footer.
 
-Arrow reads whole column chunks. A reader that wants a few rows, and knows their numbers, takes by the file's page index
-the pages that have them: runs of pages that begin and end at the same rows in all columns. Nothing is decoded.
+Arrow reads whole column chunks. For a few rows with known numbers, the page index of the file locates their pages: runs
+of pages that begin and end at the same rows in all columns. Nothing is decoded.
 
 Field numbers are those of parquet.thrift of Apache Parquet.
 """

@@ -138,7 +138,7 @@ class HFileReader:
         """Yield all entries in order of their keys (`ENTRY_SCHEMA`), in batches of one block or several.
 
         Raises:
-            FormatError: a block is broken, or the file has not as many entries as it says.
+            FormatError: A block is corrupt, or the number of entries differs from that in the trailer.
         """
         count = 0
         keep = self._keeps(len(self.index))

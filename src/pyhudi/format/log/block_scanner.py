@@ -3,7 +3,7 @@
 A block::
 
      0  6  magic "#HUDI#"
-     6  8  length L of what follows, the last field included
+     6  8  length L of the rest of the block, including the last field
     14  4  log format version, 1
     18  4  block type
     22  …  header map: count, then count times (key, length, UTF-8 bytes)
@@ -12,9 +12,9 @@ A block::
      …  …  footer map, laid out like the header map, always empty
      …  8  L + 6
 
-All integers are big-endian. A writer that died leaves a block without its end; a block is taken as whole when its
-last field agrees with its first and another block or the end of the file follows. What is not whole is skipped up to
-the next magic. All of that is as the original does it, so that both see the same rows in a damaged file.
+All integers are big-endian. A writer that is killed leaves a block without its end. A block is complete if its last
+field agrees with its first, and another block or the end of the file follows. Incomplete blocks are skipped up to the
+next magic. Apache Hudi applies the same rules, so both read the same rows from a damaged file.
 """
 
 from __future__ import annotations

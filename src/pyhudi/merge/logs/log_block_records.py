@@ -36,10 +36,10 @@ class PositionsError(FormatError):
 class LogRecordColumns:
     """Column layout of record versions.
 
-    ``table``: the table's columns; ``kept``: those that versions keep. ``deletes`` marks records that are deletes,
-    ``keys`` makes the keys that records do not have (None: they do), ``by_position``: versions are distinguished by the
-    row of the base file that the block gives for them. ``key_rows``: the records of which versions are wanted (None:
-    all of them).
+    ``table``: the table's columns; ``kept``: those that versions keep. ``deletes`` marks records that are deletes, and
+    ``keys`` computes the keys of records without stored ones (None: all records store theirs). ``by_position``:
+    versions are distinguished by the positions of their base rows in the block. ``key_rows`` selects the records whose
+    versions are read (None: all).
     """
 
     table: pa.Schema

@@ -166,7 +166,7 @@ def _log_rows(
     block: LogBlock, columns: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
 ) -> Iterator[pa.RecordBatch | pa.Table]:
     records = decode_records(block, columns=_top_level(columns), invalid_text=invalid_text)
-    if not records.num_columns:  # Batches would not tell the number of rows.
+    if not records.num_columns:  # Batches without columns have no number of rows.
         yield records
         return
     yield from (with_actual_types(batch, columns) for batch in records.combine_chunks().to_batches())

@@ -105,7 +105,8 @@ class Pruning:
     Attributes:
         out: Mask of the entries without a matching row; None: all entries are kept.
         report: Lines of the report: what was pruned, or why the index is not used.
-        is_final: Whether the remaining entries are those of the matching records, so that other indexes find no more.
+        is_final: Whether the remaining entries are exactly those of matching records, so that other indexes cannot
+            exclude more.
         failure: Error because of which the index is not used.
     """
 
@@ -116,7 +117,7 @@ class Pruning:
 
     @classmethod
     def by_columns(cls, index: str, what: str, out: Mask, columns: Iterable[str]) -> Pruning:
-        """Return the result of an index with values of columns; ``what`` says of what the entries are."""
+        """Return the result of an index with values of columns; ``what`` names the entries, such as partitions."""
         return cls(out, (f"{pruned_line(index, what, out)}, by {', '.join(sorted(set(columns)))}",))
 
     @classmethod
@@ -126,7 +127,7 @@ class Pruning:
 
 
 def pruned_line(index: str, what: str, out: Mask) -> str:
-    """Return the line of the report on a mask of entries; ``what`` says of what they are."""
+    """Return the line of the report on a mask of entries; ``what`` names them, such as partitions."""
     return f"{index}: {int(out.sum())} of {len(out)} {what} out"
 
 

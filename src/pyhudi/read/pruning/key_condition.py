@@ -14,13 +14,13 @@ from pyhudi.read.schema.column_paths import resolve_column, type_of
 
 
 def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> Condition | None:
-    """Return what all rows of a filter meet on some columns; None if nothing.
+    """Return the condition on some columns that all rows of a filter satisfy; None if there is none.
 
     Args:
         rows: A filter of terms.
         schema: The columns of the table.
-        keys: Columns on which all versions of a record agree. A version that lacks them, as of partial updates, has
-            nulls there, so that terms which are true of null say nothing.
+        keys: Columns on which all versions of a record agree. Versions that lack them, such as partial updates, have
+            nulls instead, so terms that are true of null are not used.
     """
     conjunctions = []
     for conjunction in rows.anyof:
@@ -42,5 +42,5 @@ def _is_of(term: Term, schema: pa.Schema, keys: Collection[str]) -> bool:
     if term.value is None or not isinstance(term.value, Hashable):
         return False
     steps = resolve_column(term.column, schema)
-    # numbers of floating point are compared in another precision by whoever evaluates SQL
+    # evaluation of SQL may compare floating-point numbers in another precision
     return len(steps) == 1 and steps[0] in keys and not pa.types.is_floating(type_of(steps, schema))

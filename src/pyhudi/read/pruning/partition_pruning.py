@@ -33,10 +33,9 @@ class PathColumns:
 
     Attributes:
         partitions: One row per partition, see `path_values`.
-        required: Columns whose values must come from the path, because files do not hold them, or the query wants it
-            so.
-        values: Columns with the values of partition paths, by the rows of ``partitions``; these count, whatever files
-            hold, wherever rows are read.
+        required: Columns whose values must come from the path, because files omit them, or as the query requests.
+        values: Columns with the values of partition paths, by the rows of ``partitions``. They take precedence over the
+            values in files.
     """
 
     partitions: pa.Table

@@ -39,7 +39,7 @@ class InstantRange:
         return (self.begin is None or time > self.begin) and (self.end is None or time <= self.end)
 
     def selects(self, requested: str) -> bool:
-        """Return True if an active commit of the range is meant."""
+        """Return True unless ``only`` excludes an active commit of the range."""
         return self.only is None or requested in self.only
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class InstantRange:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalSettings:
-    """What an incremental query returns for its commits.
+    """Settings for the result of an incremental query.
 
     Attributes:
         fallback: The whole table is read if files of the commits no longer exist.

@@ -56,7 +56,7 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
         return Selection(SLICE_SCHEMA.empty_table(), [])
     if instants.by_completion or instants.only is not None:
         start = active.timeline.start if archived is None and not from_start else None
-        # what was archived between savepoints is not known then
+        # commits archived between savepoints are not known then
         all_writes = {w.requested for w in (*active_writes, *(archived or ())) if start is None or w.requested >= start}
         rows = CommitTimes.only({w.requested for w in selected}, all_writes, from_start=from_start)
     else:

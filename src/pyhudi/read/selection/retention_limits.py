@@ -91,7 +91,8 @@ def retained_by_cleaning(active: ActiveTimeline, as_of: str) -> str | None:
 
 
 def _cleans_after(active: ActiveTimeline, as_of: str) -> list[Instant]:
-    """Return the completed cleans after a time. What a clean deletes, no snapshot from its own time on needs."""
+    """Return the completed cleans after a time. No snapshot from the time of a clean on needs the files that it
+    deletes."""
     return [i for i in active.timeline if i.action == Action.CLEAN and i.is_completed and i.requested > as_of]
 
 
@@ -119,11 +120,11 @@ def _archived_after(active: ActiveTimeline, saved: str, up_to: str) -> bool:
 
 
 def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str) -> str | None:
-    """Return what :func:`retained_from` does, by one clean.
+    """Return the bound of one clean, as :func:`retained_from`.
 
     With cleaning by versions a snapshot is complete from the newest deletion on: a deleted base file was needed until
     the next version of its group, which is at the latest the last write before the clean. Archived cleans may have
-    deleted files that only they tell of, of times before the active timeline begins.
+    deleted files from before the active timeline, which no other instant records.
     """
     record = active.completed_record(clean)
     recorded: str = record["earliestCommitToRetain"] or ""

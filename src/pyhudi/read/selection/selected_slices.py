@@ -11,7 +11,7 @@ from pyhudi.read.selection.commit_time_filter import CommitTimes
 
 @dataclass(frozen=True, slots=True)
 class InstantBounds:
-    """Bounds on the instants of what a query reads in its file slices.
+    """Bounds on the instants of the rows and log blocks that a query reads in its file slices.
 
     Attributes:
         commit_times: Condition on the commit times of rows; None: all rows.
@@ -31,7 +31,7 @@ class Selection:
     Attributes:
         slices: The slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
         partitions: Paths of all partitions that were considered.
-        bounds: Bounds on what is read in the slices.
+        bounds: Bounds on the instants that are read in the slices.
     """
 
     slices: pa.Table

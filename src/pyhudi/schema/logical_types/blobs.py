@@ -1,8 +1,8 @@
 """The type BLOB of Apache Hudi 1.2: bytes in the table, or a reference to a range of a file elsewhere.
 
-In Avro it is a record of a logical type, in Parquet a group whose required fields tell it from a struct of the same
-names. The Arrow type has these required fields as well, so that the type alone says that a column has blobs: structs of
-DataFrames have none. In Spark it is a struct of optional fields, and metadata of the field says that it is a blob.
+In Avro it is a record of a logical type, in Parquet a group whose required fields distinguish it from a struct with the
+same names. The Arrow type has these required fields as well, so the type alone identifies blobs: structs of DataFrames
+have none. In Spark it is a struct of optional fields, marked by metadata of the field.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The type VARIANT of Apache Hudi 1.2: semi-structured values in the binary encoding that Spark 4 and Parquet define.
 
 In Avro it is a record of a logical type, in Parquet a group; both have two required fields of bytes. The Arrow type has
-these, too, so that the type alone says that a column has variants. Other structs with fields of these names and types
-are read with nullable fields (`as_plain_struct`). Spark 4 has the type. Earlier releases have a struct, and metadata of
-the field says that it is a variant.
+these, too, so the type alone identifies variants. Other structs with fields of these names and types are read with
+nullable fields (`as_plain_struct`). Spark 4 has the type; earlier releases have a struct, marked by metadata of the
+field.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def as_plain_struct(data_type: pa.StructType) -> pa.StructType:
 
 
 def is_shredded(data_type: pa.DataType) -> bool:
-    """Return True for structs of a file that have values of variants as columns, beside the binary encoding."""
+    """Return True for structs of a file that store values of variants as columns besides the binary encoding
+    (shredding)."""
     return pa.types.is_struct(data_type) and {METADATA, TYPED_VALUE} <= {field.name for field in data_type}
 
 

@@ -1,9 +1,9 @@
 """The type VECTOR of Apache Hudi 1.2: lists of a fixed number of floats, doubles or bytes, for embeddings.
 
-In Arrow it is a list of fixed size, whose elements are never null (its type does not say so, as pickled types of such
-lists do not: the tasks of a write would have another type); in files it is the little-endian bytes of the
-elements (Avro's fixed, Parquet's FIXED_LEN_BYTE_ARRAY). Both forms have the same buffers, so conversion copies nothing.
-In Spark it is an array, and metadata of the field says that it is a vector. Vectors are top-level columns only.
+In Arrow it is a list of fixed size, whose elements are never null. (The type declares them nullable, because pickling
+such lists loses the declaration, and the tasks of a write would have another type.) In files it is the little-endian
+bytes of the elements (Avro's fixed, Parquet's FIXED_LEN_BYTE_ARRAY). Both forms have the same buffers, so conversion
+copies nothing. In Spark it is an array, marked by metadata of the field. Vectors are top-level columns only.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def as_vectors(lists: pa.Array, target: pa.DataType, path: str = "?") -> pa.Fixe
         raise SchemaMismatchError(
             f"column {path!r} is a {kind}, but a value has {wrong[0].as_py()} elements; write {target.list_size}"
         )
-    elements = lists.flatten()  # without what is below null lists
+    elements = lists.flatten()  # without the elements below null lists
     if elements.null_count:
         raise SchemaMismatchError(f"column {path!r} is a {kind}, but an element of a value is null; provide numbers")
     if elements.type != target.value_type:

@@ -102,8 +102,8 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
 
 
 def _without_late_completions(active: ActiveTimeline, commits: list[Instant], limit: int) -> list[Instant]:
-    """Return the first commits, none of which completed after one that then stays; all of the given ones if otherwise
-    more than ``limit`` commits would stay, as writes that run long may overlap without end.
+    """Return the first commits, without those that completed after one that would stay; all commits if otherwise more
+    than ``limit`` would stay, because long writes may overlap without end.
 
     Compactions and clusterings do not count, because they change no rows.
     """

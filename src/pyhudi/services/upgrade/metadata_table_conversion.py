@@ -1,9 +1,9 @@
 """Metadata table during a version change of its table.
 
-It is a table with its own version, which must always be that of its table for readers. So it is disabled first, by the
-property that declares its partitions, then its version is changed, and it is declared again in the same step in which
-the version of its table changes. A file records what was disabled; after an interruption the next process restores it,
-unless the table was written in the meantime.
+The metadata table has its own version, which must always equal the version of the table for readers. So it is disabled
+first, by the property that declares its partitions. Then its version is changed, and it is declared again in the step
+that changes the version of the table. A file records what was disabled; after an interruption the next process restores
+it, unless the table was written in the meantime.
 """
 
 from __future__ import annotations

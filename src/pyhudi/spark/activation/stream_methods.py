@@ -82,8 +82,8 @@ def _start_stream(
 
 @contextmanager
 def _with_checkpoint_location(target: Any, options: Mapping[str, Any]) -> Iterator[None]:
-    """Tell tasks of a query that is started, of any format, its checkpoint location: there, streams of Hudi tables find
-    what they have read."""
+    """Set the checkpoint location of a query that is started, of any format, for its tasks: streams of Hudi tables find
+    there which commits they have read."""
     state = call_state(target)
     location = _checkpoint_location({**state.options, **options})
     if state.maker is None or is_connect(target) or location is None:

@@ -25,7 +25,7 @@ class Clause:
 
     Args:
         kind: Kind of rows to which it applies.
-        action: What it does with them.
+        action: The change of these rows.
         values: New values by column, SQL texts or Columns; None: those of the source columns with the same names.
         condition: Restriction to some of these rows; None: all.
     """

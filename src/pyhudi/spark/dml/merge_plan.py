@@ -257,7 +257,7 @@ class MergePlan:
         )
 
     def _with_moves(self, changes: RowChanges, moves: PartitionPathUpdate) -> RowChanges:
-        """Add what is known of the keys of rows that move.
+        """Add the known facts about the keys of rows that move.
 
         Raises:
             RecordKeyError: Rows take the places of records that go away, and others are inserted, whose keys have to be

@@ -2,8 +2,8 @@
 
 The incoming row alone is not the new version of the record. It is merged with the stored record, whole rows of both,
 and the partition columns of the result decide where the record belongs. If that is another partition, the record is
-deleted at its old location and the merged row is inserted at the new one. Otherwise the incoming row goes to the old
-location as it is, and is merged there as any other.
+deleted at its old location and the merged row is inserted at the new one. Otherwise the incoming row is written
+unchanged to the old location, and merged there like any other.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def merge_pairs_of_rows(pairs: pa.RecordBatch, rules: MergeRules) -> pa.RecordBa
     """Merge incoming rows with stored records.
 
     Args:
-        pairs: Incoming rows (struct), stored records with the same fields (struct; null: there is none), and a column
-            that is passed on.
+        pairs: Incoming rows (struct), stored records with the same fields (struct; null if there is none), and a column
+            that is returned unchanged.
         rules: Rules between the versions.
 
     Returns:

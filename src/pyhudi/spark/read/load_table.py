@@ -24,7 +24,7 @@ _REQUEST = "_pyhudi_load_request"
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """What a DataFrame was loaded from: the path and the options."""
+    """Arguments with which a DataFrame was loaded: the path and the options."""
 
     path: str
     options: Mapping[str, object]
@@ -37,7 +37,7 @@ class LoadRequest:
 
 
 def load_request(frame: DataFrame) -> LoadRequest | None:
-    """Return what a loaded DataFrame was loaded from; None for others."""
+    """Return the arguments with which a DataFrame was loaded; None for other DataFrames."""
     request: LoadRequest | None = frame.__dict__.get(_REQUEST)
     return request
 

@@ -2,9 +2,9 @@
 
 A loaded DataFrame has a condition that is always true and contains a snapshot id, of its table and snapshot. Spark's
 optimizer removes the condition, but it stays in the analyzed plan of every derived DataFrame: below joins, in
-subqueries, in temporary views and below cached DataFrames. Rows that were collected, or written to a checkpoint, in
-between have no such plan and count as rows from elsewhere. Rows that went through an RDD which
-reads files count as rows of every table.
+subqueries, in temporary views and below cached DataFrames. Rows that were collected or checkpointed in between have no
+such plan and are considered rows from elsewhere. Rows that passed through an RDD which reads files are considered rows
+of every table.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _reads_files(frame: DataFrame, storage: Storage) -> bool:
 
 
 def _reads_files_in_rdd(frame: DataFrame, plan: str) -> bool:
-    """Return True if a DataFrame was made of an RDD that reads files: nothing says of which table they are. A
+    """Return True if a DataFrame was created from an RDD that reads files: their table cannot be determined. A
     micro-batch of a stream is such a DataFrame, too, but its rows are the same whenever they are read. If the plan has
     relations as well, the files may be theirs, and the RDD one of local rows."""
     analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]

@@ -223,7 +223,7 @@ def _listed_names(text: str) -> tuple[str, ...]:
 
 
 def _is_path(spark: SparkSession, name: Name) -> bool:
-    """Return True if hudi.`path` is meant, not a table of a database of that name."""
+    """Return True if the name is hudi.`path`, not a table of a database with that name."""
     return "/" in name[1] or not spark.catalog.databaseExists(quoted([name[0]]))
 
 

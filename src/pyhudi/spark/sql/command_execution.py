@@ -173,7 +173,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
         case s.RefreshIndex():
             index_ddl.refresh_index(spark, table, statement)
         case s.RefreshTable():
-            pass  # every query looks at the table anew
+            pass  # every query reads the current timeline
         case s.RepairPartitions():
             pass  # partitions are those of the table's files
         case s.UnsupportedStatement(what=what, instead=instead):
@@ -321,5 +321,5 @@ def _view_scope(spark: SparkSession, statement: s.SelectStatement) -> str:
 
 
 def _has_other_catalog(spark: SparkSession) -> bool:
-    """Return True if the current catalog is another one than Spark's, which may have procedures of its own."""
+    """Return True if the current catalog is not Spark's: another one may have procedures of its own."""
     return str(spark.catalog.currentCatalog()) != SESSION_CATALOG

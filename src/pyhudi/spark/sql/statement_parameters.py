@@ -24,7 +24,7 @@ class StatementParameters:
     """Values of the parameters of a statement, and of the ``{fields}`` in its text.
 
     Spark replaces fields before it parses a statement: DataFrames by names of temporary views, Columns by their names,
-    texts by literals. Here, `text` has names of its own for DataFrames and Columns. In statements that Spark executes,
+    texts by literals. Here, `text` has generated names for DataFrames and Columns. In statements that Spark executes,
     `run` restores the fields; for others, `frames_as_views` creates the views.
 
     Args:
@@ -52,7 +52,7 @@ class StatementParameters:
         return spark_sql(spark, text, **parameters, **self._fields)
 
     def with_literals(self, statement: _T) -> _T:
-        """Return the statement that `text` stands for, with literals in place of its parameters.
+        """Return a statement that was parsed from `text`, with literals in place of its parameters.
 
         Args:
             statement: The parsed `text`, with its parameters.

@@ -41,8 +41,8 @@ class StreamingSink:
         Args:
             path: The table; the first batch creates it if it does not exist.
             sink_options: Apache Hudi's options.
-            checkpoint: Checkpoint location of the query, from which its id is read; None: Spark tells it to the thread
-                that runs the batch, in classic sessions.
+            checkpoint: Checkpoint location of the query, from which its id is read; None in classic sessions, where
+                Spark sets the id as a property of the thread that runs the batch.
 
         Raises:
             ConfigError, InvalidOptionError: An option is not supported.

@@ -135,7 +135,7 @@ def _check(settings: Options, client: TableMetaClient) -> None:
 
 
 def _limit(table: TableSnapshot, most: int) -> int:
-    """Return the most commits of a batch; warn if the first one has to have more than the user wants."""
+    """Return the maximum number of commits of a batch; warn if the first batch must have more than requested."""
     found = commits_per_batch(table, most)
     if found > most:
         warn(
@@ -281,8 +281,8 @@ def _batch_number() -> int | None:
 
 
 def _source_log(settings: Options, timeline: str, batch: int) -> SourceLog | None:
-    """Return what the query has read of a timeline before a batch; None if its checkpoint location is not known or
-    cannot be read."""
+    """Return the instants of a timeline that the query has read before a batch; None if its checkpoint location is not
+    known or cannot be read."""
     location = _property(CHECKPOINT_PROPERTY)
     try:
         return SourceLog.load(open_storage(location, settings), timeline, batch) if location else None

@@ -81,8 +81,8 @@ def write(
     idempotent: IdempotentCommit | None = None,
     cached: bool = False,
 ) -> WriteResult:
-    """Write a DataFrame. A table that does not exist is created. After conflicts the write is repeated as the options
-    say, except if the rows come from the table as it was before.
+    """Write a DataFrame. A table that does not exist is created. After conflicts the write is retried according to the
+    options, unless the rows were read from the table before the conflicting commit.
 
     Everything that can be checked without the data is checked before anything is written; a write that fails later is
     rolled back.
@@ -93,7 +93,7 @@ def write(
         write_options: Apache Hudi's options; they override the session's settings for the object store.
         mode: Save mode of Spark: append, overwrite (a new table in place of the old one), ignore, errorifexists.
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
-            Empty: as the options say.
+            Empty: those in the options.
         idempotent: How the commit is recognized, if its rows may be written more than once.
         cached: The caller has persisted the rows.
 
@@ -277,11 +277,11 @@ def write_changes(
         client: The table as the statement has read it.
         write_options: Options of the statement.
         operation: Operation of the commit.
-        commit: What the statement has read and changes.
+        commit: The files that the statement has read, and its changes.
 
     Raises:
         KeyConstraintError: The keys violate the constraint; nothing was written.
-        ConflictError: another writer changed what was read; nothing of the write is left.
+        ConflictError: Another writer changed rows that the statement has read; nothing of the write is left.
     """
     opts = Options.parse(write_options)
     check_unsupported_options(opts)

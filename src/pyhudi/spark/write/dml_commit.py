@@ -1,4 +1,5 @@
-"""Commit of an UPDATE, DELETE or MERGE: what the statement has read, and how its rows differ from those of writes."""
+"""Commit of an UPDATE, DELETE or MERGE: the files that the statement has read, and the additional columns of its
+rows."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
     Args:
         spark: The session.
         staged: The table and the write.
-        validations: The queries and what is expected of them.
+        validations: The queries and their expected results.
 
     Raises:
         ValidationError: A query did not give the expected result. The message has the query and its results.

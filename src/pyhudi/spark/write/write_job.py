@@ -146,7 +146,7 @@ class WriteJob:
 
     @property
     def reads(self) -> ReadSet | None:
-        """What the write has read."""
+        """File groups that the write has read."""
         return None if self.dml is None else self.dml.reads
 
     @property

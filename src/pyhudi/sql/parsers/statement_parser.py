@@ -148,7 +148,8 @@ def _query(cursor: Cursor) -> Statement | None:
 
 
 def _explained(text: str, head: str) -> Statement | None:
-    """Return EXPLAIN of a query, or of a statement that changes a table; None for those of which Spark tells a line."""
+    """Return EXPLAIN of a query, or of a statement that changes a table; None for statements that Spark describes in
+    one line."""
     try:
         inner = parse(text) if text else None
     except SqlSyntaxError:
@@ -205,7 +206,7 @@ def _with_before_change(cursor: Cursor) -> Statement | None:
 
 
 def _definitions(cursor: Cursor) -> None:
-    """Consume WITH and what it defines."""
+    """Consume WITH and its definitions."""
     cursor.expect("WITH")
     cursor.take("RECURSIVE")
     while True:

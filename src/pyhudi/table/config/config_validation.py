@@ -132,7 +132,7 @@ def _check_merging(config: TableProperties, opts: Options) -> None:
 
 
 def _decided_by_payload(config: TableProperties, opts: Options) -> bool:
-    """Return True if CUSTOM is given beside the payload class of the table, which decides alone."""
+    """Return True if the options have the mode CUSTOM and the payload class of the table, which alone decides."""
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     custom = opts.is_set(options.MERGE_MODE) and opts.get_typed(options.MERGE_MODE) is MergeMode.CUSTOM
     return custom and payload is not None and payload == config.properties.get(property_keys.LEGACY_PAYLOAD_CLASS)

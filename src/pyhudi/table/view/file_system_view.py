@@ -120,7 +120,7 @@ class FileSystemView:
 
     Args:
         files: The files (`FILE_SCHEMA`).
-        instants: What the timeline says about them.
+        instants: State of the files in the timeline.
         partitions: Paths of the partitions.
     """
 
@@ -255,8 +255,8 @@ class FileSystemView:
             key = self.completions(logs["instant"])
         else:
             # Visibility is determined block by block, because the name contains the base instant of the slice, not that
-            # of the writer. But the slice must have begun: to the new buckets of a pending resize Apache Hudi writes
-            # what it also writes to the old ones.
+            # of the writer. But the slice must have begun: during a pending resize, Apache Hudi writes the same rows to
+            # the old and the new buckets.
             logs = self.files.filter(pc.equal(self.files["kind"], LOG))
             opened = frozenset(self._instants.pending["instant"].to_pylist())
             visible = self.timeline.contains_or_before_start

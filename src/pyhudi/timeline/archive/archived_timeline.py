@@ -1,9 +1,9 @@
 """Archived timeline as Arrow, in both layouts of the timeline.
 
 The readers return one row per archived instant, with the columns `ARCHIVED_INSTANTS_SCHEMA` of
-`pyhudi.timeline.archive.archived_instants`, sorted by requested time. The times of instants, which most queries want,
-are cached by the name and length of their file, and in layout 1, where names repeat when a table is dropped and created
-again, by its modification time; their metadata, which may be large, is not.
+`pyhudi.timeline.archive.archived_instants`, sorted by requested time. The times of instants, which most queries use,
+are cached by the name and length of their file. In layout 1, where names repeat when a table is dropped and created
+again, the modification time is part of the cache key. Metadata of instants, which may be large, is not cached.
 """
 
 from __future__ import annotations

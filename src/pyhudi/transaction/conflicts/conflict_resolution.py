@@ -47,7 +47,7 @@ def _rewritten(metadata: CommitMetadata) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class AllowedConflicts:
-    """What is no conflict by the options of a write.
+    """Changes that are no conflicts according to the options of a write.
 
     Attributes:
         pending_clustering: Writes to file groups that wait for a clustering.

@@ -1,8 +1,8 @@
 """Lock in DynamoDB, as of Apache Hudi's ``DynamoDBBasedLockProvider``.
 
-The lock is an item of a table (:mod:`pyhudi.transaction.locks.dynamodb_lock_table`) that has a lease. A thread gives it
-another version several times within the lease. Others take the lock over if they have seen one version for as long as
-its lease: no clocks are compared. Apache Hudi uses the DynamoDB Lock Client of AWS, whose items are the same, so
+The lock is an item of a table (:mod:`pyhudi.transaction.locks.dynamodb_lock_table`) that has a lease. A thread changes
+its version several times within the lease. Others take over the lock if its version has not changed for the duration of
+the lease, so no clocks are compared. Apache Hudi uses the DynamoDB Lock Client of AWS, whose items are the same, so
 writers of both exclude each other.
 """
 

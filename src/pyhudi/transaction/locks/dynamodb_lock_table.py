@@ -126,7 +126,7 @@ class DynamoDbLockTable:
         return DynamoDbLockItem.parse(item, f"{key!r} in {self}") if item else None
 
     def put(self, item: DynamoDbLockItem, version: str | None) -> bool:
-        """Put a lock over the version of another one, or, with None, where there is none.
+        """Replace a version of the lock, or, with None, create the lock if none exists.
 
         Returns:
             Whether it is stored. False is returned also if this request was sent twice and the first one succeeded.

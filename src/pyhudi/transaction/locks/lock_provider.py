@@ -73,7 +73,7 @@ class LockProvider(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Release the lock if it is held, and what waiting for it in vain has taken."""
+        """Release the lock if it is held, and any resources of an unsuccessful attempt to acquire it."""
 
     def ensure_held(self) -> None:
         """Raise ``LockError`` if the lock was lost (its lease expired, or another process broke it). Must be called

@@ -115,7 +115,8 @@ def _archived_later_attempts(active: ActiveTimeline, plans: list[RollbackPlan]) 
     """Return the instants of rolled-back attempts whose later attempts are completed and archived.
 
     Late files of these were deleted when they were archived. A file of the plan that exists now may be a live one,
-    because file names of Apache Hudi repeat: Spark counts stages and attempts of tasks anew in each application.
+    because file names of Apache Hudi repeat: the numbers of stages and task attempts start again in each application of
+    Spark.
     """
     retried = (p.instant for p in plans if p.action in RETRIED or p.instant in BOOTSTRAP_INSTANTS)
     archived = [instant for instant in retried if active.timeline.find(instant) is None]

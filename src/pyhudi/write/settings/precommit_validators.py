@@ -16,7 +16,7 @@ _PACKAGE = "org.apache.hudi.client.validator."
 
 
 class Expectation(Enum):
-    """What a validator expects of its queries. The value is the name of its class."""
+    """Expected result of the queries of a validator. The value is the name of its class."""
 
     SINGLE_RESULT = "SqlQuerySingleResultPreCommitValidator"
     EQUAL = "SqlQueryEqualityPreCommitValidator"

@@ -18,7 +18,7 @@ from pyhudi.table.meta_client import TableMetaClient
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """Table to which a write goes.
+    """Table to which rows are written.
 
     Attributes:
         storage: Storage of the table.

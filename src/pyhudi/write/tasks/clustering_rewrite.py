@@ -19,7 +19,7 @@ _COPIED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
 
 
 def copied_columns(context: WriteContext) -> list[str]:
-    """Return the required columns of rows to copy: some meta columns, if the table has such, and all of its own."""
+    """Return the required columns of rows to copy: some meta columns, if the table has any, and all data columns."""
     return [*_copied(context), *context.columns.schema.names]
 
 

@@ -44,8 +44,8 @@ class _TooManyRowsError(Exception):
 class PartitionShare:
     """Part of the file groups of a partition that one of several tasks writes; all of them get all rows.
 
-    The first task writes all file groups that get new records, because only its own rows are in the same order for it
-    always. The text of a share stands in the place of the rows' file group.
+    One task writes all file groups that get new records, because the order of rows, which decides about their file
+    groups, may differ between tasks. The text of a share is stored in the column of file ids.
     """
 
     number: int = 0
@@ -61,9 +61,9 @@ class PartitionShare:
         return f"{self.number}/{self.count}"
 
     def has(self, group: int, *, filled: bool) -> bool:
-        """Return whether the share has a file group, the n-th of those that get no new records; ``filled``: it gets
-        some."""
-        # the last share first: those with new records have more to do
+        """Return True if the share has a file group: the n-th of those without new records, or (``filled``) one with
+        new records."""
+        # start with the last share: the first one also has the file groups with new records
         return self.number == (0 if filled else self.count - 1 - group % self.count)
 
 
@@ -92,7 +92,7 @@ class InTaskTagging:
 def in_task_tagging_task(
     batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, lookup: InTaskTagging
 ) -> bytes:
-    """Write rows that are sorted by partition and share, which is in the place of file ids, and have no positions.
+    """Write rows that are sorted by partition and share (in the column of file ids), and have no positions.
 
     Memory: the buffer of *context* for a partition's rows, which are spilled beyond it; the keys of a partition's rows
     and of one base file at a time.
@@ -150,9 +150,9 @@ def _located(
     names = zip(work.groups["file_id"].to_pylist(), work.groups["base_path"].to_pylist(), strict=True)
     updated = 0
     for base, bucket, (file_id, path) in zip(base_of, bucket_of, names, strict=True):
-        mine_too = share.has(updated, filled=bucket is not None)
-        updated += bucket is None  # new file groups have other ids, and another place, in every task
-        if not mine_too:
+        is_assigned = share.has(updated, filled=bucket is not None)
+        updated += bucket is None  # ids and order of new file groups differ between tasks
+        if not is_assigned:
             continue
         positions, numbers = (none, none) if base is None else matches[base]
         new_rows = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
@@ -165,14 +165,16 @@ def _opened(instant: str, partition: str, number: int) -> str:
     return new_file_id(file_prefix_of(f"{instant}/{partition}/{number}"), 0)
 
 
-def _workload(partition: str, here: InTaskTagging, updates: Index, new: int, context: WriteContext) -> WorkloadProfile:
+def _workload(
+    partition: str, tagging: InTaskTagging, updates: Index, new: int, context: WriteContext
+) -> WorkloadProfile:
     """Return the workload of one partition; ``updates`` are numbers of rows by base file."""
     some = pa.array(np.flatnonzero(updates))
-    bases = here.bases.take(some)
+    bases = tagging.bases.take(some)
     counts = pa.table(
         [bases["partition"], bases["file_id"], bases["base_path"], pa.array(updates).take(some)], schema=COUNTS_SCHEMA
     )
     if new:
         more = pa.table([[partition], [None], [None], [new]], schema=COUNTS_SCHEMA)
         counts = pa.concat_tables([counts, more])
-    return build_workload_profile(counts, here.bases, here.placement, logs=context.logs is not None)
+    return build_workload_profile(counts, tagging.bases, tagging.placement, logs=context.logs is not None)

@@ -131,7 +131,7 @@ class RowGroupWriter:
         moved = dict(chunk)
         meta: Struct = dict(chunk[fields.META_DATA].data)
         for field in fields.PAGE_OFFSETS:
-            if number_of(meta, field):  # Zero stands for no page of that kind.
+            if number_of(meta, field):  # Zero means no page of that kind.
                 meta[field] = from_int(ThriftType.I64, to_int(meta[field]) + delta)
         if number_of(moved, fields.CHUNK_OFFSET):
             moved[fields.CHUNK_OFFSET] = from_int(ThriftType.I64, to_int(moved[fields.CHUNK_OFFSET]) + delta)

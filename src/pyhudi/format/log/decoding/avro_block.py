@@ -122,7 +122,7 @@ class ProbedRecords:
         """Decode the columns.
 
         Raises:
-            FormatError: the content is not what its schema says.
+            FormatError: The content does not match its schema.
         """
         body, count = records_of(content)
         table, starts = _decode(body, count, schema, columns, fast=True)

@@ -64,10 +64,10 @@ def decode_matching(
 ) -> pa.Table:
     """Return some records of a data block, in the order of the block; see `decode_records`.
 
-    Of records that are not wanted only the ``probe`` columns are decoded, where that can be done.
+    Of records that do not match, only the ``probe`` columns are decoded if the format allows it.
 
     Raises:
-        FormatError: the block holds no records, or its content is not what its type and schema say.
+        FormatError: The block is not a data block, or its content does not match its type and schema.
     """
     with _decoding(block):
         if block.type is BlockType.AVRO_DATA and block.is_sealed and block.schema is not None:

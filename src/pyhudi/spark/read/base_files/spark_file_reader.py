@@ -84,14 +84,14 @@ def escape_glob(uri: str) -> str:
 
 
 def is_missing_file_system(error: Exception) -> bool:
-    """Return True if the error says that Spark's Hadoop has no file system for the scheme."""
+    """Return True for the error that Spark's Hadoop has no file system for the scheme."""
     text = str(error)
     return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
 
 
 def is_mount_error(error: Exception) -> bool:
-    """Return True if the error says that a mounted file was not found; ``viewfs`` reports each failure of the file
-    system below in this way."""
+    """Return True for the error that a mounted file was not found. ``viewfs`` reports every failure of the underlying
+    file system in this way."""
     return f"Path does not exist: {MOUNTS}" in str(error)
 
 

@@ -40,8 +40,8 @@ BITMAP_SCHEMA = pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
 
 
 def bitmap(rows: np.ndarray) -> pa.ListArray:
-    """Return the bitmap of some row numbers (ascending, at least one) as an array with one list of longs: bit
-    ``n % 64`` of word ``n // 64`` stands for row n."""
+    """Return the bitmap of some row numbers (ascending, at least one) as an array with one list of longs. Row n is
+    bit ``n % 64`` of word ``n // 64``."""
     words = np.zeros((int(rows[-1]) >> 6) + 1, np.uint64)
     np.bitwise_or.at(words, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
     return pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))

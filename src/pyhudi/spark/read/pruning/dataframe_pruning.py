@@ -6,10 +6,9 @@ then restricts the scan to the names of the remaining files, and Spark does not 
 columns, so that columns of the original DataFrame remain valid (``df.where(…).select(df.id)``). Spark also applies the
 condition itself.
 
-Rows of log files do not come from files that Spark reads. A DataFrame with such rows is replaced by a union: its first
-part is the original DataFrame with a condition that is always false, and its second part a new DataFrame of the new
-plan. The columns of a union are those of its first part, and Spark's optimizer drops a part without rows before it is
-read.
+Spark does not read log files itself. A DataFrame with rows of log files is replaced by a union: its first part is the
+original DataFrame with a condition that is always false, and its second part a new DataFrame of the new plan. The
+columns of a union are those of its first part, and Spark's optimizer drops a part without rows before it is read.
 
 `pyhudi.read.filters.sql_predicate` determines what the condition implies. If it implies nothing, or if too many files
 remain to name them, only Spark applies the filter.

@@ -40,8 +40,8 @@ class StaticValues:
     path: str | None = None
 
     def column(self, name: str, text: str, kind: DataType) -> Column:
-        """Return a value as a column of the rows. ``text`` is its SQL, which stands for times: they come from Spark
-        in the zone of this process, some of whose times are ambiguous."""
+        """Return a value as a column of the rows. Times are taken from their SQL ``text``, because Spark returns them
+        in the time zone of this process, where some are ambiguous."""
         if isinstance(kind, TimestampType | TimestampNTZType):
             return F.expr(cast_text(text, kind))
         value = self.row[name]
@@ -119,7 +119,8 @@ def matching_partitions(
 
 
 def _are_default(config: TableConfig, paths: Sequence[str], field: int) -> pa.BooleanArray:
-    """Return True where a path has the default value, which stands for null, of a field. Others may lack the value."""
+    """Return a mask of the paths with the default value of a field, which represents null. Other paths may lack the
+    value."""
     texts = (partition_texts(config, path) for path in paths)
     return pa.array([values is not None and values[field] is None for values in texts], pa.bool_())
 

@@ -1,6 +1,6 @@
 """CALL: each procedure is a function of a session and its arguments that returns the rows of its result.
 
-A module adds its procedures to `PROCEDURES`; what is not supported is refused by name, with what to use instead.
+A module adds its procedures to `PROCEDURES`. Unsupported procedures are refused by name, with the alternative.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _USE_INSTEAD = {
     "validate_audit_lock": _AUDIT,
     "cleanup_audit_lock": _AUDIT,
 }
-"""Procedures that are refused, and what to use."""
+"""Procedures that are refused, with the alternative."""
 
 
 def call(spark: SparkSession, statement: Call) -> DataFrame:
     """Run a procedure.
 
     Raises:
-        QueryError: There is none of that name, or its arguments are wrong.
+        QueryError: No procedure has the name, or an argument is invalid.
         UnsupportedTableError: The procedure is not supported.
     """
     signature = signature_of(statement.procedure)

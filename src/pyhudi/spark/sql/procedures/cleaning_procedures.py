@@ -69,7 +69,7 @@ def _record(active: ActiveTimeline, instant: Instant, state: State) -> dict[str,
 
 
 def _done(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Completed cleans, newest first, archived ones last if they are wanted: their times and action, and their
+    """Yield completed cleans, newest first, then archived ones if requested: their times and action, and their
     records."""
     client = arguments.client(spark)
     active = client.active_timeline()

@@ -177,7 +177,7 @@ def _rolled_back(active: ActiveTimeline, instant: Instant) -> str | None:
 
 
 def _history(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Any, ...]]:
-    """Archived instants, newest first, if they are wanted."""
+    """Yield archived instants, newest first, if requested."""
     if arguments.flag("showArchived"):
         client = arguments.client(spark)
         history = read_archived_timeline(client.storage, client.config.layout, metadata=False)

@@ -23,7 +23,7 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     """Plan a compaction, run plans, or both: ``op`` is schedule, run (or execute), or scheduleandexecute.
 
     Raises:
-        QueryError: ``op`` is unknown, or no compaction is planned at an instant; a new plan gets an instant of its own.
+        QueryError: ``op`` is unknown, no compaction is planned at an instant, or an instant is passed for a new plan.
     """
     op = str(arguments.text("op")).lower()
     if op not in ("schedule", "scheduleandexecute", "run", "execute"):

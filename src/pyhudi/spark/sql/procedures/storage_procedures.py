@@ -51,7 +51,7 @@ def show_fs_path_detail(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def _visible(files: pa.Table) -> pa.Table:
-    """Files without the checksums that Hadoop keeps beside local ones."""
+    """Return the files without the checksum files that Hadoop adds to local ones."""
     return files.filter(pc.invert(pc.match_substring_regex(files["path"], r"(^|/)\.[^/]*\.crc$")))
 
 

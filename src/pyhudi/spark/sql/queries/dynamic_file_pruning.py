@@ -95,7 +95,7 @@ def _among(large: DataFrame, key: JoinKey, small: TableRead) -> str | None:
 
 
 def _field(frame: DataFrame, name: str) -> Any:
-    """Return the column of a name, ignoring case; None if there is none."""
+    """Return the column with a name, ignoring case; None if there is no such column."""
     return next((field for field in frame.schema.fields if field.name.lower() == name.lower()), None)
 
 

@@ -28,7 +28,7 @@ class QueryScope:
             pruning, and queries share views.
         persistent: Whether Spark keeps the query, as that of a temporary view.
         options: The session's settings of Apache Hudi; None: the current ones.
-        session: The session whose views stand for tables (`session_id`); None: this one.
+        session: The session whose views replace tables (`session_id`); None: this one.
         args: Values of the parameters of the query.
         refreshed: Queries of the temporary views that have been refreshed, by name.
         resolves_only: Find the tables, and leave the views that stand for them as they are.

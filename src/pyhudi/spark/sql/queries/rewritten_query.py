@@ -1,4 +1,4 @@
-"""A rewritten query: its text, and the views that stand for Hudi tables in it."""
+"""A rewritten query: its text, and the views that replace Hudi tables in it."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def _view_key(spark: SparkSession, name: Name) -> _TableKey:
 
 
 def _application(spark: SparkSession) -> str:
-    """Return the identifier of the application, or of the session if the service does not tell that."""
+    """Return the identifier of the application, or of the session if the service does not expose that."""
     try:
         return spark.conf.get(_APPLICATION, None) or session_id(spark)
     except PySparkException:

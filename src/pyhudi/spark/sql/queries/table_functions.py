@@ -124,7 +124,7 @@ def _archived(client: TableMetaClient, active: set[str]) -> list[tuple[Any, ...]
 
 
 def _figures(stats: pa.Table) -> tuple[int, ...]:
-    """Return what a write has written: bytes, updated files, partitions, records, updated records, errors."""
+    """Return the totals of a write: bytes, updated files, partitions, records, updated records, errors."""
     updated = pc.sum(pc.and_(pc.is_valid(stats["prevCommit"]), pc.not_equal(stats["prevCommit"], "null"))).as_py()
     sums = [total(stats, column) for column in ("numWrites", "numUpdateWrites", "totalWriteErrors")]
     return (total(stats, "totalWriteBytes"), updated or 0, len(pc.unique(stats["partitionPath"])), *sums)
@@ -146,8 +146,8 @@ def _files(client: TableMetaClient, pattern: str | None) -> list[tuple[Any, ...]
 
 
 def in_partitions(slices: pa.Table, pattern: str | None) -> pa.Table:
-    """Return the slices of partitions whose path matches a pattern, in which ``*`` stands for a part of a folder's
-    name; all without one, or with `ALL_PARTITIONS`."""
+    """Return the slices of partitions whose path matches a pattern, in which ``*`` matches part of a folder name; all
+    slices without a pattern, or with `ALL_PARTITIONS`."""
     if pattern in (None, ALL_PARTITIONS):
         return slices
     selected = [path for path in pc.unique(slices["partition"]).to_pylist() if _matches(path, pattern)]

@@ -95,7 +95,7 @@ def load_of_view(spark: SparkSession, name: Name) -> LoadRequest | None:
 
 
 def forget_view(spark: SparkSession, name: Name) -> None:
-    """Remove what is registered of a temporary view that was replaced or dropped."""
+    """Remove the entries of a temporary view that was replaced or dropped."""
     if _views or _loaded:
         key = _key(spark, name)
         _views.pop(key, None)

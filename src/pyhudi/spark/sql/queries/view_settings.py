@@ -80,8 +80,8 @@ def other_settings(spark: SparkSession, stored: Mapping[str, str]) -> bool:
 def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """Return a context manager that gives a session in which a query is analysed with the settings of a view.
 
-    It is a session of its own, so that other threads keep their settings, or in Spark Connect this one for the time of
-    the block.
+    It is a new session, so that other threads keep their settings. With Spark Connect it is this session, whose
+    settings are changed during the block.
 
     Args:
         spark: The session that reads the view.

@@ -87,7 +87,7 @@ class FileGroupPlan:
     Attributes:
         job: The job.
         batch: Its rows, which are cheap to evaluate thanks to `cached`.
-        workload: What is written to which file group.
+        workload: Numbers of rows to write to each file group.
         slices: The file groups at the time of planning.
         logs: Those that get log files (LOG_SLICES_SCHEMA).
         snapshot: The timeline on which the plan is based.
@@ -119,7 +119,7 @@ class FileGroupPlan:
         """Write the rows. Return the write stats. Runs a Spark job."""
         context = self.job.context(instant).with_log_slices(self.logs)
         if self.batch.by_key:
-            # the index tells file groups, not rows in them
+            # the index locates file groups, not rows in them
             context = replace(context, merging=replace(context.merging, keyed=KeyedWrite()))
         return run_upsert(route(self.batch.rows, self.workload, most_tasks(self.job)), context)
 

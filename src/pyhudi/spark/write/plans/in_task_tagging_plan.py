@@ -64,8 +64,8 @@ class InTaskTaggingPlan:
     """A `WritePlan`. ``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition,
     rows, bytes of base files) are the affected ones. ``slices`` are the file groups at the time of planning, ``logs``
     (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is the timeline on which the plan is based.
-    ``count_rows`` returns the plan that takes the place of this one if the rows have not been counted and there are
-    more than ``lookup.most_rows``."""
+    ``count_rows`` returns the plan that replaces this one if the rows have not been counted and there are more than
+    ``lookup.most_rows``."""
 
     job: WriteJob
     rows: DataFrame

@@ -79,8 +79,8 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
 
 
 def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Table) -> DataFrame:
-    """Return keys of new records (``_hoodie_record_key`` and ``_hoodie_partition_path``) with `FILE`, the number of the
-    file that `route` sends them to: of ``files`` (partition, file_id, number); null where there is none of that id."""
+    """Return keys of new records (``_hoodie_record_key`` and ``_hoodie_partition_path``) with `FILE`, the number in
+    ``files`` (partition, file_id, number) of the file to which `route` assigns them; null if no file has that id."""
     targets = workload.insert_targets
     at = pc.index_in(group_keys(targets), value_set=group_keys(files))
     routes = _target_arrays(targets, {_NUMBERS: files["number"].combine_chunks().take(at)})

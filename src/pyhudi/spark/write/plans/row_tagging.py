@@ -82,7 +82,7 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
 
 
 def record_index_of(job: WriteJob) -> RecordIndex | None:
-    """Return the record index in which the write looks up keys; None: there is none, or it looks up no keys."""
+    """Return the record index in which the write looks up keys; None if there is no record index or no lookup."""
     kind = job.opts.get_typed(options.INDEX_TYPE)
     looks_up = job.operation.changes_records or job.duplicate_policy is not DuplicatePolicy.NONE
     if job.client is None or not kind.is_record_index or not looks_up:

@@ -111,6 +111,6 @@ def _position(schema: InternalSchema, parent: str, first: bool, after: str | Non
 
 
 def known_path(schema: InternalSchema, parts: tuple[str, ...]) -> str:
-    """Return the path as the table spells it, in any case, or as it stands if there is none."""
+    """Return the path in the table's spelling, ignoring case; unchanged if the table has no such column."""
     path = ".".join(parts)
     return resolve_name(path, schema.paths()) or path

@@ -47,9 +47,9 @@ def is_location_of(replaced: CatalogTable | None, storage: Storage) -> bool:
 
 def refuse_files(storage: Storage) -> None:
     """Refuse a location with files, because a table treats every file below its root as its own, and one with the
-    timeline of a table that has lost its properties, which would be that of the new table. What a failed first write
-    leaves behind is allowed: a task that outlives the write may create the folders of its markers, and the metadata
-    file of its partition, again.
+    timeline of a table that has lost its properties, which would be that of the new table. Leftovers of a failed first
+    write are allowed: a task that outlives the write may create the folders of its markers, and the metadata file of
+    its partition, again.
 
     Raises:
         TableExistsError: The message has one of the files.
