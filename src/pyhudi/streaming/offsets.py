@@ -255,7 +255,7 @@ def _check_nothing_missed(
         raise CheckpointError(
             f"batch {number} begins with {first}, the first commit of the table, which belongs to the first batch: "
             "the table is a new one, or an upgrade or downgrade of its version has written the files of its timeline "
-            f"again, so that Spark takes all of them for new. {_CURE}"
+            f"again, so that Spark considers all of them new. {_CURE}"
         )
 
 

@@ -170,8 +170,8 @@ def _check_checkpoints(spark: SparkSession, state: CallState) -> None:
         return
     if is_connect(spark):
         raise ConfigError(
-            "a stream into a Hudi table requires the option 'checkpointLocation': Spark Connect does not tell "
-            "micro-batches which query they belong to, so that it is read from there"
+            "a stream into a Hudi table requires the option 'checkpointLocation': Spark Connect does not expose "
+            "the query of a micro-batch, so its id is read from there"
         )
     if not spark.conf.get(_CHECKPOINTS, None):
         raise ConfigError(

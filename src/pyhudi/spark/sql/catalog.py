@@ -264,7 +264,7 @@ def register(
         TableExistsError: The name is taken.
     """
     if not replace and spark.catalog.tableExists(table.sql):
-        raise TableExistsError(f"there is a table or view {table.sql} already; drop it, or choose another name")
+        raise TableExistsError(f"the table or view {table.sql} already exists; drop it, or choose another name")
     properties = {**table.properties, **_marks(table)}
     properties |= _encoded(properties)
     spark_sql(

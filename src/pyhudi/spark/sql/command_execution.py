@@ -245,9 +245,9 @@ def _create_view(
         name = statement.name if len(statement.name) > 2 else full_name(spark, statement.name)
         table = find_table(spark, name) if statement.replace else None
         if table is not None:
-            raise _no_view(table, "use DROP TABLE first, or take another name for the view")
+            raise _no_view(table, "use DROP TABLE first, or choose another name for the view")
         _check_view(spark, statement)
-        return run_on_spark()  # its query is looked at whenever it is used
+        return run_on_spark()  # its query is rewritten whenever it is used
     name = statement.name[-1:]
     if "GLOBAL" in statement.head.upper().split():
         name = global_name(spark, name[0])

@@ -200,7 +200,7 @@ def _write_once(request: _WriteRequest) -> WriteResult:
         return write_bootstrap(df, storage, opts)
     replaces = save_mode == OVERWRITE and operation is not Operation.INSERT_OVERWRITE_TABLE
     if replaces and operation in (Operation.DELETE, Operation.DELETE_PARTITION):
-        raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {save_mode!r}")
+        raise ConfigError(f"{operation.value} requires the save mode 'append', not {save_mode!r}")
     if client is None:
         check_table_exists(storage.uri(), operation)
         refuse_nested_table(storage.root, opts)

@@ -32,7 +32,7 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if if_not_exists and (not overwrite or not partition or None in partition.values()):
         raise SqlSyntaxError(
-            "IF NOT EXISTS goes with INSERT OVERWRITE … PARTITION (column = value), with values of all its columns"
+            "IF NOT EXISTS requires INSERT OVERWRITE … PARTITION (column = value), with values of all its columns"
         )
     columns: tuple[str, ...] = ()
     by_name = cursor.take("BY", "NAME")

@@ -227,8 +227,8 @@ def _path(storage: Storage, opts: Options) -> str:
     base = opts.get_typed(options.LOCK_ZOOKEEPER_BASE_PATH)
     if not base:
         raise ConfigError(
-            f"locks in ZooKeeper need {options.LOCK_ZOOKEEPER_BASE_PATH.key}, the path below which locks are; or take "
-            "ZookeeperBasedImplicitBasePathLockProvider, which derives it from the path of the table"
+            f"locks in ZooKeeper require {options.LOCK_ZOOKEEPER_BASE_PATH.key}, the parent path of locks; set it, or "
+            "use ZookeeperBasedImplicitBasePathLockProvider, which derives it from the path of the table"
         )
     key = opts.get_typed(options.LOCK_ZOOKEEPER_LOCK_KEY) or opts.get_typed(options.TABLE_NAME)
     key = key or TableConfig.load(storage).name

@@ -91,5 +91,5 @@ def _validation(text: str, expectation: Expectation, key: str) -> QueryValidatio
         if not separator or not query or not expected:
             raise ConfigError(f"{key}: {text!r} lacks the expected value; write it as query#value")
     if _TABLE_NAME not in query:
-        raise ConfigError(f"{key}: {text!r} does not contain {_TABLE_NAME}, which stands for the table")
+        raise ConfigError(f"{key}: {text!r} does not contain {_TABLE_NAME}, the placeholder for the table")
     return QueryValidation(query, expectation, expected)

@@ -182,5 +182,5 @@ def _starts(body: memoryview, prefixes: pa.Array) -> npt.NDArray[np.int64]:
         raise FormatError(f"the {len(read)} records of an Avro data block do not fill its {len(body)} bytes")
     stored = np.frombuffer(body, np.uint8)[starts[:-1, None] + np.arange(PREFIX)]
     if not np.array_equal(stored.view(">i4")[:, 0] if len(stored) else read, read):
-        raise FormatError(f"one of {len(read)} records of an Avro data block is not as long as it says")
+        raise FormatError(f"one of {len(read)} records of an Avro data block differs from its recorded length")
     return starts

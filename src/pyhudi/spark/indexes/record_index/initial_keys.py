@@ -73,7 +73,7 @@ class InitialKeys:
         groups = RecordIndexFileGroups.from_ids(ids, partitioned=partitioned)
         if not len(groups):
             raise UnsupportedTableError(
-                "a partitioned record index has file groups for each partition, and there is none"
+                "a partitioned record index has file groups for each partition, but the table has none; write rows"
             )
         return cls(spark, table, opts, slices, groups)
 

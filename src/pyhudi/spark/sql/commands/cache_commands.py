@@ -130,7 +130,9 @@ def cache_query(spark: SparkSession, statement: CacheTable, prepared: RewrittenQ
     """Run CACHE TABLE … AS a query of Hudi tables: create a temporary view of its current rows."""
     level = _level(statement)
     if len(statement.name) > 1:
-        raise QueryError(f"CACHE TABLE {quoted(statement.name)} AS makes a temporary view, which has no database")
+        raise QueryError(
+            f"CACHE TABLE {quoted(statement.name)} AS creates a temporary view, which has no database; leave it out"
+        )
     rows = spark_sql(spark, prepared.text)
     rows.createTempView(quoted(statement.name))
     forget_view(spark, statement.name[-1:])

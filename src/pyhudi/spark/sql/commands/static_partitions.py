@@ -79,8 +79,8 @@ def partition_values(
     for (name, value), fit in zip(values.items(), row[len(values) :], strict=False):
         if not fit:
             raise SchemaMismatchError(
-                f"the value {value} of the partition column {name!r} is no {kinds[name].simpleString()}: give one of "
-                "that type"
+                f"the value {value} of the partition column {name!r} is no {kinds[name].simpleString()}; "
+                "use a value of that type"
             )
     return StaticValues(Row(*values)(*row[: len(values)]), None if path is None else str(row[-1]))
 
@@ -101,7 +101,7 @@ def matching_partitions(
     spec = {resolve_name(name, fields, case_sensitive=sensitive) or name: value for name, value in spec.items()}
     for name, value in spec.items():
         if name not in fields or value is None:
-            raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): give values of these, not {name!r}")
+            raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): use values of these, not {name!r}")
     partitions = handle.inspect.partitions()
     if not spec:
         return list(partitions["partition"].to_pylist())
@@ -130,8 +130,8 @@ def _scalar(value: Any, kind: pa.DataType, name: str) -> pa.Scalar:
         value = value.astimezone(UTC)  # Spark returns times without a zone, in that of the process
     if pa.types.is_string(kind) and not isinstance(value, str):
         raise QueryError(
-            f"the partition paths of the column {name!r} are not its values but texts that the key generator makes of "
-            "them; drop such partitions by CALL drop_partition with their paths"
+            f"the partition paths of the column {name!r} are texts that the key generator derives from its values; "
+            "drop such partitions by CALL drop_partition with their paths"
         )
     return pa.scalar(value, kind)
 

@@ -73,7 +73,7 @@ def show_bootstrap_mapping(spark: SparkSession, arguments: Arguments) -> Rows:
     index = BootstrapIndex(arguments.client(spark).storage)
     partition, ids = arguments.text("partition_path") or None, arguments.text("file_ids")
     if ids and partition is None:
-        raise QueryError("file_ids needs the partition of the file groups: give partition_path, too")
+        raise QueryError("file_ids requires the partition of the file groups: set partition_path, too")
     if ids:
         sources = [index.source_of(str(partition), file_id.strip()) for file_id in ids.split(",")]
     else:

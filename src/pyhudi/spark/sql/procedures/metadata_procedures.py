@@ -43,7 +43,9 @@ def create_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
     begun = time.monotonic()
     with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
         if FILES in table.config.metadata_partitions:
-            raise AlreadyExistsError(f"there is a metadata table in {folder} already")
+            raise AlreadyExistsError(
+                f"the metadata table already exists in {folder}; CALL delete_metadata_table deletes it"
+            )
         build_enabled_partitions(table.metadata_context(), table.config)
     return [(f"Created Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}secs)",)]
 

@@ -26,7 +26,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     existing = {field.name.lower() for field in schema.fields}
     for field in added.fields:
         if field.name.lower() in existing:
-            raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
+            raise SchemaMismatchError(f"the column {field.name!r} already exists in {table.sql}; choose another name")
         if not field.nullable:
             warn_of_not_null(field.name)
     partitions = {field.name for field in SqlTable.from_catalog(spark, table).load_config().partition_fields}

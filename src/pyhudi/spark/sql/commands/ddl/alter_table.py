@@ -44,7 +44,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
             f"{quoted(to)} USING hudi LOCATION {text_literal(table.location)} to give it another name there"
         )
     if spark.catalog.tableExists(quoted(to)):
-        raise TableExistsError(f"there is a table or view {quoted(to)} already")
+        raise TableExistsError(f"the table or view {quoted(to)} already exists; choose another name")
     before = SqlTable.from_catalog(spark, table).load_config().name
     renamed = rename(spark, table, to)  # Spark may refuse the name
     try:

@@ -96,7 +96,7 @@ def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> No
             return
         old = find_table(spark, name)
         if not statement.replace or old is None:
-            raise TableExistsError(f"there is a table or view {quoted(name)} already; drop it, or take another name")
+            raise TableExistsError(f"the table or view {quoted(name)} already exists; drop it, or choose another name")
         if statement.query is not None:  # evaluated while the tables that it reads exist
             rows = spark_sql(spark, rewrite_query(spark, statement.query).text)
             replace_table(spark, old, rows, statement)
