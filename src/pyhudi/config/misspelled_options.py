@@ -152,11 +152,11 @@ def refuse_other_formats(user_options: Mapping[str, object]) -> None:
 
 def _resembled(key: str, deciding_keys: Collection[str]) -> str | None:
     """Return the option in ``deciding_keys`` that an undeclared key resembles more than any other option."""
-    suggestion = suggest(key) if not is_known(key) else _foreign(key, deciding_keys)
+    suggestion = suggest(key) if not is_known(key) else _resembled_short_name(key, deciding_keys)
     return suggestion if suggestion is not None and canonical(suggestion) in deciding_keys else None
 
 
-def _foreign(key: str, deciding_keys: Collection[str]) -> str | None:
+def _resembled_short_name(key: str, deciding_keys: Collection[str]) -> str | None:
     """Return the option in ``deciding_keys`` that a key without Apache Hudi's prefix resembles."""
     short = suggest_short_name(key)
     if short is not None and SHORT_NAMES[short] in deciding_keys:

@@ -37,7 +37,7 @@ class Option(Generic[T]):
         return f"Option({self.key})"
 
     def __reduce__(self) -> tuple[Callable[[str], Option[Any]], tuple[str]]:
-        return (_named, (self.key,))
+        return (_option_by_key, (self.key,))
 
     def parse(self, text: str, key: str | None = None) -> T:
         """Return the value of *text*. ``InvalidOptionError`` names *key*, the spelling that the user passed."""
@@ -47,7 +47,7 @@ class Option(Generic[T]):
             raise InvalidOptionError(key or self.key, text, self.allowed) from None
 
 
-def _named(key: str) -> Option[Any]:
+def _option_by_key(key: str) -> Option[Any]:
     return NAMED[key]
 
 

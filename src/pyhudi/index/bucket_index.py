@@ -99,7 +99,7 @@ class BucketIndex:
 
     def counts_of(self, partitions: pa.Array | pa.ChunkedArray) -> pa.Array:
         """Return the number of buckets (int32) of each partition."""
-        encoded = _one(partitions).dictionary_encode()
+        encoded = _as_array(partitions).dictionary_encode()
         counts = [self.counts.of_partition(path) for path in encoded.dictionary.to_pylist()]
         return pa.array(counts, pa.int32()).take(encoded.indices)
 
@@ -109,9 +109,9 @@ class BucketIndex:
         Raises:
             ConfigError: A bucket has a higher number.
         """
-        beyond = pc.greater_equal(_one(buckets), self.counts_of(partitions))
+        beyond = pc.greater_equal(_as_array(buckets), self.counts_of(partitions))
         if pc.any(beyond).as_py():
-            bucket, partition = (_one(column).filter(beyond)[0].as_py() for column in (buckets, partitions))
+            bucket, partition = (_as_array(column).filter(beyond)[0].as_py() for column in (buckets, partitions))
             count = self.counts.of_partition(partition)
             raise ConfigError(
                 f"{options.INITIAL_BUCKETS.key}={count}, but partition {partition!r} has a bucket {bucket}: it "
@@ -135,5 +135,5 @@ class BucketIndex:
             )
 
 
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _as_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

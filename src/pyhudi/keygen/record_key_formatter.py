@@ -26,7 +26,7 @@ def record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
         raise UnsupportedTableError(
             "the table generates its record keys and does not store them, so its rows have none"
         )
-    return _joined([value_text(rows, name, spec) for name in spec.record_fields], spec)
+    return _join_key_parts([value_text(rows, name, spec) for name in spec.record_fields], spec)
 
 
 def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
@@ -42,7 +42,7 @@ def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     unset = reduce(pc.and_, (pc.fill_null(pc.equal(text, ""), True) for text in texts))
     if pc.any(unset).as_py():
         raise RecordKeyError(f"{spec.unset_key_message}; nothing was committed")
-    return _joined(texts, spec)
+    return _join_key_parts(texts, spec)
 
 
 def generated_keys(instant: str, task: int, first: int, count: int) -> pa.StringArray:
@@ -51,7 +51,7 @@ def generated_keys(instant: str, task: int, first: int, count: int) -> pa.String
     return pc.binary_join_element_wise(f"{instant}_{task}_", numbers, "")
 
 
-def _joined(texts: list[pa.StringArray], spec: KeySpec) -> pa.StringArray:
+def _join_key_parts(texts: list[pa.StringArray], spec: KeySpec) -> pa.StringArray:
     if not spec.named_parts:
         return texts[0]
     parts: list[pa.Array | str] = []
@@ -68,7 +68,7 @@ def value_text(rows: pa.RecordBatch, name: str, spec: KeySpec) -> pa.StringArray
         RecordKeyError: The field is missing, or has an unsupported type.
         UnsupportedTableError: The text depends on the writer's time zone.
     """
-    return _text(_field(rows, name), name, spec)
+    return _key_text(_field(rows, name), name, spec)
 
 
 def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
@@ -84,7 +84,7 @@ def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
         ) from e
 
 
-def _text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:
+def _key_text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:
     kind = column.type
     t = pa.types
     if t.is_string(kind):

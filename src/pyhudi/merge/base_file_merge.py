@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyhudi.merge.mergers.merger_invocation import merge_pairs
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.merge.modes.record_versions import RecordVersions, of_records
+from pyhudi.merge.modes.record_versions import RecordVersions, versions_of_records
 from pyhudi.merge.modes.value_equality import equal_rows
 from pyhudi.merge.ordering_values import Index, Mask, newer_wins
 from pyhudi.schema.meta_columns import is_meta_column
@@ -59,7 +59,7 @@ def _merged_by(
     touched = base.take(pa.array(positions))
     older = RecordVersions.from_rows(touched, np.zeros(len(positions), dtype=np.bool_), rules, base.schema)
     newer = replace(updates, rows=updates.rows.select(base.schema.names))
-    merged = of_records(merge_pairs(older.as_records(), newer.as_records(), rules.merger), rules)
+    merged = versions_of_records(merge_pairs(older.as_records(), newer.as_records(), rules.merger), rules)
     dead = merged.is_delete
     data_columns = [name for name in base.schema.names if not is_meta_column(name)]
     changed = ~dead & ~equal_rows(touched, merged.rows, data_columns)

@@ -175,12 +175,12 @@ class RenamedReader(BaseFileReader):
     ) -> Iterator[pa.RecordBatch]:
         assert not dictionaries
         assert row_groups is None
-        return self._named(schema, self._reader.batches)
+        return self._read_with_table_names(schema, self._reader.batches)
 
     def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
-        return self._named(schema, lambda stored: self._reader.last(stored, count))
+        return self._read_with_table_names(schema, lambda stored: self._reader.last(stored, count))
 
-    def _named(
+    def _read_with_table_names(
         self, schema: pa.Schema, read: Callable[[pa.Schema], Iterator[pa.RecordBatch]]
     ) -> Iterator[pa.RecordBatch]:
         inside = file_columns(schema, self._names)

@@ -78,7 +78,7 @@ def read_base(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.Record
     schema, names, condition, invalid_text = read.schema, read.names, read.condition, read.invalid_text
     inside = read.file_columns
     if is_skeleton(path):
-        for rows in _of_skeleton(storage, path, read):
+        for rows in _skeleton_rows(storage, path, read):
             yield rows if condition is None else rows.filter(condition.expression)
         return
     with as_corruption(storage.uri(path)), storage.open_input(path) as source:
@@ -103,7 +103,7 @@ def read_base(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.Record
                 yield rows if condition is None or checked else rows.filter(condition.expression)
 
 
-def _of_skeleton(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.RecordBatch]:
+def _skeleton_rows(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a skeleton file and its source."""
     schema, inside = read.schema, read.file_columns
     with as_corruption(storage.uri(path)), open_skeleton(storage, path, read.invalid_text) as file:

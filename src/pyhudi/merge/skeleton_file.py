@@ -72,11 +72,11 @@ class SkeletonFile:
         try:
             file = self._stack.enter_context(storage.open_input(name))
         except NotFoundError as e:
-            raise CorruptTableError(f"{self._of_source()} no longer exists; restore it") from e
+            raise CorruptTableError(f"{self._source_name()} no longer exists; restore it") from e
         size = file.size()
         if source.size is not None and size != source.size:
             raise CorruptTableError(
-                f"{self._of_source()} has changed since the bootstrap: its size is {size:,} bytes and was "
+                f"{self._source_name()} has changed since the bootstrap: its size is {size:,} bytes and was "
                 f"{source.size:,}; restore it, or bootstrap a new table"
             )
         self._check_time(storage, name)
@@ -92,7 +92,7 @@ class SkeletonFile:
         if not Options.parse(dict(TableConfig.load(self._storage).properties)).get_typed(options.BOOTSTRAP_CHECK_TIMES):
             return
         raise CorruptTableError(
-            f"{self._of_source()} has changed since the bootstrap: its modification time is {_utc(stat.mtime_ms)} "
+            f"{self._source_name()} has changed since the bootstrap: its modification time is {_utc(stat.mtime_ms)} "
             f"and was {_utc(self.source.mtime_ms or 0)}; restore it with its time, or, if its content is the "
             f"same, set the table property {key}=false"
         )
@@ -100,11 +100,11 @@ class SkeletonFile:
     @cached_property
     def source_footer(self) -> Footer:
         """Footer of the source, which has as many rows as the skeleton. Raises the errors of `source_file`."""
-        with as_corruption(f"cannot read {self._of_source()}"):
+        with as_corruption(f"cannot read {self._source_name()}"):
             footer = _footer(self.source.uri, self.source_file)
         if footer.num_rows != self.footer.num_rows:
             raise CorruptTableError(
-                f"{self._of_source()} has changed since the bootstrap: it has {footer.num_rows:,} rows and had "
+                f"{self._source_name()} has changed since the bootstrap: it has {footer.num_rows:,} rows and had "
                 f"{self.footer.num_rows:,}; restore it, or bootstrap a new table"
             )
         return footer
@@ -153,7 +153,7 @@ class SkeletonFile:
         if skeleton_columns or not stored:
             sides.append(self._read(self._path, self.own, skeleton_columns, batch_rows))
         for parts in _side_by_side(*sides) if len(sides) > 1 else zip(sides[0], strict=True):
-            yield _joined(parts, schema, path_values)
+            yield _combine_columns(parts, schema, path_values)
 
     def _read(self, path: str, file: Any, names: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if path.endswith(".orc"):
@@ -162,7 +162,7 @@ class SkeletonFile:
             return
         yield from parquet.read_batches(file, names, batch_size=batch_rows, invalid_text=self._invalid_text)
 
-    def _of_source(self) -> str:
+    def _source_name(self) -> str:
         return f"{self.source.uri}, the source of the bootstrapped base file {self._path},"
 
 
@@ -204,7 +204,7 @@ def _side_by_side(
         one, other = one.slice(rows), other.slice(rows)
 
 
-def _joined(parts: Sequence[pa.RecordBatch], schema: pa.Schema, constants: dict[str, Any]) -> pa.RecordBatch:
+def _combine_columns(parts: Sequence[pa.RecordBatch], schema: pa.Schema, constants: dict[str, Any]) -> pa.RecordBatch:
     columns = {name: batch.column(name) for batch in parts for name in batch.schema.names}
     rows = parts[0].num_rows
     columns |= {name: pa.repeat(pa.scalar(value, schema.field(name).type), rows) for name, value in constants.items()}

@@ -47,18 +47,18 @@ def with_actual_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
     are as recorded. ``schema`` has columns of the table, or fields inside of structs by their paths; others are left
     alone."""
     kinds = {field.name: field.type for field in schema}
-    fields = [f.with_type(_of_path(f.type, f.name, kinds)) for f in batch.schema]
+    fields = [f.with_type(_actual_type_at(f.type, f.name, kinds)) for f in batch.schema]
     if all(field.type == column.type for field, column in zip(fields, batch.columns, strict=True)):
         return batch
     columns = [_relabelled(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
 
 
-def _of_path(stored: pa.DataType, path: str, kinds: Mapping[str, pa.DataType]) -> pa.DataType:
+def _actual_type_at(stored: pa.DataType, path: str, kinds: Mapping[str, pa.DataType]) -> pa.DataType:
     if path in kinds:
         return actual_type(stored, kinds[path])
     if pa.types.is_struct(stored) and any(other.startswith(f"{path}.") for other in kinds):
-        return pa.struct([f.with_type(_of_path(f.type, f"{path}.{f.name}", kinds)) for f in stored])
+        return pa.struct([f.with_type(_actual_type_at(f.type, f"{path}.{f.name}", kinds)) for f in stored])
     return stored
 
 

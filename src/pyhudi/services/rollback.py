@@ -188,9 +188,9 @@ def _refuse_later_logs(active: ActiveTimeline, config: TableConfig, target: Inst
     later = [write for write in active.timeline.writes() if write.requested > target.requested]
     running = [write for write in later if not (write.is_completed or is_clustering(active, write))]
     if LOG in pc.unique(kinds).to_pylist():
-        why = f"later writes have added log files to the file slices that it opened: {_named(later)}"
+        why = f"later writes have added log files to the file slices that it opened: {_instant_list(later)}"
     elif running:
-        why = f"pending writes may add log files to the file slices that it opened: {_named(running)}"
+        why = f"pending writes may add log files to the file slices that it opened: {_instant_list(running)}"
     else:
         return
     rest = "" if target.state is State.REQUESTED else ", or roll it back without its plan"
@@ -200,7 +200,7 @@ def _refuse_later_logs(active: ActiveTimeline, config: TableConfig, target: Inst
     )
 
 
-def _named(instants: Sequence[Instant]) -> str:
+def _instant_list(instants: Sequence[Instant]) -> str:
     return ", ".join(map(str, instants[:3])) + (", …" if len(instants) > 3 else "")
 
 
@@ -215,8 +215,9 @@ def _check_last(table: TableSnapshot, target: Instant) -> None:
     later += [i for i in writes.pending() if i.requested > target.requested]
     if later:
         raise TransactionError(
-            f"{target} cannot be rolled back, because {len(later)} later writes may depend on it: {_named(later)}. "
-            "Roll these back first, the last one first, or restore the table to an earlier instant"
+            f"{target} cannot be rolled back, because {len(later)} later writes may depend on it: "
+            f"{_instant_list(later)}. Roll these back first, the last one first, or restore the table to an earlier "
+            "instant"
         )
     check_log_files(table.active, table.config.version, [target])
     earlier = [i for i in done if i.order_time < target.order_time]

@@ -29,7 +29,7 @@ def with_literals(text: str, args: object) -> str:
         return text
     cursor = Cursor(text)
     if isinstance(args, Mapping):
-        return with_edits(text, _named(cursor, args))
+        return with_edits(text, _named_parameter_edits(cursor, args))
     if not isinstance(args, Sequence):
         raise QueryError(f"args are a dictionary or a list of values, not {args!r}")
     places = [token for token in cursor.tokens if token.kind == "PLACEHOLDER"]
@@ -39,7 +39,7 @@ def with_literals(text: str, args: object) -> str:
     return with_edits(text, [(token.start, token.end + 1, _literal(value, "?")) for token, value in pairs])
 
 
-def _named(cursor: Cursor, args: Mapping[str, object]) -> list[tuple[int, int, str]]:
+def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object]) -> list[tuple[int, int, str]]:
     edits: list[tuple[int, int, str]] = []
     before: Token | None = None
     for colon, name in zip(cursor.tokens, cursor.tokens[1:], strict=False):

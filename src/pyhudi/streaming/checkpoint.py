@@ -57,12 +57,12 @@ class SinkCheckpoint:
         Raises:
             CheckpointError: The entry is malformed.
         """
-        batch = _named(extra.get(CHECKPOINT_KEY), identifier)
+        batch = _value_of_query(extra.get(CHECKPOINT_KEY), identifier)
         if batch is None:
             return None
         if not batch.isdigit():
             raise CheckpointError(f"{CHECKPOINT_KEY} of a commit has the batch {batch!r}, which is not a number")
-        return cls(identifier, int(batch), _named(extra.get(QUERY_KEY), identifier))
+        return cls(identifier, int(batch), _value_of_query(extra.get(QUERY_KEY), identifier))
 
     def covers(self, other: SinkCheckpoint) -> bool:
         """Return True if the table contains the batch.
@@ -183,7 +183,7 @@ def _archived_newest_first(storage: Storage, layout: Layout) -> Iterator[bytes]:
         yield from (data for data in reversed(some["metadata"].to_pylist()) if data is not None)
 
 
-def _named(text: str | None, identifier: str) -> str | None:
+def _value_of_query(text: str | None, identifier: str) -> str | None:
     if not text:
         return None
     try:

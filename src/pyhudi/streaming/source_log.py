@@ -60,7 +60,7 @@ class SourceLog:
         folder = urlsplit(timeline).path.rstrip("/")
         try:
             logs = [
-                cls._of_source(_files(checkpoint, source, folder), last)
+                cls._from_steps(_files(checkpoint, source, folder), last)
                 for source, last in enumerate(_last_steps(checkpoint, batch - 1))
             ]
         except (NotFoundError, ValueError, KeyError, TypeError):
@@ -68,7 +68,7 @@ class SourceLog:
         return min((log for log in logs if log is not None), key=lambda log: len(log.read), default=None)
 
     @classmethod
-    def _of_source(cls, steps: dict[str, int], last: int | None) -> SourceLog | None:
+    def _from_steps(cls, steps: dict[str, int], last: int | None) -> SourceLog | None:
         if not steps:
             return None
         read = frozenset(name for name, step in steps.items() if last is not None and step <= last)

@@ -132,7 +132,7 @@ class BootstrapIndex:
             for p, f in by_partition
         }
         files = {
-            _file_key(s.partition, s.file_id): _container("HoodieBootstrapFilePartitionInfo", _of_file(s))
+            _file_key(s.partition, s.file_id): _container("HoodieBootstrapFilePartitionInfo", _source_file_record(s))
             for s in ordered
         }
         for path, entries in ((BY_PARTITION, partitions), (BY_FILE_ID, files)):
@@ -185,7 +185,7 @@ def _partition_record(partition: str, files: list[SourceFile]) -> dict[str, Any]
     }
 
 
-def _of_file(file: SourceFile) -> dict[str, Any]:
+def _source_file_record(file: SourceFile) -> dict[str, Any]:
     return {
         "bootstrapPartitionPath": file.source_partition,
         "bootstrapFileStatus": _status(file),

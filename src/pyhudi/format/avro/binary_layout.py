@@ -254,7 +254,7 @@ def _restore_struct(nodes: Sequence[Node | None], arrow: pa.DataType) -> Restore
     def restore(array: pa.Array) -> pa.Array:
         # Values that decoders store under nulls are undefined.
         valid = array.is_valid() if array.null_count else None
-        found = (_where(valid, array.field(i)) for i in range(array.type.num_fields))
+        found = (_null_unless(valid, array.field(i)) for i in range(array.type.num_fields))
         children = [pa.nulls(len(array)) if node is None else node.restore(next(found)) for node in nodes]
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=_mask(array))
 
@@ -265,7 +265,7 @@ def _same(array: pa.Array) -> pa.Array:
     return array
 
 
-def _where(valid: pa.Array | None, array: pa.Array) -> pa.Array:
+def _null_unless(valid: pa.Array | None, array: pa.Array) -> pa.Array:
     return array if valid is None else pc.if_else(valid, array, pa.scalar(None, array.type))
 
 

@@ -41,7 +41,7 @@ class BufferedRows:
         """Return and remove all rows, and their positions if all have different ones: then both are in ascending
         order."""
         table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
-        positions = _all(self._positions)
+        positions = _concatenate_without_nulls(self._positions)
         self._forget()
         if positions is None:
             return table, None
@@ -53,7 +53,7 @@ class BufferedRows:
         return table, positions if distinct else None
 
 
-def _all(parts: list[pa.Array | pa.ChunkedArray | None]) -> npt.NDArray[np.int64] | None:
+def _concatenate_without_nulls(parts: list[pa.Array | pa.ChunkedArray | None]) -> npt.NDArray[np.int64] | None:
     known = []
     for part in parts:
         if part is None or part.null_count:

@@ -89,7 +89,7 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
     """Fold versions into one per record, in the order of the record numbers ``record`` of the rows (from 0 without
     gaps). Rows are in the order in which they were written."""
     if rules.merger is not None:
-        return of_records(fold_records(changes.as_records(), record, rules.merger), rules)
+        return versions_of_records(fold_records(changes.as_records(), record, rules.merger), rules)
     schema = changes.rows.schema
     folded = fold(
         Versions(
@@ -112,7 +112,7 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
     return RecordVersions(rows, picked.is_delete, picked.natural, picked.ordering, assigned)
 
 
-def of_records(records: Records, rules: MergeRules) -> RecordVersions:
+def versions_of_records(records: Records, rules: MergeRules) -> RecordVersions:
     """Convert the result of a custom merger to record versions."""
     dead: Mask = records.is_delete.to_numpy(zero_copy_only=False)
     natural = dead & without_ordering(records.ordering, len(dead)) if records.ordering else dead

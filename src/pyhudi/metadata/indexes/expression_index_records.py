@@ -46,7 +46,7 @@ def expression_stats_records(
         first: These are all files, so partition statistics are exact.
     """
     files = files.combine_chunks()
-    of_column = _of_column(column, _as_stored(bounds, files["size"].combine_chunks()))
+    of_column = _column_struct(column, _as_stored(bounds, files["size"].combine_chunks()))
     partitions = files["partition"].combine_chunks()
     exact = pc.unique(partitions).to_pylist() if first else ()
     of_partitions = partition_stats_records(
@@ -63,7 +63,7 @@ def _are_base(files: pa.Table) -> pa.BooleanArray:
     return pc.equal(files["kind"], BASE).combine_chunks()
 
 
-def _of_column(name: str, bounds: pa.StructArray) -> pa.StructArray:
+def _column_struct(name: str, bounds: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays([bounds], fields=[pa.field(name, bounds.type)])
 
 

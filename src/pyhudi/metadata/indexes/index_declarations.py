@@ -41,9 +41,9 @@ def declare_partitions(
     changed = _store(storage, config, definitions)
 
     def declare(properties: dict[str, str]) -> None:
-        properties[METADATA_PARTITIONS] = ",".join(sorted({*_named(properties, METADATA_PARTITIONS), *built}))
+        properties[METADATA_PARTITIONS] = ",".join(sorted({*_partition_names(properties, METADATA_PARTITIONS), *built}))
         if METADATA_PARTITIONS_INFLIGHT in properties:
-            left = [name for name in _named(properties, METADATA_PARTITIONS_INFLIGHT) if name not in built]
+            left = [name for name in _partition_names(properties, METADATA_PARTITIONS_INFLIGHT) if name not in built]
             properties[METADATA_PARTITIONS_INFLIGHT] = ",".join(left)
         properties.update(changed)
 
@@ -61,7 +61,7 @@ def declare_inflight_partitions(
     changed = _store(storage, config, definitions)
 
     def announce(properties: dict[str, str]) -> None:
-        named = {*_named(properties, METADATA_PARTITIONS_INFLIGHT), *partitions}
+        named = {*_partition_names(properties, METADATA_PARTITIONS_INFLIGHT), *partitions}
         properties[METADATA_PARTITIONS_INFLIGHT] = ",".join(sorted(named))
         properties.update(changed)
 
@@ -79,7 +79,9 @@ def drop_inflight_partitions(storage: Storage, config: TableConfig, partitions: 
     if set(partitions) & set(config.metadata_partitions_inflight):
 
         def remove(properties: dict[str, str]) -> None:
-            left = [name for name in _named(properties, METADATA_PARTITIONS_INFLIGHT) if name not in partitions]
+            left = [
+                name for name in _partition_names(properties, METADATA_PARTITIONS_INFLIGHT) if name not in partitions
+            ]
             properties[METADATA_PARTITIONS_INFLIGHT] = ",".join(left)
 
         config = config.updated(storage, change=remove)
@@ -112,7 +114,7 @@ def drop_partitions(
 
     def without(properties: dict[str, str]) -> None:
         for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT):
-            named = _named(properties, key)
+            named = _partition_names(properties, key)
             if named:
                 properties[key] = ",".join(name for name in named if name not in partitions)
 
@@ -132,5 +134,5 @@ def _store(storage: Storage, config: TableConfig, definitions: Definitions | Non
     return {property_keys.INDEX_DEFINITIONS_PATH: DEFAULT_PATH} if config.index_defs_path is None else {}
 
 
-def _named(properties: dict[str, str], key: str) -> list[str]:
+def _partition_names(properties: dict[str, str], key: str) -> list[str]:
     return [name for name in properties.get(key, "").split(",") if name]

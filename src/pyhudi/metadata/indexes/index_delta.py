@@ -46,7 +46,7 @@ class IndexDelta:
         )
 
 
-def of_indexes_in_use(
+def delta_of_current_indexes(
     storage: Storage, config: TableConfig, index: IndexDelta
 ) -> tuple[IndexDelta, dict[str, pa.Array]]:
     """Return the current delta, under the lock of the table, and the names of the files in its partitions, except those

@@ -60,7 +60,7 @@ def check_complete(
     bearing = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     for instant, written in zip(instants, _written_by_all(storage, active, instants), strict=True):
-        for path, size, file_id, bears in _of_partition(written, partition):
+        for path, size, file_id, bears in _files_of_partition(written, partition):
             if newest.get(file_id, "") > instant.requested:
                 continue
             if _is_of_earlier_build(instant, path, bearing) or (instant.completion is None and bears < born):
@@ -131,7 +131,7 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
     return table
 
 
-def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
+def _files_of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
     """Return the files of a partition: path, size, file id, and the instant in the name."""
     partition_files = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
     if not partition_files.num_rows:

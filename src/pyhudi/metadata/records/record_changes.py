@@ -41,8 +41,8 @@ class RecordChanges:
             return {0: self} if len(self) else {}
         of_keys, of_deletes = file_group_index_of(self.keys, groups), file_group_index_of(self.deletes, groups)
         numbers = np.union1d(of_keys, of_deletes)
-        return {int(n): self._where(of_keys == n, of_deletes == n) for n in numbers}
+        return {int(n): self._filter(of_keys == n, of_deletes == n) for n in numbers}
 
-    def _where(self, keys: np.ndarray[Any, Any], deletes: np.ndarray[Any, Any]) -> RecordChanges:
+    def _filter(self, keys: np.ndarray[Any, Any], deletes: np.ndarray[Any, Any]) -> RecordChanges:
         mask = pa.array(keys)
         return RecordChanges(self.keys.filter(mask), self.values.filter(mask), self.deletes.filter(pa.array(deletes)))

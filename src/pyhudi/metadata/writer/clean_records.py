@@ -43,38 +43,38 @@ def clean_records(
     partitions = pc.unique(files["partition"]).to_pylist()
     records = {
         FILES: file_records(FILE_COLUMNS.empty_table(), partitions, config.version, files, dropped=dropped),
-        COLUMN_STATS: RecordChanges(deletes=_of_columns(files, columns)),
-        PARTITION_STATS: RecordChanges(deletes=_of_partitions(dropped, columns)),
-        BLOOM_FILTERS: RecordChanges(deletes=_of_blooms(files)),
+        COLUMN_STATS: RecordChanges(deletes=_column_stats_keys(files, columns)),
+        PARTITION_STATS: RecordChanges(deletes=_partition_stats_keys(dropped, columns)),
+        BLOOM_FILTERS: RecordChanges(deletes=_bloom_filter_keys(files)),
     }
     for index in expression_indexes(storage, config, include_building=True):
         column = [index.expression.column]
         if index.kind == BLOOM_FILTERS:
-            keys = _of_blooms(files)
+            keys = _bloom_filter_keys(files)
         else:
-            keys = pa.concat_arrays([_of_columns(files, column), _of_expressions(dropped, column)])
+            keys = pa.concat_arrays([_column_stats_keys(files, column), _expression_stats_keys(dropped, column)])
         records[index.partition] = RecordChanges(deletes=keys)
     return records
 
 
-def _of_columns(files: pa.Table, columns: Sequence[str]) -> pa.Array:
+def _column_stats_keys(files: pa.Table, columns: Sequence[str]) -> pa.Array:
     partitions, names = (files[name].combine_chunks() for name in ("partition", "name"))
     keys = [column_stats_keys(pa.repeat(pa.scalar(name), files.num_rows), partitions, names) for name in columns]
     return pa.concat_arrays([_NO_KEYS, *keys])
 
 
-def _of_blooms(files: pa.Table) -> pa.Array:
+def _bloom_filter_keys(files: pa.Table) -> pa.Array:
     base = files.filter(pc.equal(parse_names(files["name"])["kind"], BASE)).combine_chunks()
     return bloom_filter_keys(base["partition"].combine_chunks(), base["name"].combine_chunks())
 
 
-def _of_partitions(dropped: Sequence[str], columns: Sequence[str]) -> pa.Array:
+def _partition_stats_keys(dropped: Sequence[str], columns: Sequence[str]) -> pa.Array:
     names = pa.array(list(columns), pa.string())
     keys = [partition_stats_keys(names, pa.repeat(pa.scalar(p), len(names))) for p in dropped]
     return pa.concat_arrays([_NO_KEYS, *keys])
 
 
-def _of_expressions(dropped: Sequence[str], columns: Sequence[str]) -> pa.Array:
+def _expression_stats_keys(dropped: Sequence[str], columns: Sequence[str]) -> pa.Array:
     names = pa.array(list(columns), pa.string())
     keys = [expression_partition_keys(names, pa.repeat(pa.scalar(p), len(names))) for p in dropped]
     return pa.concat_arrays([_NO_KEYS, *keys])

@@ -52,11 +52,11 @@ def read_file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.Stru
             return skeleton_bounds(file, columns)
     with storage.open_input(path) as source:
         if path.endswith(".orc"):
-            return _of_rows(orc.read_batches(source, _top_level(columns)), columns)
-        return _of_parquet(source, columns)
+            return _row_statistics(orc.read_batches(source, _top_level(columns)), columns)
+        return _parquet_statistics(source, columns)
 
 
-def _of_parquet(source: Any, columns: pa.Schema) -> pa.StructArray:
+def _parquet_statistics(source: Any, columns: pa.Schema) -> pa.StructArray:
     file = parquet.open_file(source, pre_buffer=False)
     metadata = file.metadata
     noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
@@ -69,7 +69,7 @@ def _of_parquet(source: Any, columns: pa.Schema) -> pa.StructArray:
     if not unreliable:
         return bounds
     rest = pa.schema([field for field in columns if field.name in unreliable])
-    return _merge_bounds(columns, [(rest, _of_rows(_parquet_rows(file, rest), rest)), (columns, bounds)])
+    return _merge_bounds(columns, [(rest, _row_statistics(_parquet_rows(file, rest), rest)), (columns, bounds)])
 
 
 def skeleton_bounds(file: SkeletonFile, columns: pa.Schema) -> pa.StructArray:
@@ -84,11 +84,11 @@ def skeleton_bounds(file: SkeletonFile, columns: pa.Schema) -> pa.StructArray:
     for footer, source in (file.footer, file.own), (file.source_footer, file.source_file):
         stored = pa.schema([f for f in columns if f.name.partition(".")[0] in footer.schema.names])
         if stored.names and footer.metadata is not None:
-            parts.append((stored, _of_parquet(source, stored)))
+            parts.append((stored, _parquet_statistics(source, stored)))
     found_names = {name for stored, _ in parts for name in stored.names}
     rest = pa.schema([f for f in columns if f.name not in found_names])
     if rest.names:
-        parts.append((rest, _of_rows(file.batches(_top_schema(rest), _BATCH_ROWS), rest)))
+        parts.append((rest, _row_statistics(file.batches(_top_schema(rest), _BATCH_ROWS), rest)))
     return _merge_bounds(columns, parts)
 
 
@@ -226,7 +226,7 @@ def _on_threads(read_file: Any, *columns: Sequence[str]) -> list[Any]:
     return concurrent_map(read_file, zip(*columns, strict=True))
 
 
-def _of_rows(batches: Any, columns: pa.Schema) -> pa.StructArray:
+def _row_statistics(batches: Any, columns: pa.Schema) -> pa.StructArray:
     recorder = BoundsRecorder(columns)
     for batch in batches:
         recorder.add(_aligned(batch, columns))

@@ -29,7 +29,7 @@ from pyhudi.metadata.file_groups.log_file_groups import write_logs
 from pyhudi.metadata.indexes.column_type_changes import retyped_indexes
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions, retire_partitions
 from pyhudi.metadata.indexes.index_definitions import column_stats_definition, load_definitions
-from pyhudi.metadata.indexes.index_delta import IndexDelta, of_indexes_in_use
+from pyhudi.metadata.indexes.index_delta import IndexDelta, delta_of_current_indexes
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns, with_requested_columns
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary, secondary_indexes
 from pyhudi.metadata.metadata_layout import (
@@ -123,7 +123,7 @@ def _record(
     if metadata.operation in COMPACTIONS:
         left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, include_building=True))}
         index = replace(index, partitions=index.partitions | left)
-    index, listed = of_indexes_in_use(storage, config, index)
+    index, listed = delta_of_current_indexes(storage, config, index)
     config = _drop_unmaintained_partitions(storage, config, opts, index)
     if PARTITION_STATS in config.metadata_partitions and follows_overwrite(data, instant):
         config = drop_partitions(storage, config, [PARTITION_STATS])

@@ -119,7 +119,7 @@ def _call(tokens: list[Token], schema: pa.Schema, known: Known) -> Column | None
         function, inside = _trimmed(inside)
     if any(token.word in ("(", ")", "FROM") for token in inside):
         return None
-    parts = _parts(inside)
+    parts = _split_arguments(inside)
     if function in _TRIMS and len(parts) > 1:
         parts.reverse()  # The characters to trim are the first argument.
     column, arguments = _column(parts[0], schema), [_literal(part) for part in parts[1:]]
@@ -140,7 +140,7 @@ def _trimmed(inside: list[Token]) -> tuple[str, list[Token]]:
     return side or "trim", [*inside[:at], *comma, *inside[at + 1 :]]
 
 
-def _parts(inside: list[Token]) -> list[list[Token]]:
+def _split_arguments(inside: list[Token]) -> list[list[Token]]:
     parts: list[list[Token]] = [[]]
     for token in inside:
         if token.word == ",":

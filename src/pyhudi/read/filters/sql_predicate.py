@@ -89,7 +89,7 @@ class _Condition:
 
     def __and__(self, other: _Condition) -> _Condition:
         return _Condition(
-            _both(self.if_true, other.if_true),
+            _conjunction(self.if_true, other.if_true),
             _either(self.if_false, other.if_false),
             self.exact_if_true and other.exact_if_true and len(self.if_true) * len(other.if_true) <= _MOST_CONJUNCTIONS,
             self.exact_if_false
@@ -107,7 +107,7 @@ class _Condition:
 UNKNOWN = _Condition()
 
 
-def _both(a: Conjunctions, b: Conjunctions) -> Conjunctions:
+def _conjunction(a: Conjunctions, b: Conjunctions) -> Conjunctions:
     if len(a) * len(b) > _MOST_CONJUNCTIONS:
         # Each of the two must be true as well.
         return a if len(a) <= len(b) else b

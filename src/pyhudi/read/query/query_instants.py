@@ -46,7 +46,7 @@ def query_instant(value: QueryTime, key: str = "as.of.instant", *, timezone: str
         InvalidOptionError: The format is not accepted, or the date or time of day does not exist.
     """
     if isinstance(value, datetime):
-        return _of_datetime(value, timezone)
+        return _from_datetime(value, timezone)
     if isinstance(value, date):
         return format_instant(datetime(value.year, value.month, value.day))
     text = str(value).strip()
@@ -77,7 +77,7 @@ def range_instant(value: QueryTime, key: str, *, timezone: str = "LOCAL") -> str
 
 def _parse(text: str, timezone: str) -> str | None:
     if text.isascii() and text.isdigit():
-        return _of_digits(text, timezone)
+        return _from_digits(text, timezone)
     if _DATE.fullmatch(text):
         return format_instant(datetime.fromisoformat(text))
     match = _TIME.fullmatch(text)
@@ -85,10 +85,10 @@ def _parse(text: str, timezone: str) -> str | None:
         return None
     day, clock, fraction, offset = match.groups()
     moment = datetime.fromisoformat(f"{day}T{clock}{fraction or '.999'}{(offset or '').upper()}")
-    return _of_datetime(moment, timezone)
+    return _from_datetime(moment, timezone)
 
 
-def _of_digits(text: str, timezone: str) -> str | None:
+def _from_digits(text: str, timezone: str) -> str | None:
     if len(text) == 10:
         return instant_of_millis(int(text) * 1000, timezone)
     if len(text) == 13:
@@ -99,7 +99,7 @@ def _of_digits(text: str, timezone: str) -> str | None:
     return text if len(text) == 14 else None  # 00000000000000 … 02: before everything, such as bootstrap instants.
 
 
-def _of_datetime(moment: datetime, timezone: str) -> str:
+def _from_datetime(moment: datetime, timezone: str) -> str:
     if moment.tzinfo is None:
         return format_instant(moment)
     target: tzinfo | None = zone(timezone)

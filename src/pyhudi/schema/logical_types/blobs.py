@@ -102,15 +102,15 @@ def blob_avro() -> dict[str, Any]:
 def has_blob_fields(data_type: pa.DataType) -> bool:
     """Return True if structs of a type can become blobs. Fields that are absent are null; that of the storage type is
     needed."""
-    return pa.types.is_struct(data_type) and data_type.get_field_index(TYPE) >= 0 and _fits(data_type, BLOB)
+    return pa.types.is_struct(data_type) and data_type.get_field_index(TYPE) >= 0 and _can_convert(data_type, BLOB)
 
 
-def _fits(data_type: pa.DataType, expected: pa.DataType) -> bool:
+def _can_convert(data_type: pa.DataType, expected: pa.DataType) -> bool:
     if pa.types.is_null(data_type) or data_type == expected:
         return True
     if pa.types.is_struct(expected):
         named = pa.types.is_struct(data_type) and all(expected.get_field_index(f.name) >= 0 for f in data_type)
-        return named and all(_fits(field.type, expected.field(field.name).type) for field in data_type)
+        return named and all(_can_convert(field.type, expected.field(field.name).type) for field in data_type)
     return bool(pa.types.is_int32(data_type) and pa.types.is_int64(expected))
 
 

@@ -84,7 +84,7 @@ class IndexRequest:
                 "pass the column"
             )
         if EXPR in index_options or (kind in KINDS and columns):
-            return cls._of_expression(name, columns, kind, index_options)
+            return cls._from_expression(name, columns, kind, index_options)
         if index_options:
             raise ConfigError(f"an index of type {kind} has no options {', '.join(sorted(index_options))}")
         if kind != SECONDARY:
@@ -93,15 +93,15 @@ class IndexRequest:
                     f"an index of type {kind} must be named {kind}, not {name!r}, because there is one per table"
                 )
             return cls(kind, kind)
-        return cls(partition_of(_named(name, columns, "a secondary index")), kind, tuple(columns))
+        return cls(partition_of(_checked_index_name(name, columns, "a secondary index")), kind, tuple(columns))
 
     @classmethod
-    def _of_expression(
+    def _from_expression(
         cls, name: str | None, columns: Sequence[str], kind: str, index_options: Mapping[str, str]
     ) -> IndexRequest:
         if kind not in KINDS:
             raise ConfigError(f"an expression index has the type {' or '.join(KINDS)}; pass it as using=, not {kind!r}")
-        partition = expression_index_definition.partition_of(_named(name, columns, "an expression index"))
+        partition = expression_index_definition.partition_of(_checked_index_name(name, columns, "an expression index"))
         if EXPR not in index_options:
             raise ConfigError(
                 f"{kind} of a column is an expression index, which requires index_options={{'{EXPR}': function}}; "
@@ -175,7 +175,7 @@ class IndexRequest:
         return secondary_definition(self.partition, self.columns[0], version) if self.kind == SECONDARY else None
 
 
-def _named(name: str | None, columns: Sequence[str], what: str) -> str:
+def _checked_index_name(name: str | None, columns: Sequence[str], what: str) -> str:
     if not name or not set(name) <= _LETTERS:
         raise ConfigError(f"{what} requires a name of letters, digits and underscores, not {name!r}")
     if len(columns) != 1:

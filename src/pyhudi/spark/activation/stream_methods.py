@@ -112,15 +112,15 @@ class _StreamArguments:
     @classmethod
     def from_start(cls, path: Any = None, *args: Any, **kwargs: Any) -> _StreamArguments:
         """Name the arguments of ``start``."""
-        return cls._of(path, *args, **kwargs)
+        return cls._from_arguments(path, *args, **kwargs)
 
     @classmethod
     def from_to_table(cls, tableName: str, *args: Any, **kwargs: Any) -> _StreamArguments:  # noqa: N803
         """Name the arguments of ``toTable``, where ``path`` is an option."""
-        return cls._of(tableName, *args, **kwargs)
+        return cls._from_arguments(tableName, *args, **kwargs)
 
     @classmethod
-    def _of(
+    def _from_arguments(
         cls,
         target: Any,
         format: str | None = None,

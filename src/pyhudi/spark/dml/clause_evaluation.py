@@ -152,14 +152,14 @@ class ClauseEvaluator:
         if clause.values is None:
             copies = [(name, F.col(quoted([self.copy_name(name)]))) for name in target.schema.names]
             return check_types(joined, copies, target.schema)
-        named = self._named(clause)
+        named = self._values_by_column(clause)
         values = check_types(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
         if clause.action is MergeAction.INSERT:
             kinds = {field.name: field.dataType for field in target.schema.fields}
             return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
         return values
 
-    def _named(self, clause: Clause) -> dict[str, object]:
+    def _values_by_column(self, clause: Clause) -> dict[str, object]:
         return resolved(
             clause.values or {},
             self.target.schema,
@@ -174,7 +174,7 @@ class ClauseEvaluator:
         updates = [clause for clause in self.clauses if clause.action is MergeAction.UPDATE]
         if any(clause.values is None for clause in updates):
             return frozenset(self.target.schema.names)
-        return frozenset(name for clause in updates for name in self._named(clause))
+        return frozenset(name for clause in updates for name in self._values_by_column(clause))
 
     @property
     def moves(self) -> bool:

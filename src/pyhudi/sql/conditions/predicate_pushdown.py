@@ -25,7 +25,7 @@ def pushed_predicate(table: Any) -> str | None:
         return None
     alone = not select.args.get("joins") and not select.args.get("laterals")
     name = (table.alias or table.name).lower()
-    parts = [text for part in conjuncts(where.this) if (text := _text(part, name, alone)) is not None]
+    parts = [text for part in conjuncts(where.this) if (text := _sql_condition(part, name, alone)) is not None]
     return " AND ".join(parts) or None
 
 
@@ -69,17 +69,17 @@ def conjuncts(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _text(tree: Any, name: str, alone: bool) -> str | None:
+def _sql_condition(tree: Any, name: str, alone: bool) -> str | None:
     """Return a condition as SQL on the columns of a table; None if it is not supported."""
     from sqlglot import exp
 
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or):
-        sides = [_text(side, name, alone) for side in (tree.this, tree.expression)]
+        sides = [_sql_condition(side, name, alone) for side in (tree.this, tree.expression)]
         word = "AND" if isinstance(tree, exp.And) else "OR"
         return None if None in sides else f"(({sides[0]}) {word} ({sides[1]}))"
     if isinstance(tree, exp.Not) and isinstance(tree.this.unnest(), exp.Is):
-        inner = _text(tree.this, name, alone)
+        inner = _sql_condition(tree.this, name, alone)
         return None if inner is None else inner.replace(" IS NULL", " IS NOT NULL")
     sign = _COMPARISONS.get(type(tree).__name__)
     if sign is not None:

@@ -66,8 +66,8 @@ class TableConfig(TableProperties):
         version_support.check_version_writable(self)
 
     def __reduce__(self) -> tuple[Callable[[dict[str, str]], TableConfig], tuple[dict[str, str]]]:
-        return (_of, (dict(self.properties),))
+        return (_from_properties, (dict(self.properties),))
 
 
-def _of(properties: dict[str, str]) -> TableConfig:
+def _from_properties(properties: dict[str, str]) -> TableConfig:
     return TableConfig(MappingProxyType(properties))

@@ -56,7 +56,7 @@ class MergeHandle:
             log = self._open_log(key)
             merge = BaseRowMerge(self._context, self._layout, key, columns, log)
             try:
-                for groups in self._parts(key, rows, base, output, merge):
+                for groups in self._row_groups_to_merge(key, rows, base, output, merge):
                     for batch in base.batches(columns, repeating, groups):
                         output.write(merge.merged(batch, rows), old_keys=True)
                 merge.check_end(rows)
@@ -85,7 +85,7 @@ class MergeHandle:
         )
         return with_cdc_files(stat, cdc_files)
 
-    def _parts(
+    def _row_groups_to_merge(
         self, key: GroupKey, rows: FileGroupRows, base: BaseFileReader, output: BaseFileOutput, merge: BaseRowMerge
     ) -> Iterator[list[int] | None]:
         """Yield the row groups of the base file that have to be merged, in order (None: all). The others are copied to

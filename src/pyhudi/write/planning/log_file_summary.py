@@ -61,7 +61,7 @@ class LogContents:
             deletes = deletes or _any_above_zero(stats["numDeletes"])
             new_keys = new_keys or _any_above_zero(stats["numInserts"])
             if not by_write and metadata.operation != LOG_COMPACT:
-                new_keys = new_keys or _of_an_earlier_base(stats, slices)
+                new_keys = new_keys or _has_earlier_base(stats, slices)
         return cls(new_keys, deletes)
 
 
@@ -107,7 +107,7 @@ def _any_above_zero(counts: pa.ChunkedArray) -> bool:
     return bool(pc.any(pc.greater(counts, 0)).as_py())
 
 
-def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
+def _has_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
     """Return True if a write to a version 6 table (the stats of its log files) added to these slices while their base
     files were being created: it records other base files."""
     groups = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])

@@ -108,7 +108,7 @@ class KeyIndex:
     @classmethod
     def from_keys(cls, keys: pa.ChunkedArray) -> KeyIndex:
         """Return the index of a column of keys, which may contain duplicates."""
-        encoded = _one(keys).dictionary_encode()
+        encoded = _as_array(keys).dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         counts = np.bincount(codes, minlength=len(encoded.dictionary)).astype(np.int64)
         order = np.argsort(codes, kind="stable").astype(np.int64)
@@ -163,12 +163,12 @@ def _repeated(keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     """Return a mask of the keys that occur more than once."""
     if not len(keys):
         return np.zeros(0, dtype=np.bool_)
-    codes = _one(keys).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    codes = _as_array(keys).dictionary_encode().indices.to_numpy(zero_copy_only=False)
     repeated: npt.NDArray[np.bool_] = (np.bincount(codes) > 1)[codes]
     return repeated
 
 
-def _one(keys: pa.ChunkedArray) -> pa.Array:
+def _as_array(keys: pa.ChunkedArray) -> pa.Array:
     """Return the keys as one array, of any size."""
     if keys.num_chunks == 1:
         return keys.chunk(0)

@@ -27,7 +27,7 @@ def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
     try:
         return decode(schema)
     except FormatError as e:
-        raw = _of_bytes(decode, schema)
+        raw = _decode_as_bytes(decode, schema)
         if raw is None:
             raise
         if invalid is InvalidText.FAIL:
@@ -42,7 +42,7 @@ def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _of_bytes(decode: Decode, schema: str) -> pa.Table | None:
+def _decode_as_bytes(decode: Decode, schema: str) -> pa.Table | None:
     """Return the records with bytes instead of text; None if invalid text is not the reason why they cannot be read."""
     plain = json.loads(schema)
     changed = _bytes_for_text(plain)

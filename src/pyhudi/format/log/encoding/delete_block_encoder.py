@@ -70,7 +70,7 @@ def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema
             np.where(natural[:, None], np.frombuffer(_NATURAL, np.uint8), np.uint8(kind << 1)),
             np.stack([np.ones(len(natural), np.bool_), natural], axis=1),
         )
-        encoder.present(Primitive(AVRO_NAMES[kind], values.type), _where(real, values), real, ordering.names[0])
+        encoder.present(Primitive(AVRO_NAMES[kind], values.type), _null_unless(real, values), real, ordering.names[0])
         return
     head = np.frombuffer(bytes((OrderingKind.ARRAY << 1, 1 << 1, len(stored) << 1)), np.uint8)
     encoder.rows.short(np.where(natural[:, None], np.frombuffer(_NATURAL + b"\0", np.uint8), head), _but_last(natural))
@@ -78,7 +78,7 @@ def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema
         valid = real & values.is_valid().to_numpy(zero_copy_only=False)
         branch = kind if kind < OrderingKind.ARRAY else kind - 1
         encoder.rows.short(np.where(valid, np.uint8(branch << 1), np.uint8(0))[:, None], real[:, None])
-        encoder.present(Primitive(AVRO_NAMES[kind], values.type), _where(valid, values), valid, name)
+        encoder.present(Primitive(AVRO_NAMES[kind], values.type), _null_unless(valid, values), valid, name)
     encoder.rows.short(np.zeros((len(natural), 1), np.uint8), real[:, None])
 
 
@@ -100,7 +100,7 @@ def _natural(deletes: pa.Table, values: list[pa.Array]) -> npt.NDArray[np.bool_]
     return natural
 
 
-def _where(valid: npt.NDArray[np.bool_], values: pa.Array) -> pa.Array:
+def _null_unless(valid: npt.NDArray[np.bool_], values: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))
 
 

@@ -90,12 +90,12 @@ def partition_columns(
             sources += folders + [_mounted(source, root) if numbered else source for source in others]
             if len(sources) > _MOST_SOURCES:
                 return None
-    rest = _without(paths, sources)
+    rest = _remaining_partitions(paths, sources)
     if numbered:
         sources += _non_empty(
             PartitionColumns(rest.filter(_without_special_characters(rest)), mounted(root), numbered=True)
         )
-        rest = _without(rest, sources)
+        rest = _remaining_partitions(rest, sources)
     return [*sources, *_non_empty(PartitionColumns(rest))]
 
 
@@ -177,7 +177,7 @@ def _in_folders(
     return _non_empty(PartitionColumns(partitions.filter(usable), mounted(root), from_path, levels, numbered))
 
 
-def _without(partitions: pa.Array, sources: list[PartitionColumns]) -> pa.Array:
+def _remaining_partitions(partitions: pa.Array, sources: list[PartitionColumns]) -> pa.Array:
     for source in sources:
         partitions = partitions.filter(pc.invert(pc.is_in(partitions, value_set=source.partitions)))
     return partitions

@@ -122,7 +122,7 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
     if text is None or implied_predicate(text, origin.schema) is None:
         return remember_origin(filtered, origin)
     origin = replace(origin, implied_sql=(*origin.implied_sql, text))
-    return remember_origin(_of_files(original, filtered, origin), origin)
+    return remember_origin(_restrict_to_files(original, filtered, origin), origin)
 
 
 def _is_name(frame: DataFrame, word: str) -> bool:
@@ -135,7 +135,7 @@ def _is_name(frame: DataFrame, word: str) -> bool:
     return True
 
 
-def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
+def _restrict_to_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
     """Restrict the DataFrame to files that may contain rows that meet the known conditions."""
     plan = origin.plan(RowFilter(sql=" AND ".join(f"({condition})" for condition in origin.implied_sql)))
     tasks = plan.tasks

@@ -70,7 +70,10 @@ def partition_values(
     values = {name: str(value) for name, value in spec.items()}
     kinds = {name: schema[name].dataType for name in values}
     texts = [f"{cast_text(value, kinds[name])} AS {quoted([name])}" for name, value in values.items()]
-    fits = [f"{_fits(value, kinds[name])} AS _fits_{number}" for number, (name, value) in enumerate(values.items())]
+    fits = [
+        f"{_fits_condition(value, kinds[name])} AS _fits_{number}"
+        for number, (name, value) in enumerate(values.items())
+    ]
     query = spark_sql(spark, f"SELECT {', '.join([*texts, *fits])}")
     if path is not None:
         query = query.select("*", path(query.schema).alias("_path"))
@@ -142,7 +145,7 @@ def cast_text(value: str | None, kind: DataType) -> str:
     return f"TRY_CAST({value} AS {type_text(kind)})"
 
 
-def _fits(value: str, kind: DataType) -> str:
+def _fits_condition(value: str, kind: DataType) -> str:
     """SQL condition: the cast of a value is neither a null that the value is not, nor an integer that has wrapped."""
     cast = cast_text(value, kind)
     fits = f"(({value}) IS NULL OR {cast} IS NOT NULL)"

@@ -29,14 +29,14 @@ def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
         path
         for paths in FileSystemView.load(client).all_slices()["log_paths"].to_pylist()
         for path in paths
-        if any(_fits(name, pattern) for name in (path, client.storage.uri(path)))
+        if any(_matches_pattern(name, pattern) for name in (path, client.storage.uri(path)))
     ]
     if not matching:
         raise QueryError(f"the table at {client.storage.uri()} has no log file that fits {pattern!r}")
     return sorted(matching)
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches_pattern(name: str, pattern: str) -> bool:
     """Return True if a name matches, apart from the scheme ``file:`` and the number of slashes behind it."""
     bare_name, bare_pattern = (text.removeprefix("file:").lstrip("/") for text in (name, pattern))
     return fnmatchcase(bare_name, bare_pattern)

@@ -43,7 +43,7 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
         IndexRequest.from_arguments(name, columns, using, index_options), if_not_exists=statement.if_not_exists
     )
     client = handle.client()
-    opts = client.config.validate_against(handle.opts.merged(_of_hudi(statement.options)))
+    opts = client.config.validate_against(handle.opts.merged(_hudi_options(statement.options)))
     engine = IndexEngine(spark_index_builder(spark) if request.needs_spark else None, SparkFileStatsReader(spark))
     build_index(client, opts, request, engine, dry_run=False)
 
@@ -55,7 +55,7 @@ def _indexed(spark: SparkSession, handle: SqlTable, statement: CreateIndex) -> t
     return tuple(".".join(path) for path in paths)
 
 
-def _of_hudi(statement_options: Mapping[str, str]) -> dict[str, str]:
+def _hudi_options(statement_options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in statement_options.items() if key.startswith("hoodie.")}
 
 

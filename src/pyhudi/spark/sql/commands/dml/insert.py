@@ -61,7 +61,7 @@ def _partition_exists(
         QueryError: The statement does not specify one partition.
     """
     schema = own_schema(spark, table)
-    spec = _named(statement.partition, schema, is_case_sensitive(spark))
+    spec = _resolved_names(statement.partition, schema, is_case_sensitive(spark))
     handle = SqlTable.at(spark, table.location, write_opts)
     fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
@@ -112,7 +112,7 @@ class _Insertion:
         """Insert rows once, into the current snapshot. ``write_opts``: the result of `write_options`, which queries
         settings of the session."""
         schema = own_schema(spark, table)
-        partition = _named(self.partition, schema, is_case_sensitive(spark))
+        partition = _resolved_names(self.partition, schema, is_case_sensitive(spark))
         opts = Options.parse(write_opts)
         client = TableMetaClient.open(table.location, opts)
         static = {name: value for name, value in partition.items() if value is not None}
@@ -215,7 +215,7 @@ def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callab
     return lambda schema: partition_path(schema, spec, zone)
 
 
-def _named(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
+def _resolved_names(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
     return {column_of(name, schema, sensitive): value for name, value in partition.items()}
 
 
