@@ -95,8 +95,8 @@ class HudiTable(TableQueries, TableWrites):
             The new table.
 
         Raises:
-            TableExistsError: there is one already, or the path lies in another table.
-            ConfigError: options are missing or contradict each other.
+            TableExistsError: There is one already, or the path lies in another table.
+            ConfigError: Options are missing or contradict each other.
         """
         refuse_misspelled(options)
         settings = Options.parse(options)

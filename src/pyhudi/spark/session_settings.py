@@ -37,24 +37,24 @@ def is_case_sensitive(spark: SparkSession) -> bool:
 
 
 def quotes_names_by_double_quotes(spark: SparkSession) -> bool:
-    """Return whether double quotes enclose names in the session's SQL, and not strings."""
+    """Return True if double quotes enclose names in the session's SQL, and not strings."""
     settings = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
     return all(str(spark.conf.get(key, "false")).lower() == "true" for key in settings)
 
 
 def is_connect(of_session: object) -> bool:
-    """Return whether a session, or an object created by one, belongs to Spark Connect."""
+    """Return True if a session, or an object created by one, belongs to Spark Connect."""
     return ".connect." in type(of_session).__module__
 
 
 def is_dataframe(value: object) -> bool:
-    """Return whether a value is a DataFrame, of a classic session or of Spark Connect, whose class is another one
+    """Return True if a value is a DataFrame, of a classic session or of Spark Connect, whose class is another one
     before Spark 4."""
     return _is_instance(value, DataFrame)
 
 
 def is_column(value: object) -> bool:
-    """Return whether a value is a Column, of a classic session or of Spark Connect."""
+    """Return True if a value is a Column, of a classic session or of Spark Connect."""
     return _is_instance(value, Column)
 
 

@@ -53,7 +53,7 @@ class HFileReader:
         cache: keeps decoded blocks, under ``name`` of this content.
 
     Raises:
-        FormatError: it is no HFile, or one of a kind that cannot be read.
+        FormatError: The file is not an HFile, or has an unsupported version or encoding.
     """
 
     def __init__(self, source: Source, *, cache: BlockCache | None = None, name: Hashable = None) -> None:

@@ -123,7 +123,7 @@ def commits_since_clustering(timeline: Timeline) -> int:
 
 
 def evaluate_clustering_trigger(timeline: Timeline, opts: Options) -> TriggerResult:
-    """Return whether a clustering is to be planned: inline after `hoodie.clustering.inline.max.commits` commits,
+    """Return True if a clustering is to be planned: inline after `hoodie.clustering.inline.max.commits` commits,
     asynchronously after `hoodie.clustering.async.max.commits`."""
     inline = opts.get_typed(options.CLUSTERING_INLINE)
     option = options.CLUSTERING_INLINE_MAX_COMMITS if inline else options.CLUSTERING_ASYNC_MAX_COMMITS

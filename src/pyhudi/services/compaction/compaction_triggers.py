@@ -31,7 +31,7 @@ def is_log_compaction(active: ActiveTimeline, instant: Instant) -> bool:
 
 
 def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> TriggerResult:
-    """Return whether a compaction is to be planned at the instant ``now``, by
+    """Return True if a compaction is to be planned at the instant ``now``, by
     `hoodie.compact.inline.trigger.strategy`."""
     trigger = opts.get_typed(options.COMPACT_TRIGGER)
     after_request = trigger is CompactionTrigger.NUM_COMMITS_AFTER_LAST_REQUEST
@@ -55,7 +55,7 @@ def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> 
 
 
 def evaluate_log_compaction_trigger(active: ActiveTimeline, opts: Options) -> TriggerResult:
-    """Return whether a log compaction is to be planned: `hoodie.log.compaction.blocks.threshold` delta commits since
+    """Return True if a log compaction is to be planned: `hoodie.log.compaction.blocks.threshold` delta commits since
     the last compaction and since the last log compaction."""
     commits = since_compaction(active.timeline)
     if commits is None:

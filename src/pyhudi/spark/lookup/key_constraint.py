@@ -24,7 +24,7 @@ _ROWS, _AMBIGUOUS = "_pyhudi_rows", "_pyhudi_ambiguous"
 
 
 def are_equal_as_key_text(pairs: Iterable[tuple[T.DataType | None, T.DataType | None]]) -> bool:
-    """Return whether values of two columns each, of a table and of its source, are equal if and only if their texts in
+    """Return True if values of two columns each, of a table and of its source, are equal if and only if their texts in
     a key are the same."""
     return all(isinstance(data_type, KEY_TEXT_TYPES) and data_type == other for data_type, other in pairs)
 

@@ -292,7 +292,7 @@ def write_changes(
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:
-    """Operation that the options ask for; records without keys can only be added."""
+    """Return the operation of the options; records without keys can only be added."""
     operation = opts.get_typed(options.OPERATION)
     check_operation(operation)
     if not opts.is_set(options.OPERATION) and not keyed:

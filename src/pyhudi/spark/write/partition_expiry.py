@@ -25,9 +25,9 @@ def delete_expired_partitions(
     """Drop the partitions whose time to live is over, in one commit of the operation delete_partition.
 
     Raises:
-        ConfigError: no time to live is set.
-        ConflictError: another writer was faster.
-        UnsupportedTableError: the table cannot be written, or has consistent hashing.
+        ConfigError: No time to live is set.
+        ConflictError: Another writer was faster.
+        UnsupportedTableError: The table cannot be written, or has consistent hashing.
     """
     opts = client.config.validate_against(Options.parse(write_options))
     ttl = PartitionTtl.from_options(opts)

@@ -30,8 +30,8 @@ are known."""
 
 
 def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
-    """Return the changes of a job with their record keys and partition paths: those that they have, or, of new
-    records, those that are made of their columns. ``instant`` is needed for generated keys.
+    """Return the changes of a job with their record keys and partition paths: stored ones, or, for new records, those
+    computed from their columns. ``instant`` is needed for generated keys.
 
     Evaluating the result fails on a row whose record key was assigned another value.
     """

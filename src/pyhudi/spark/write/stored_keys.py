@@ -1,5 +1,5 @@
-"""Rows read from a table with generated record keys that are written back to it: only their meta columns identify the
-records."""
+"""Rows that were read from a table with generated record keys and are written back to it: only their meta columns
+identify the records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEEDED = frozenset((RECORD_KEY, PARTITION_PATH))
 
 
 def identifies_records(columns: Iterable[str]) -> bool:
-    """Return whether rows with these columns identify records of a table."""
+    """Return True if rows with these columns identify records of a table."""
     return set(columns) >= _NEEDED
 
 

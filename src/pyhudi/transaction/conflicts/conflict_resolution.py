@@ -166,9 +166,9 @@ def _find_separating_compaction(
     """Return the first compaction of log files of another write that began later, if those of ``write`` are not part of
     it, but of the next file slice.
 
-    By the instants of log files the records of the other write win, as a reader merges them until the compaction is
-    executed, and by file slices those of ``write``. Unless all log files are merged in order (``in_order``), this
-    applies to deletes by keys.
+    Ordered by the instants of log files, as readers merge them until the compaction is executed, the records of the
+    other write win; ordered by file slices, those of ``write`` win. Unless all log files are merged in order
+    (``in_order``), this applies to deletes by keys.
     """
     later = {i: active.commit_metadata(i) for i in others if i.requested > write.requested}
     appended = {

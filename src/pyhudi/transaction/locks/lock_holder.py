@@ -96,7 +96,7 @@ def _stat(pid: int) -> tuple[str, str] | None:
 
 
 def process_exists(pid: int) -> bool:
-    """Return whether this machine has a process of that number, of any user."""
+    """Return True if this machine has a process of that number, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

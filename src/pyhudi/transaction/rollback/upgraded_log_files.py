@@ -2,7 +2,7 @@
 
 Their names contain the instant of their slice, not that of the commit, and version 8 counts all blocks of a log file.
 So the rollback of such a commit deletes the files that have no other blocks. Version 6 appends to an existing log file
-only if a writer attempts a write again; commits with such files cannot be rolled back.
+only if a write is attempted again; commits with such files cannot be rolled back.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class MergedLogCache:
             self._latest[file_group] = key
 
     def has_room(self) -> bool:
-        """Return whether slices can be added; removes files of older snapshots if the cache is full."""
+        """Return True if slices can be added; removes files of older snapshots if the cache is full."""
         with self._lock:
             size = sum(entry.logs.size for entry in self._entries.values())
             if size < self._capacity:

@@ -91,7 +91,7 @@ class BucketPlan:
     indexed: bool = False
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
-        """Return whether the plan is valid on this timeline and no record index was created or dropped."""
+        """Return True if the plan is valid on this timeline and no record index was created or dropped."""
         return (RECORD_INDEX in metadata_partitions) == self.indexed and TimelineSnapshot.from_timeline(
             timeline
         ) == self.snapshot

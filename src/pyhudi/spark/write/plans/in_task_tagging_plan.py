@@ -193,7 +193,7 @@ def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
 
 
 def _in_one_task(plan: InTaskTaggingPlan) -> DataFrame:
-    """Return as many rows as one task needs to notice that there are too many, without a look at the others."""
+    """Return as many rows as one task needs to detect that there are too many, without reading the others."""
     assert plan.lookup.most_rows is not None
     # A limit computes rows in parallel and moves them to one task. Adaptive execution drops it if it knows that there
     # are fewer cached rows; then they are still in several.

@@ -59,7 +59,7 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
     file_id, base_path, task = F.col(FILE_ID), F.col(BASE_PATH), F.lit(None).cast("int")
     if workload.updates.num_rows:
         rows = rows.join(F.broadcast(_update_tasks(spark, workload.updates, groups)), [PARTITION_PATH, FILE_ID], "left")
-        # a file group that is not in the plan would become a new one with these rows alone
+        # a file group that is not in the plan would be created with these rows alone
         unknown = file_id.isNotNull() & F.col(_UPDATE_TASK).isNull()
         text = F.concat(F.lit("rows are stored in another file group than `_hoodie_file_name`: "), file_id)
         task = F.when(unknown, F.raise_error(text).cast("int")).otherwise(F.col(_UPDATE_TASK))

@@ -1,4 +1,4 @@
-"""Tagging of the rows of a write with the file groups that their keys are in."""
+"""Tagging of the rows of a write with the file groups that contain their keys."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class WritePlan(Protocol):
         """Return the file groups that the plan is based on (SLICE_SCHEMA)."""
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
-        """Return whether the plan is still valid: whether no instant that it depends on was added, removed or completed
+        """Return True if the plan is still valid: no instant that it depends on was added, removed or completed
         since, and it supplies the updates that the partitions of the metadata table require."""
 
     def inflight_metadata(self) -> CommitMetadata | None:
