@@ -23,7 +23,7 @@ def with_literals(text: str, args: object) -> str:
         args: The values: a mapping of those of named parameters, a sequence of the others, or None.
 
     Raises:
-        QueryError: A value is no single one, such as a list or a Column, or there are too few.
+        QueryError: A value is not a single one, but a list or a Column, for example, or a value is missing.
     """
     if not args:
         return text

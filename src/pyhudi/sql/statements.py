@@ -15,7 +15,7 @@ PartitionSpec: TypeAlias = Mapping[str, str | None]
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE or REPLACE TABLE … USING hudi, with columns, as a query, or like an existing table. ``like_any``: LIKE
-    without USING, so that the table is one of Hudi's only if the existing one is."""
+    without USING, so that the table is a Hudi table only if the existing one is."""
 
     name: Name
     columns: str = ""

@@ -70,8 +70,8 @@ def with_columns(properties: Mapping[str, str], table_column: Callable[[str], st
     """Return properties with other names of the columns of record keys and ordering.
 
     Args:
-        properties: Those that the user gave.
-        table_column: Gives the name of a column.
+        properties: The properties of a statement.
+        table_column: Returns the name of a column in the table.
     """
     return {
         key: ",".join(_with_column(part.strip(), table_column) for part in value.split(",") if part.strip())

@@ -13,7 +13,7 @@ _NAMES = frozenset({"VAR", "IDENTIFIER"})
 
 
 def expand_table_statements(query: str) -> str:
-    """Return a query with SELECT in place of each ``TABLE name``; as it is if it cannot be split into tokens.
+    """Return a query with SELECT in place of each ``TABLE name``; unchanged if it cannot be split into tokens.
 
     As the argument of a function, ``TABLE name`` becomes ``TABLE(SELECT * FROM name)``.
     """

@@ -1,4 +1,4 @@
-"""Wrappers around methods of PySpark's readers and writers. Each call is handled by pyhudi where the format or the
-table is Hudi's, and passed to Spark otherwise."""
+"""Wrappers around methods of PySpark's readers and writers. pyhudi handles calls for the format hudi or a Hudi table,
+and passes all others to Spark."""
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _MAKERS = (
 def activate(spark: SparkSession | None = None) -> SparkSession | None:
     """Let pyhudi handle ``format("hudi")`` (also ``org.apache.hudi``) in all sessions of this process.
 
-    Where sqlglot is installed, pyhudi also handles SQL on Hudi tables and references to them by name.
+    If sqlglot is installed, pyhudi also handles SQL on Hudi tables and references to them by name.
 
     Does nothing if pyhudi is already active. :func:`deactivate` reverts it.
 
@@ -97,7 +97,7 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
 
 
 def _wrap_names() -> None:
-    """Wrap everything that takes a table name or SQL, so that it resolves Hudi tables."""
+    """Wrap all methods that take a table name or SQL, so that they resolve Hudi tables."""
     for cls in classes(sql_methods.SESSIONS):
         wrap(cls, "sql", sql_methods.sql)
         wrap(cls, "table", sql_methods.table)

@@ -23,7 +23,7 @@ _STATE = "_pyhudi_state"
 
 
 class CallState:
-    """Settings given to one reader or writer so far."""
+    """Settings of one reader or writer so far."""
 
     def __init__(self, maker: Any = None) -> None:
         self.maker = maker
@@ -48,7 +48,7 @@ def begin_state(target: Any, maker: Any) -> None:
 
 
 def call_state(target: Any) -> CallState:
-    """Return the settings given to a reader or writer so far."""
+    """Return the settings of a reader or writer so far."""
     state = target.__dict__.get(_STATE)
     if state is None:
         state = CallState()

@@ -260,8 +260,8 @@ class MergePlan:
         """Add the known facts about the keys of rows that move.
 
         Raises:
-            RecordKeyError: Rows take the places of records that go away, and others are inserted, whose keys have to be
-                looked up among these records.
+            RecordKeyError: Rows replace records that are deleted, and other rows are inserted, whose keys would have to
+                be looked up among these records.
         """
         if not self._evaluator.has(ClauseKind.NOT_MATCHED):
             was_searched = bool(moves.searched)

@@ -112,7 +112,7 @@ def split_partition_path_updates(
 
 
 def _refuse_other_keys(moving: DataFrame) -> None:
-    """Refuse rows whose record key is another one than that of the stored row.
+    """Refuse rows whose record key differs from that of the stored row.
 
     Raises:
         RecordKeyError: The message has both keys.

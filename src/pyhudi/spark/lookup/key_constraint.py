@@ -1,5 +1,5 @@
 """Condition on the keys of a batch under which a MERGE can run as an upsert: no key is repeated, and each key text
-stands for a single value."""
+represents a single value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KeyConstraintError(HudiError):
 
 class KeyConstraint:
     """Condition under which a batch may be written: no two rows have the same values in ``columns``, from which record
-    keys and partition paths are made, and no value is null or a text that stands for null. ``rows`` is the number of
+    keys and partition paths are made, and no value is null or a text that represents null. ``rows`` is the number of
     rows that were checked last."""
 
     def __init__(self, columns: Sequence[str]) -> None:
@@ -56,8 +56,8 @@ class KeyConstraint:
 
 
 def summarize_keys(rows: DataFrame, columns: Sequence[str], by: Sequence[str] = ()) -> DataFrame:
-    """Return the number of rows, the most rows that share values of ``columns``, and whether values are null or stand
-    for null, for each value of the columns ``by``."""
+    """Return the number of rows, the most rows that share values of ``columns``, and whether values are null or
+    represent null, for each value of the columns ``by``."""
     names = [quoted([name]) for name in columns]
     kinds = {field.name.lower(): field.dataType for field in rows.schema.fields}
     ambiguous = reduce(

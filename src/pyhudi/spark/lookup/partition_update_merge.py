@@ -134,7 +134,7 @@ def merge_pairs_of_rows(pairs: pa.RecordBatch, rules: MergeRules) -> pa.RecordBa
 
     Returns:
         The fields of the merged rows, whether they are deletes, whether the stored record survives its delete, the
-        incoming rows, and the column that is passed on.
+        incoming rows, and the unchanged column.
     """
     incoming, before, passed = (pairs.column(i) for i in range(3))
     schema = as_nullable_fields(pa.schema(list(incoming.type)))

@@ -51,7 +51,7 @@ class CatalogTable:
     Args:
         name: Database and table.
         location: Its path.
-        properties: The properties that the user has set, in SQL's spelling.
+        properties: The properties that the user has set, as spelled in SQL.
         managed: Its files are deleted when it is dropped.
         foreign: Apache Hudi registered it; pyhudi does not change its entry.
     """
@@ -261,7 +261,7 @@ def register(
     """Register a table in the catalog.
 
     Raises:
-        TableExistsError: The name is taken.
+        TableExistsError: The name is in use.
     """
     if not replace and spark.catalog.tableExists(table.sql):
         raise TableExistsError(f"the table or view {table.sql} already exists; drop it, or choose another name")

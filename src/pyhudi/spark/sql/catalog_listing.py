@@ -29,7 +29,7 @@ _IS_MANAGED = re.compile(rf"\b{re.escape(MANAGED)}=true\b")
 def listed_tables(spark: SparkSession, tables: list[Table]) -> list[Table]:
     """Return tables of one database, as Spark lists them, with the types of Hudi tables.
 
-    One more statement is run, if there are views at all.
+    Runs one more statement if there are any views.
     """
     database = next((_database(table) for table in tables if table.namespace and _is_kept_view(table)), None)
     if database is None:

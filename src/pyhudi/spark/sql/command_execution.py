@@ -241,7 +241,7 @@ def _create_view(
     spark: SparkSession, statement: s.CreateView, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
 ) -> DataFrame:
     if not statement.temporary:
-        # by its full name: a temporary view of that name is none of the catalog
+        # by its full name, because temporary views with that name are not in the catalog
         name = statement.name if len(statement.name) > 2 else full_name(spark, statement.name)
         table = find_table(spark, name) if statement.replace else None
         if table is not None:
@@ -279,7 +279,7 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
     """Refuse a permanent view whose query only a session with pyhudi could check.
 
     Raises:
-        QueryError: The message has what is in the query.
+        QueryError: The query depends on pyhudi; the message has the reason.
     """
     query = expand_table_statements(statement.query or "")
     if with_blob_calls(query, lambda _: "NULL") != query:
@@ -313,8 +313,8 @@ def _no_view(table: CatalogTable, instead: str) -> QueryError:
 def _view_scope(spark: SparkSession, statement: s.SelectStatement) -> str:
     """Return the name of the views of a query whose files are pruned by its conditions; empty if they must not be.
 
-    Spark looks at the views at once, except in Spark Connect, which does so when rows are fetched. By then they may
-    be those of another query. Other threads of the session have views of their own.
+    Spark resolves views immediately, but Spark Connect when rows are fetched. By then they may be those of another
+    query. Each thread of a session has its own views.
     """
     kind = statement.head.strip().upper().split(" ")[0]
     return f"query {get_ident()}" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""

@@ -68,7 +68,7 @@ class TableWriter:
         insert_rows(with_write_options(self._existing(), self.writer_options), self.rows, by_name=True)
 
     def overwritePartitions(self) -> None:  # noqa: N802
-        """Replace the partitions that the rows belong to."""
+        """Replace the partitions that contain the rows."""
         dynamic = {**self.writer_options, options.OVERWRITE_MODE.key: "DYNAMIC"}
         table = with_write_options(self._existing(), dynamic)
         insert_rows(table, self.rows, overwrite=True, by_name=True)

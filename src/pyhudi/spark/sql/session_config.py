@@ -26,14 +26,15 @@ _SPARK_PREFIX = "spark."
 
 
 def session_options(spark: SparkSession) -> dict[str, str]:
-    """Return the session's settings that are Apache Hudi's. ``spark.hoodie.x`` means ``hoodie.x``, which wins."""
+    """Return the session's settings of Apache Hudi. ``spark.hoodie.x`` is an alias of ``hoodie.x``, which takes
+    precedence."""
     settings = _settings(spark)
     return _prefixed(settings) | {key: value for key, value in settings.items() if key.startswith(_PREFIX)}
 
 
 def stream_options(spark: SparkSession) -> dict[str, str]:
-    """Return the session's settings that are Apache Hudi's and concern streams: those that choose the rows of queries
-    do not, as in Apache Hudi, where a stream takes them from its own options only."""
+    """Return the session's settings of Apache Hudi that apply to streams. Settings that select the rows of queries do
+    not, as in Apache Hudi, where streams take them from their own options only."""
     return {key: value for key, value in session_options(spark).items() if canonical(key) not in _ROWS_OF_QUERIES}
 
 

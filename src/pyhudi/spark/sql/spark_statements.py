@@ -23,7 +23,7 @@ def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> Data
 
 
 def empty_result(spark: SparkSession) -> DataFrame:
-    """Return the result of a statement that has none: no rows, no columns."""
+    """Return the result of a statement without one: no rows, no columns."""
     # createDataFrame would make the session the active one of the process.
     return spark_sql(spark, "SELECT 1 AS _ LIMIT 0").drop("_")
 

@@ -23,8 +23,8 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def partitions_last(names: Sequence[str], config: TableConfig) -> list[str]:
-    """Return names of columns with partition columns last, in the order in which the table is partitioned by them, as
-    SQL lists columns and takes them by position."""
+    """Return names of columns with partition columns last, in the order of the table's partitioning. SQL lists columns,
+    and matches them by position, in this order."""
     last = dict.fromkeys(field.name for field in config.partition_fields if field.name in names)
     return [*(name for name in names if name not in last), *last]
 
@@ -113,6 +113,6 @@ class SqlTable:
         write(nothing, self.location, write_options, "append", partitions=paths)
 
     def delete_all(self, spark: SparkSession) -> None:
-        """Replace all file groups by none, in one commit."""
+        """Delete all rows by replacing all file groups, in one commit."""
         write_options = {**self.opts, options.OPERATION.key: "insert_overwrite_table"}
         write(spark.createDataFrame([], spark_schema(self.load_schema())), self.location, write_options, "append")

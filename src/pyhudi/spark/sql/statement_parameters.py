@@ -86,8 +86,8 @@ class StatementParameters:
 
 
 class _Formatter(string.Formatter):
-    """Replaces fields as Spark does, but DataFrames, and Columns other than ``{frame.column}``, by new names: a Column
-    does not determine whether it is a name or a value."""
+    """Replaces fields as Spark does, but DataFrames, and Columns other than ``{frame.column}``, by new names, because a
+    Column may be a name or a value."""
 
     def __init__(self) -> None:
         self.names: dict[str, tuple[str, DataFrame | Column]] = {}

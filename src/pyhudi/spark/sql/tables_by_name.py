@@ -57,7 +57,7 @@ def table_of_name(spark: SparkSession, text: str) -> CatalogTable | None:
 
 
 def read_table(spark: SparkSession, text: str, read_options: Mapping[str, str] | None = None) -> DataFrame | None:
-    """Return the rows of a Hudi table, or of a view of such, by name; None for anything else."""
+    """Return the rows of a Hudi table, or of a view of Hudi tables, by name; None for anything else."""
     name = parse_name(text)
     if name is None:
         return None
@@ -108,8 +108,8 @@ def save_as_table(
         spec: Partition columns and options.
         is_hudi: Whether the format is hudi; None: the writer has no format.
         mode: Spark's save mode.
-        redefine: A table that is overwritten gets the properties and partition columns that are given, and no others;
-            otherwise it keeps those that are not given.
+        redefine: An overwritten table gets only the specified properties and partition columns; otherwise it keeps
+            those that are not specified.
 
     Returns:
         True if it is a Hudi table.
@@ -121,7 +121,7 @@ def save_as_table(
     if name is None:
         return False
     if len(name) == 1:
-        name = full_name(spark, name)  # a temporary view is no table
+        name = full_name(spark, name)  # a temporary view is not a table
     table = find_table(spark, name)
     if is_hudi is False:
         if table is not None and parse_mode(mode) != IGNORE:
@@ -151,7 +151,7 @@ def save_as_table(
 
 
 def _save_to_existing(rows: DataFrame, table: CatalogTable, spec: TableSpec, chosen: str, *, redefine: bool) -> None:
-    """Save rows to an existing table, by the save mode ``chosen``. Other arguments and errors as of
+    """Save rows to an existing table with the save mode ``chosen``. Other arguments and errors as of
     `save_as_table`."""
     spark = rows.sparkSession
     if chosen == ERROR:
@@ -167,10 +167,10 @@ def _save_to_existing(rows: DataFrame, table: CatalogTable, spec: TableSpec, cho
 
 
 def _check_partition_columns(spark: SparkSession, table: CatalogTable, partition_by: tuple[str, ...]) -> None:
-    """Check that the partition columns that a write names are those of the table.
+    """Check that the partition columns of a write equal those of the table.
 
     Raises:
-        SchemaMismatchError: They are others.
+        SchemaMismatchError: They differ.
     """
     fields = tuple(field.name for field in SqlTable.from_catalog(spark, table).load_config().partition_fields)
     if partition_by and [name.lower() for name in partition_by] != [name.lower() for name in fields]:
@@ -181,11 +181,11 @@ def _check_partition_columns(spark: SparkSession, table: CatalogTable, partition
 
 
 def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> None:
-    """Create a table from rows. If there is a Hudi table at its path that the catalog does not have, the mode applies
-    to it and it is registered, except with the mode ignore.
+    """Create a table from rows. If its path has a Hudi table that is not in the catalog, the mode applies to that
+    table, which is registered, except with the mode ignore.
 
     Raises:
-        TableExistsError: There is one, and the mode is error; or append without a path.
+        TableExistsError: The table exists, and the mode is error, or append without a path.
     """
     spark = rows.sparkSession
     name = full_name(spark, name)
@@ -217,7 +217,7 @@ def create_for_stream(rows: DataFrame, text: str, spec: TableSpec) -> CatalogTab
         spec: Partition columns and options.
 
     Returns:
-        The table; None if the text is no name of a table.
+        The table; None if the text is not a table name.
     """
     spark, name = rows.sparkSession, parse_name(text)
     if name is None:
@@ -240,7 +240,7 @@ def create_by_name(
         comment: Comment of the table.
 
     Raises:
-        SqlSyntaxError: The text is no name of a table.
+        SqlSyntaxError: The text is not a table name.
     """
     name = parse_name(text)
     if name is None:
@@ -277,8 +277,8 @@ def insert_into(
     writer_options: Mapping[str, str] | None = None,
     partition_by: tuple[str, ...] = (),
 ) -> bool:
-    """Insert rows into a table and return True if it is a Hudi table; otherwise do nothing. Columns are taken by name
-    if they have the names of the table's, else by position.
+    """Insert rows into a table and return True if it is a Hudi table; otherwise do nothing. Columns are matched by name
+    if they have the names of the table's columns, otherwise by position.
 
     Raises:
         QueryError: Partition columns are given, which only a new table can have.
@@ -298,7 +298,7 @@ def with_write_options(table: CatalogTable, writer_options: Mapping[str, str] | 
     """Return a table with the options of a write over its properties.
 
     Raises:
-        ConfigError: An option is misspelt, or one of another format, and the write would do something else.
+        ConfigError: An option is misspelt or belongs to another format, and ignoring it would change the write.
     """
     added = {key: value for key, value in (writer_options or {}).items() if key != "path"}
     refuse_misspelled_properties(added)

@@ -49,7 +49,7 @@ def cache_by_name(spark: SparkSession, table: CatalogTable, level: StorageLevel,
         spark: The session.
         table: The table.
         level: Storage level of its rows.
-        lazy: They are read by the next query instead of at once.
+        lazy: Rows are read by the next query instead of immediately.
     """
     table_cache.cache(spark, table.location, level)
     if not lazy:

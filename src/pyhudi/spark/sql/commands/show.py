@@ -91,7 +91,7 @@ def _bare_name(name: str) -> str:
 
 
 def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:
-    """Meta columns, the table's own, partition columns last."""
+    """Return the meta columns, then the table's own columns, partition columns last."""
     return SqlTable.from_catalog(spark, table).load_sql_schema()
 
 

@@ -33,7 +33,7 @@ class StaticValues:
 
     Args:
         row: The values, with the types of the columns.
-        path: The partition path; None if it was not asked for.
+        path: The partition path; None if it is not needed.
     """
 
     row: Row

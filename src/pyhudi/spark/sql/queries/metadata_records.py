@@ -44,7 +44,7 @@ def metadata_records(spark: SparkSession, client: TableMetaClient) -> DataFrame:
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:
-    """The type with numbers for times of day, which Spark has not."""
+    """Return the type with numbers instead of times of day, which Spark does not support."""
     if pa.types.is_time(kind):
         return pa.int64()
     if pa.types.is_struct(kind):

@@ -69,7 +69,7 @@ def parse_table_name(table: str) -> Name:
     """Parse the name of a table or view.
 
     Raises:
-        SqlSyntaxError: It is no name.
+        SqlSyntaxError: The text is not a table name.
     """
     cursor = Cursor(table)
     name = cursor.name()

@@ -119,7 +119,7 @@ def query_rows(spark: SparkSession, source: QuerySource) -> Iterator[DataFrame]:
 
 
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
-    """Return the current rows of a table, by the session's options and those given."""
+    """Return the current rows of a table, by the session's options and further ones."""
     all_options = {**read_options(spark, table, None), **(options or {})}
     return _ordered_rows(load_table(spark, table.location, all_options), table.location, all_options)
 

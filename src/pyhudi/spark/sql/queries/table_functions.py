@@ -64,7 +64,7 @@ def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...
 
 
 def locate(spark: SparkSession, table: str) -> str:
-    """Return where a table is that is given by name or path.
+    """Return the location of a table, given by name or path.
 
     Raises:
         QueryError: The catalog has no such Hudi table.
@@ -97,7 +97,7 @@ def _changes(spark: SparkSession, location: str, arguments: tuple[str, ...]) -> 
 
 
 def _timeline(client: TableMetaClient, *, archived: bool) -> list[tuple[Any, ...]]:
-    """Return the instants of the active timeline, and before them those of the archived one, if asked for."""
+    """Return the instants of the active timeline, preceded by those of the archived timeline if requested."""
     active = client.active_timeline()
     rows: list[tuple[Any, ...]] = []
     for instant in active.timeline:

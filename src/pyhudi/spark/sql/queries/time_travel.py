@@ -1,4 +1,4 @@
-"""The time of time travel in a query, as an option of the read."""
+"""Time travel in queries, as an option of the read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Ref
         args: Values of the parameters of the query.
 
     Raises:
-        QueryError: The time is no instant, null, or a parameter by position.
+        QueryError: The time is not an instant, is null, or is a positional parameter.
     """
     if reference.time_travel is None:
         return {}

@@ -73,7 +73,7 @@ def run_vector_function(function: str, values: Sequence[Any], rows_of: Callable[
         rows_of: Returns the rows of a table or view, given by name or path.
 
     Raises:
-        QueryError: A value is not one that its parameter takes.
+        QueryError: A value is invalid for its parameter.
     """
     by_name = dict(zip(_PARAMETERS[function], values, strict=True))
     for name in by_name.keys() - {"query_vector", "k"}:

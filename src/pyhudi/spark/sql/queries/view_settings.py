@@ -1,7 +1,7 @@
 """Settings with which Spark stored a permanent view.
 
-They decide how its query is analysed, and not those of the session that reads the view: whether ``"x"`` is a name, in
-which time zone a text is a time, whether a cast may fail.
+These settings, and not those of the session that reads the view, determine how its query is analysed: whether ``"x"``
+is a name, the time zone of times, and whether a cast may fail.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     """Run ALTER TABLE … ADD COLUMNS: a commit without rows that knows the columns.
 
     Raises:
-        SchemaMismatchError: There is such a column already.
+        SchemaMismatchError: The column already exists.
     """
     added = declared_schema(spark, statement.columns)
     schema = own_schema(spark, table)
@@ -41,7 +41,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
 
 
 def warn_of_not_null(name: str) -> None:
-    """Warn that a new column is nullable although NOT NULL was asked for, as it is in Apache Hudi."""
+    """Warn that a new column is nullable despite NOT NULL, as in Apache Hudi."""
     warn(
         f"NOT NULL has no effect on the new column {name!r}: stored rows have no value of it, so it is nullable",
         OptionWithoutEffectWarning,

@@ -1,4 +1,5 @@
-"""ALTER TABLE … of columns that needs the history of schemas: renames, drops, moves, types, fields inside columns."""
+"""ALTER TABLE statements on columns that require the schema history: rename, drop, move, change of type, nested
+fields."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
     """Run ALTER TABLE … ADD, DROP, RENAME, ALTER or CHANGE COLUMN by one commit without rows.
 
     Raises:
-        UnsupportedTableError: The table keeps no history of its schemas, and the session does not ask for one.
-        SchemaMismatchError: The change is none that the table can make.
+        UnsupportedTableError: The table has no schema history, and the session does not enable one.
+        SchemaMismatchError: The table does not support the change.
     """
     opts = Options.parse(write_options(spark, table))
     client = TableMetaClient.open(table.location, opts)
@@ -56,7 +57,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
 
 
 def _step(spark: SparkSession, change: ColumnChange) -> _Change:
-    """The change of a schema that a clause asks for; types are looked up at once."""
+    """Return the change of a schema that a clause requests; types are resolved immediately."""
     match change:
         case AddColumn():
             if change.not_null:

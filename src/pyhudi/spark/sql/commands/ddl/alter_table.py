@@ -31,11 +31,11 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
 
 
 def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTable) -> None:
-    """Run ALTER TABLE … RENAME TO; the files stay where they are. Everything has the old name again after a failure.
+    """Run ALTER TABLE … RENAME TO; the files stay where they are. A failure restores the old name.
 
     Raises:
-        TableExistsError: The name is taken.
-        QueryError: It is one of another database.
+        TableExistsError: The name is in use.
+        QueryError: The new name is in another database.
     """
     to = full_name(spark, statement.to if len(statement.to) > 1 else (table.name[0], *statement.to))
     if to[0].lower() != table.name[0].lower():
@@ -60,5 +60,5 @@ def _set_table_name(spark: SparkSession, table: CatalogTable, name: str) -> None
     client = SqlTable.from_catalog(spark, table).client()
     client.config.updated(client.storage, set={options.TABLE_NAME.key: name})
     metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
-    if metadata.exists(PATH):  # a metadata table of another name is taken for another table's
+    if metadata.exists(PATH):  # a metadata table with another name is considered that of another table
         update_properties(metadata, put={options.TABLE_NAME.key: f"{name}_metadata"})

@@ -63,7 +63,7 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
     """Run CREATE or REPLACE TABLE. A table that is replaced stays if the new definition is refused.
 
     Raises:
-        TableExistsError: There is one already.
+        TableExistsError: The table already exists.
         QueryError: The statement has neither columns nor a query.
     """
     name = full_name(spark, statement.name)
@@ -78,12 +78,13 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
 
 def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> AbstractContextManager[None]:
     """Return a context manager that holds the lock of this process to create a table, or to write to it
-    (`in_process_writer_lock`): of threads that create a table of one name, one does, and the others find it.
+    (`in_process_writer_lock`): if several threads create a table with the same name, one of them succeeds, and the
+    others find the table.
 
     Args:
         spark: The session.
         location: Location of the table.
-        properties: Its properties in SQL's spelling.
+        properties: Its properties as spelled in SQL.
     """
     opts = Options.parse({**session_settings(spark, location), **session_options(spark), **table_options(properties)})
     return in_process_writer_lock(open_storage(location, opts), opts)
@@ -131,8 +132,8 @@ def create_new(
         spark: The session.
         table: The table.
         statement: Its definition.
-        rows: Its rows; None: an empty table with the columns of the statement.
-        replaced: The table that has the name, which is dropped after all checks, and after rows are written.
+        rows: Its rows; None for an empty table with the columns of the statement.
+        replaced: The existing table with that name, which is dropped after all checks and after the rows are written.
 
     Raises:
         QueryError: There are neither columns nor rows, or the catalog takes no such name.
@@ -175,7 +176,7 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     location, the new table is created there.
 
     Raises:
-        TableExistsError: There is another Hudi table at that location.
+        TableExistsError: The location has another Hudi table.
     """
     table = defined_table(spark, old.name, statement, old)
     storage = table_storage(spark, table)

@@ -1,4 +1,4 @@
-"""Columns as statements declare them."""
+"""Columns that statements declare."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
             Apache Hudi creates.
 
     Returns:
-        The columns as Spark has them. Vectors are arrays, blobs structs, and variants, too, where Spark has none, with
-        metadata that says so.
+        The columns with types of Spark. Vectors are arrays; blobs, and variants before Spark 4, are structs. Metadata
+        of the fields identifies these types.
 
     Raises:
         UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve, or a column has a

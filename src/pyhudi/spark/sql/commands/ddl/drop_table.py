@@ -11,7 +11,7 @@ from pyhudi.transaction.table_overwrite.table_removal import remove_table
 
 
 def drop_table(spark: SparkSession, table: CatalogTable, *, purge: bool) -> None:
-    """Run DROP TABLE: the files of a managed table go, too, and with PURGE those of any table."""
+    """Run DROP TABLE, which also deletes the files of a managed table, and with PURGE those of any table."""
     unregister(spark, table)
     uncache(spark, table.location)
     if table.managed or purge:
@@ -19,6 +19,6 @@ def drop_table(spark: SparkSession, table: CatalogTable, *, purge: bool) -> None
 
 
 def drop_replaced(spark: SparkSession, replaced: CatalogTable | None) -> None:
-    """Drop the table that another one replaces, if there is one, with the files of a managed table."""
+    """Drop the table that is replaced, if any, with its files if it is managed."""
     if replaced is not None:
         drop_table(spark, replaced, purge=replaced.managed)

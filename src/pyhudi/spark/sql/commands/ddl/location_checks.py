@@ -18,8 +18,8 @@ _LEFT_BEHIND = (
 
 
 def refuse_overlap(old: CatalogTable | None, storage: Storage) -> None:
-    """Refuse a location in the folder of the managed table that is replaced, or around it, because that folder is
-    deleted with the table. Its own location is fine, unless links lead there.
+    """Refuse a location inside or above the folder of the managed table that is replaced, because that folder is
+    deleted with the table. The location of that table itself is allowed, unless symbolic links lead there.
 
     Raises:
         TableExistsError: The message has both locations.

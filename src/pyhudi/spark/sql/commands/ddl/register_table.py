@@ -17,8 +17,8 @@ from pyhudi.sql.table_properties import refuse_misspelled_properties, registered
 
 
 def refuse_unrelated_table(existing: SqlTable, table: CatalogTable) -> None:
-    """Refuse a table as the managed one of a name, unless it was created by this name and has no commits: it may be
-    another entry's, as that of a table that was renamed, and DROP TABLE would delete its files.
+    """Refuse to register a table as the managed table of a name, unless it was created with this name and has no
+    commits. It may belong to another entry, such as that of a renamed table, and DROP TABLE would delete its files.
 
     Raises:
         TableExistsError: The message has the cure.
@@ -35,8 +35,8 @@ def refuse_unrelated_table(existing: SqlTable, table: CatalogTable) -> None:
 def register_existing(
     spark: SparkSession, table: CatalogTable, statement: CreateTable, replaced: CatalogTable | None
 ) -> None:
-    """Register an existing table in the catalog, in place of another one of its name, if any. The statement must agree
-    with it.
+    """Register an existing table in the catalog, replacing an entry with its name, if any. The statement must match the
+    table.
 
     Raises:
         TableConfigConflictError: A property has another value.

@@ -63,7 +63,8 @@ def checked_definition(
 def with_own_columns(
     spark: SparkSession, table: CatalogTable, statement: CreateTable, schema: StructType
 ) -> tuple[CatalogTable, CreateTable]:
-    """Return a table and its definition with the columns of keys, ordering and partitions as its schema spells them.
+    """Return a table and its definition with the columns of keys, ordering and partitions in the spelling of its
+    schema.
 
     Raises:
         SchemaMismatchError: There is no such column.

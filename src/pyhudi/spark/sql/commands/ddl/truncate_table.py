@@ -28,7 +28,7 @@ def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str
 
 
 def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> None:
-    """Run TRUNCATE TABLE: the rows go in one commit, the history stays."""
+    """Run TRUNCATE TABLE: one commit deletes all rows; the timeline is kept."""
     if statement.partition:
         _delete_partitions(spark, table, matching_partitions(spark, table, statement.partition))
         return

@@ -20,8 +20,9 @@ Change = TypeVar("Change", Update, Delete, Merge)
 def with_target_qualifiers(
     spark: SparkSession, table: CatalogTable, statement: Change, alias: str | None = None
 ) -> Change:
-    """Return a statement whose columns are qualified by the table's last name, or an alias that is given, where they
-    are by its full name, unless the table has a column that is called as the database: its fields are written alike."""
+    """Return a statement with the last part of the table's name, or its alias, as the qualifier of columns that were
+    qualified by its full name. The statement is unchanged if a column of the table has the name of the database,
+    because its fields are written the same way."""
     if statement.alias is not None:
         return statement
     changed = with_qualifiers(statement, (SESSION_CATALOG, *table.name), alias)
@@ -31,7 +32,8 @@ def with_target_qualifiers(
 
 
 def with_qualifiers(statement: Change, name: Name, alias: str | None) -> Change:
-    """Return a statement with the last part of a name, or an alias, where columns are qualified by the whole."""
+    """Return a statement with the last part of a name, or an alias, as the qualifier of columns qualified by the full
+    name."""
 
     def short(text: str | None) -> str | None:
         return None if text is None else with_short_qualifiers(text, name, alias)

@@ -71,11 +71,11 @@ def _partition_exists(
 
 
 def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False, by_name: bool = False) -> None:
-    """Insert rows. Their columns are taken by name if they have the names of the table's or with ``by_name``, else
-    in the order of the table's. Meta columns of another table are left out.
+    """Insert rows. Their columns are matched by name if they have the names of the table's columns, or with
+    ``by_name``; otherwise by position. Meta columns of another table are omitted.
 
     Raises:
-        SchemaMismatchError: There are too many columns or too few, or one's type does not go with the table's.
+        SchemaMismatchError: The number of columns differs, or a type is incompatible with that of its column.
     """
     spark = rows.sparkSession
     insertion = _Insertion(overwrite, by_name=by_name)
@@ -92,12 +92,12 @@ def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False
 
 @dataclass(frozen=True, slots=True)
 class _Insertion:
-    """How the rows of an INSERT are inserted.
+    """Options of an INSERT.
 
     Attributes:
-        overwrite: They replace other rows.
-        partition: SQL text of the values of partition columns that the rows do not have; None: they have it.
-        columns: Columns of the table that the rows are for; none: all.
+        overwrite: The rows replace existing ones.
+        partition: SQL text of static values by partition column; None: the rows have the column.
+        columns: Columns of the table that are inserted; empty: all.
         by_name: Match the columns of the rows by name.
     """
 
@@ -161,8 +161,8 @@ class _Insertion:
         return numbered.select(*(values[name].alias(name) for name in schema.names))
 
     def _wanted_columns(self, rows: DataFrame, schema: StructType, static: Collection[str]) -> tuple[list[str], bool]:
-        """Return the table's columns that the columns of the rows are for, in their order, and whether fields are
-        taken by position, too."""
+        """Return the target columns of the columns of the rows, in the same order, and whether nested fields are
+        matched by position, too."""
         sensitive = is_case_sensitive(rows.sparkSession)
         if self.columns or self.by_name:
             return [column_of(name, schema, sensitive) for name in self.columns or rows.columns], False
@@ -172,8 +172,8 @@ class _Insertion:
 
 
 def _with_field_names(value: Column, kind: DataType, target: DataType) -> tuple[Column, DataType]:
-    """Return a value of a list of columns, and its type, with the field names of its column: structs go by position, as
-    in Spark."""
+    """Return a value of a list of columns, and its type, with the field names of its column: structs are matched by
+    position, as in Spark."""
     if not isinstance(kind, StructType) or not isinstance(target, StructType):
         return value, kind
     renamed = renamed_fields(kind, target)
@@ -181,8 +181,8 @@ def _with_field_names(value: Column, kind: DataType, target: DataType) -> tuple[
 
 
 def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
-    """Return the operation of INSERT OVERWRITE, as Apache Hudi decides it: the partitions that match the static values
-    are replaced, without such values the whole table, or in dynamic mode the partitions that rows are for."""
+    """Return the operation of INSERT OVERWRITE, by the rules of Apache Hudi: it replaces the partitions that match the
+    static values; without static values, the whole table, or in dynamic mode the partitions of the rows."""
     if config.partition_fields and (static or _is_dynamic(spark, opts)):
         return "insert_overwrite"
     return "insert_overwrite_table"
@@ -194,7 +194,7 @@ def _is_dynamic(spark: SparkSession, opts: Options) -> bool:
 
 
 def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
-    """Return the options of INSERT INTO. The settings that 0.14 deprecated count where the operation is not given."""
+    """Return the options of INSERT INTO. Settings that release 0.14 deprecated apply if the operation is not set."""
     operation = options.OPERATION.key
     configured = opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION)
     if configured:
@@ -220,8 +220,9 @@ def _resolved_names(partition: PartitionSpec, schema: StructType, sensitive: boo
 
 
 def _named_columns(row_schema: StructType, table_schema: StructType, sensitive: bool) -> list[str]:
-    """Return the table's columns that the columns of a query are called as; none if the query does not have the names
-    of all columns, and of all fields in them. Then columns and fields are taken by position, as Apache Hudi does."""
+    """Return the columns of the table that have the names of the columns of a query; empty unless the query has the
+    names of all columns, and of all nested fields. Then columns and fields are matched by position, as in Apache
+    Hudi."""
     names = [resolve_name(name, table_schema.names, case_sensitive=sensitive) for name in row_schema.names]
     resolved = [name for name in names if name is not None]
     if len(resolved) < len(names) or sorted(resolved) != sorted(table_schema.names):

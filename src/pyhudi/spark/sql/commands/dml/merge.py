@@ -67,7 +67,7 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
 
 
 def _rewritten(clause: Clause, subqueries: RepeatedSubqueries) -> Clause:
-    """Return a clause with the Hudi tables of its subqueries by names that Spark knows."""
+    """Return a clause in which views replace the Hudi tables of its subqueries."""
     condition, values = clause.condition, clause.values
     if isinstance(condition, str):
         condition = subqueries.rewritten(condition)
@@ -86,7 +86,7 @@ class _MergeNames:
         target: Alias of the target.
         source: Alias of the source; None: it has none.
         source_name: The source's full name if it is a table without an alias.
-        alike: The last parts of both names are the same, so both get unique aliases.
+        alike: Whether the last parts of both names are the same, so that both get unique aliases.
     """
 
     target: str
@@ -111,8 +111,8 @@ class _MergeNames:
         return cls(_TARGET, _SOURCE, name, True) if alike else cls(target, source_alias(statement.source), name)
 
     def with_short_qualifiers(self, spark: SparkSession, table: CatalogTable, statement: Merge) -> Merge:
-        """Return the statement with the names of both sides where columns are qualified by full names, unless one of
-        them has a column that is called as the source's database."""
+        """Return the statement with the names of both sides as qualifiers instead of full names, unless one of them has
+        a column with the name of the source's database."""
         short = with_target_qualifiers(spark, table, statement, self.target if self.alike else None)
         if self.source_name is None:
             return short
