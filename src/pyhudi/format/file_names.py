@@ -128,13 +128,13 @@ def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=NAME_SCHEMA)
 
 
-def _all_base(names: pa.Array, found: pa.StructArray) -> pa.Table:
+def _all_base(names: pa.Array, parts: pa.StructArray) -> pa.Table:
     """Return the table if all names are those of base files."""
     count = len(names)
     columns = [
         names,
         pa.repeat(pa.scalar(BASE), count),
-        *(pc.struct_field(found, part) for part in ("file_id", "token", "instant", "ext")),
+        *(pc.struct_field(parts, part) for part in ("file_id", "token", "instant", "ext")),
         pa.nulls(count, pa.int32()),
     ]
     return pa.Table.from_arrays(columns, schema=NAME_SCHEMA)

@@ -75,9 +75,11 @@ def write_fields(fields: Iterable[Field]) -> bytes:
 
 def number_of(fields: Iterable[Field], number: int, default: int = 0) -> int:
     """Return the value of the first varint with a field number; ``default`` if there is none."""
-    return next((value for found, _, value in fields if found == number and isinstance(value, int)), default)
+    return next(
+        (value for field_number, _, value in fields if field_number == number and isinstance(value, int)), default
+    )
 
 
 def bytes_of(fields: Iterable[Field], number: int) -> list[bytes]:
     """Return the values of all other fields with a field number."""
-    return [value for found, _, value in fields if found == number and isinstance(value, bytes)]
+    return [value for field_number, _, value in fields if field_number == number and isinstance(value, bytes)]

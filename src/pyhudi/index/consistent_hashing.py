@@ -204,13 +204,13 @@ def load_metadata(
         marked = {name.removesuffix(_DONE) for name in names if name.endswith(_DONE)}
         instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
         valid = [i for i in instants if i == FIRST_INSTANT or i in marked or i in completed]
-        found = read(folder, max(valid)) if valid else None
+        current = read(folder, max(valid)) if valid else None
         if groups is not None:
             later = [i for i in instants if i > max(valid, default="") and i not in groups.pending]
-            found = groups.newest([read(folder, instant) for instant in later], found)
-        if found is not None and found.instant not in (FIRST_INSTANT, *marked) and marks:
-            mark_completed(storage, [partition], found.instant)
-        return found
+            current = groups.newest([read(folder, instant) for instant in later], current)
+        if current is not None and current.instant not in (FIRST_INSTANT, *marked) and marks:
+            mark_completed(storage, [partition], current.instant)
+        return current
 
     def read(folder: str, instant: str) -> HashingMetadata:
         path = join_path(folder, instant + _EXTENSION)

@@ -72,8 +72,10 @@ class RecordIndexFileGroups:
             first, count = self.spans.get(data_partition_id(partitions), (NO_FILE_GROUP, 1))
             return file_group_index_of(keys, count) + np.int32(first)
         encoded = partitions.dictionary_encode()
-        found = [self.spans.get(data_partition_id(path), (NO_FILE_GROUP, 1)) for path in encoded.dictionary.to_pylist()]
-        spans = np.array(found, np.int64).reshape(-1, 2)[encoded.indices.to_numpy(zero_copy_only=False)]
+        spans_of_paths = [
+            self.spans.get(data_partition_id(path), (NO_FILE_GROUP, 1)) for path in encoded.dictionary.to_pylist()
+        ]
+        spans = np.array(spans_of_paths, np.int64).reshape(-1, 2)[encoded.indices.to_numpy(zero_copy_only=False)]
         numbers: Index = (spans[:, 0] + np.abs(java_hashes(keys).astype(np.int64)) % spans[:, 1]).astype(np.int32)
         return numbers
 

@@ -69,18 +69,18 @@ def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSli
     """Read the logs of a slice. Its rows can be read while the context is open. Raises the errors of `read_slice`."""
     with slice_errors(file_slice), ExitStack() as stack:
         logs = stack.enter_context(log_files(context))
-        found = list(logs.blocks(file_slice.log_paths, file_slice.log_sizes))
-        blocks = valid_blocks(found, context.view)
+        all_blocks = list(logs.blocks(file_slice.log_paths, file_slice.log_sizes))
+        blocks = valid_blocks(all_blocks, context.view)
         if (context.selection.base_rows is not None or context.view.within is not None) and combines(
             context.rules, blocks
         ):
             # Columns that a version omits come from versions that the condition excludes, or from older ones.
             selection = replace(context.selection, base_rows=None)
             context = replace(context, view=replace(context.view, within=None), selection=selection)
-            blocks = valid_blocks(found, context.view)
+            blocks = valid_blocks(all_blocks, context.view)
         reader, state = _folded(context, file_slice, blocks, stack)
         logs.close()  # The valid blocks have been decoded.
-        yield OpenSlice(reader, state, found, blocks, reader.num_versions)
+        yield OpenSlice(reader, state, all_blocks, blocks, reader.num_versions)
 
 
 def combines(rules: MergeRules, blocks: Iterable[LogBlock]) -> bool:

@@ -53,12 +53,12 @@ def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
     if named is not None:
         return named
     context = _with_all_keys(replace(context, columns=()))  # Rows are only counted.
-    with open_slice(context, file_slice) as found:
-        if found.state is None or not len(found.state):
+    with open_slice(context, file_slice) as opened:
+        if opened.state is None or not len(opened.state):
             return nothing
-        overlay = _Overlay(context, file_slice, found, found.state)
-        if found.state.positions is not None and not overlay.compares:
-            return _existing(context, file_slice, found.state.positions)
+        overlay = _Overlay(context, file_slice, opened, opened.state)
+        if opened.state.positions is not None and not overlay.compares:
+            return _existing(context, file_slice, opened.state.positions)
         parts = [start + positions[wins] for start, _, positions, _, wins in overlay.touched()]
     return np.concatenate(parts) if parts else nothing
 
@@ -71,8 +71,8 @@ def merged_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Rec
         FormatError: A file is corrupt.
         MergerError: A custom merger failed.
     """
-    with open_slice(context, file_slice) as found:
-        for rows, _ in _changes(context, file_slice, found, rows_alone=True):
+    with open_slice(context, file_slice) as opened:
+        for rows, _ in _changes(context, file_slice, opened, rows_alone=True):
             if rows.num_rows:
                 yield rows
 
@@ -94,8 +94,8 @@ def write_overlay(context: SliceContext, file_slice: FileSlice, write: Callable[
         MergerError: A custom merger failed.
     """
     parts = [np.zeros(0, dtype=np.int64)]
-    with open_slice(_with_all_keys(context), file_slice) as found:
-        for rows, replaced in _changes(context, file_slice, found):
+    with open_slice(_with_all_keys(context), file_slice) as opened:
+        for rows, replaced in _changes(context, file_slice, opened):
             if rows.num_rows:
                 write(rows)
             parts.append(replaced)
@@ -103,15 +103,15 @@ def write_overlay(context: SliceContext, file_slice: FileSlice, write: Callable[
 
 
 def _changes(
-    context: SliceContext, file_slice: FileSlice, found: OpenSlice, *, rows_alone: bool = False
+    context: SliceContext, file_slice: FileSlice, opened: OpenSlice, *, rows_alone: bool = False
 ) -> Iterator[tuple[pa.RecordBatch, Index]]:
     """Yield the merged rows of an open slice, each batch with the positions of the base rows that it, or deletes,
     replace. With ``rows_alone`` not all positions are returned."""
-    reader, state = found.reader, found.state
+    reader, state = opened.reader, opened.state
     if state is None or not len(state):
         return
     nothing = np.zeros(0, dtype=np.int64)
-    overlay = _Overlay(context, file_slice, found, state)
+    overlay = _Overlay(context, file_slice, opened, state)
     seen = np.zeros(len(state), dtype=np.bool_)
     by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
     # If versions in the logs are whole rows and win, it makes no difference whether the base file has their records.
@@ -145,10 +145,12 @@ class _Overlay:
     that they replace.
     """
 
-    def __init__(self, context: SliceContext, file_slice: FileSlice, found: OpenSlice, state: MergedLogRecords) -> None:
-        self._context, self._slice, self._reader, self._state = context, file_slice, found.reader, state
-        rules = found.reader.rules
-        self.whole = not combines(rules, found.blocks)
+    def __init__(
+        self, context: SliceContext, file_slice: FileSlice, opened: OpenSlice, state: MergedLogRecords
+    ) -> None:
+        self._context, self._slice, self._reader, self._state = context, file_slice, opened.reader, state
+        rules = opened.reader.rules
+        self.whole = not combines(rules, opened.blocks)
         self.compares = self.whole and bool(rules.ordering_fields)
         self.named_by_positions = state.positions is not None and self.whole and not self.compares
 

@@ -131,11 +131,11 @@ class _PlanningContext:
     opts: Options
     session: FilterSession
 
-    def columns(self, table: TableSnapshot, found: TableSchema | None) -> pa.Schema:
+    def columns(self, table: TableSnapshot, table_schema: TableSchema | None) -> pa.Schema:
         """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
-        if found is None:
+        if table_schema is None:
             return pa.schema([])
-        return query_columns(table, found.schema, partitions_from_path=self.query.partitions_from_path)
+        return query_columns(table, table_schema.schema, partitions_from_path=self.query.partitions_from_path)
 
     def path_columns(self, table: TableSnapshot, schema: pa.Schema) -> tuple[str, ...]:
         """Return the columns whose values must come from paths."""
@@ -146,9 +146,15 @@ class _PlanningContext:
         any."""
         return bool(path_columns) or self.opts.get_typed(options.READ_PARTITION_VALUES) is not PartitionValues.FILE
 
-    def adapted(self, rows: RowFilter | None, table: TableSnapshot, found: TableSchema | None) -> RowFilter | None:
+    def adapted(
+        self, rows: RowFilter | None, table: TableSnapshot, table_schema: TableSchema | None
+    ) -> RowFilter | None:
         """Return a filter for the types of the columns, once these are known."""
-        return rows if rows is None or found is None else rows.bind(self.columns(table, found), self.session.zone)
+        return (
+            rows
+            if rows is None or table_schema is None
+            else rows.bind(self.columns(table, table_schema), self.session.zone)
+        )
 
 
 def _planned(
@@ -163,20 +169,20 @@ def _planned(
     query = context.query
     files = TableFiles(table, context.opts, may_reload=earlier is None)
     table = files.table
-    found = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
-    rows = context.adapted(rows, table, found)
-    history = _history(table, found)
-    pruner = _file_pruner(table, context, found, history, rows, files)
+    table_schema = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
+    rows = context.adapted(rows, table, table_schema)
+    history = _history(table, table_schema)
+    pruner = _file_pruner(table, context, table_schema, history, rows, files)
     selection = _select(table, context, files, pruner, earlier, prunes=rows is not None)
     if selection is None:
         return None
     if query.is_incremental:
         # its columns are those as of its last commit
-        found = resolve_table_schema(table, selection.bounds.schema)
-        rows, history = context.adapted(rows, table, found), _history(table, found)
-    if found is None and selection.slices.num_rows:
+        table_schema = resolve_table_schema(table, selection.bounds.schema)
+        rows, history = context.adapted(rows, table, table_schema), _history(table, table_schema)
+    if table_schema is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
-    schema = context.columns(table, found)
+    schema = context.columns(table, table_schema)
     projected = project(schema, list(columns) if columns is not None else None)
     warn_of_path_texts(table.config, schema, rows)
     pruning = None if rows is None else rows.for_pruning(schema)
@@ -284,8 +290,8 @@ def _deletes_since(table: TableSnapshot) -> bool:
 
 def _columns_of_snapshot(table: TableSnapshot, as_of: str | None) -> TableSchema | None:
     """Return the columns at that time; before the first write, when there are no rows, the current ones."""
-    found = resolve_table_schema(table, as_of)
-    return resolve_table_schema(table) if found is None and as_of is not None else found
+    table_schema = resolve_table_schema(table, as_of)
+    return resolve_table_schema(table) if table_schema is None and as_of is not None else table_schema
 
 
 def _key_columns(table: TableSnapshot, schema: pa.Schema) -> frozenset[str]:
@@ -308,13 +314,13 @@ def _key_rows(plan: ScanPlan, predicate: Predicate, rows: RowFilter | None) -> K
     return KeyFilter(condition, None if keys is None else tuple(keys.to_pylist()))
 
 
-def _history(table: TableSnapshot, found: TableSchema | None) -> SchemaHistory | None:
-    return SchemaHistory.load(table.active) if found is not None and found.has_history else None
+def _history(table: TableSnapshot, table_schema: TableSchema | None) -> SchemaHistory | None:
+    return SchemaHistory.load(table.active) if table_schema is not None and table_schema.has_history else None
 
 
-def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> frozenset[str] | None:
+def _unchanged(table_schema: TableSchema | None, history: SchemaHistory | None) -> frozenset[str] | None:
     """Return the columns that have their current name in all files; None: all."""
-    if found is None or not found.has_history:
+    if table_schema is None or not table_schema.has_history:
         return None
     return frozenset() if history is None else history.unchanged()
 
@@ -322,16 +328,16 @@ def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> froz
 def _file_pruner(
     table: TableSnapshot,
     context: _PlanningContext,
-    found: TableSchema | None,
+    table_schema: TableSchema | None,
     history: SchemaHistory | None,
     rows: RowFilter | None,
     files: TableFiles,
 ) -> MetadataPruner:
     """Return the pruner of partitions and slices, which prunes nothing for an incremental query, whose schema is not
     known yet."""
-    schema = context.columns(table, found)
+    schema = context.columns(table, table_schema)
     conditions = StatisticsEvaluator(
-        table.config, schema, context.path_columns(table, schema), _unchanged(found, history)
+        table.config, schema, context.path_columns(table, schema), _unchanged(table_schema, history)
     )
     filter = PruningFilter.from_filter(rows, schema, context.session.overridden_functions)
     return MetadataPruner(files, Predicate(table, context.query, filter, conditions, context.opts))

@@ -155,14 +155,14 @@ def list_savepoints(client: TableMetaClient) -> pa.Table:
     rows = []
     for instant in active.timeline.completed().of_actions(Action.SAVEPOINT):
         record = active.completed_record(instant)
-        found = (
+        savepoint = (
             instant.requested,
             record["savepointedBy"],
             record["comments"],
             record["savepointedAt"],
             sum(len(part["savepointDataFile"]) for part in record["partitionMetadata"].values()),
         )
-        rows.append(dict(zip(SAVEPOINT_SCHEMA.names, found, strict=True)))
+        rows.append(dict(zip(SAVEPOINT_SCHEMA.names, savepoint, strict=True)))
     return pa.Table.from_pylist(rows, schema=SAVEPOINT_SCHEMA)
 
 

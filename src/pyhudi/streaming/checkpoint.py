@@ -105,8 +105,8 @@ class SinkHistory:
             return cls()
         active = client.active_timeline()
         commits = frozenset(instant.requested for instant in active.timeline.writes().completed())
-        found = (SinkCheckpoint.from_commit(extra, identifier) for extra in _newest_first(client.storage, active))
-        return cls(next((checkpoint for checkpoint in found if checkpoint is not None), None), commits)
+        checkpoints = (SinkCheckpoint.from_commit(extra, identifier) for extra in _newest_first(client.storage, active))
+        return cls(next((checkpoint for checkpoint in checkpoints if checkpoint is not None), None), commits)
 
     def later_commit(self, this: SinkCheckpoint, active: ActiveTimeline) -> Instant | None:
         """Return a commit since then that contains a batch; None if there is none.
@@ -116,8 +116,8 @@ class SinkHistory:
         """
         for instant in active.timeline.writes().completed():
             if instant.requested not in self.commits:
-                found = SinkCheckpoint.from_commit(active.commit_metadata(instant).extra, this.identifier)
-                if found is not None and found.covers(this):
+                checkpoint = SinkCheckpoint.from_commit(active.commit_metadata(instant).extra, this.identifier)
+                if checkpoint is not None and checkpoint.covers(this):
                     return instant
         return None
 

@@ -87,8 +87,8 @@ def commits_per_batch(table: TableSnapshot, limit: int) -> int:
     batch would then have commits that others precede, so the first one gets all of them.
     """
     active = table.active
-    found = table.storage.list(active.layout.folder)
-    modified = dict(zip(found["path"].to_pylist(), found["mtime_ms"].to_pylist(), strict=True))
+    files = table.storage.list(active.layout.folder)
+    modified = dict(zip(files["path"].to_pylist(), files["mtime_ms"].to_pylist(), strict=True))
     by_completion = table.config.version >= FIRST_BY_COMPLETION
     commits = [
         (modified.get(join_path(active.layout.folder, i.file_name), 0), _time(i, by_completion=by_completion))
@@ -228,15 +228,15 @@ def _check_nothing_missed(
     last = max((time for time in times if time < first), default=None)
     reached = max((time for time in (last, begin) if time is not None), default=None)
     if by_completion:
-        found = archived_writes(table.storage, active.layout, completed_after=reached)
-        if found.num_rows and last is not None:
-            found = _without_rewriting(table, found, reached)
-        read = log(number) if found.num_rows and number else None
+        unread = archived_writes(table.storage, active.layout, completed_after=reached)
+        if unread.num_rows and last is not None:
+            unread = _without_rewriting(table, unread, reached)
+        read = log(number) if unread.num_rows and number else None
         if read is not None:
-            found = _unread(table.active.layout, found, read)
-            if not found.num_rows:
+            unread = _unread(table.active.layout, unread, read)
+            if not unread.num_rows:
                 return
-        archived = pc.coalesce(found["completion"], found["requested"]).to_pylist()
+        archived = pc.coalesce(unread["completion"], unread["requested"]).to_pylist()
     elif last is None or start is None or last < start:
         archived = archived_writes(table.storage, active.layout, after=reached, up_to=first)["requested"].to_pylist()
     else:
@@ -273,17 +273,17 @@ def _unread(layout: Layout, archived: pa.Table, log: SourceLog) -> pa.Table:
     return archived.filter(pa.array(unread, pa.bool_()))
 
 
-def _without_rewriting(table: TableSnapshot, found: pa.Table, completed_after: str | None) -> pa.Table:
+def _without_rewriting(table: TableSnapshot, writes: pa.Table, completed_after: str | None) -> pa.Table:
     """Return archived writes without compactions and clusterings, which often run long and change no rows."""
     contents = read_archived_timeline(table.storage, table.active.layout, completed_after=completed_after)
     pairs = zip(contents["requested"].to_pylist(), contents["metadata"].to_pylist(), strict=True)
-    required = set(found["requested"].to_pylist())
+    required = set(writes["requested"].to_pylist())
     rewriting = [
         requested
         for requested, data in pairs
         if requested in required and data is not None and decode_commit(data).operation in REWRITING_OPERATIONS
     ]
-    return found.filter(pc.invert(pc.is_in(found["requested"], value_set=pa.array(rewriting, pa.string()))))
+    return writes.filter(pc.invert(pc.is_in(writes["requested"], value_set=pa.array(rewriting, pa.string()))))
 
 
 _CURE = (

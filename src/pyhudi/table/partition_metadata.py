@@ -92,9 +92,9 @@ def marked_ms(storage: Storage, partition: str) -> int | None:
     """Return when the partition's metadata file was written (epoch milliseconds); None if the folder is not a
     partition."""
     for name in _NAMES:
-        found = storage.stat(join_path(partition, name))
-        if found is not None:
-            return found.mtime_ms
+        stat = storage.stat(join_path(partition, name))
+        if stat is not None:
+            return stat.mtime_ms
     return None
 
 

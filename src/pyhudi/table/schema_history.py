@@ -125,8 +125,8 @@ class ColumnNamesByInstant:
 
     def for_instants(self, instants: Iterable[str]) -> dict[str, FileNames]:
         """Return the names in files of those instants whose files have other names than the query."""
-        found = {instant: self(instant) for instant in instants}
-        return {instant: names for instant, names in found.items() if names}
+        names_by_instant = {instant: self(instant) for instant in instants}
+        return {instant: names for instant, names in names_by_instant.items() if names}
 
 
 def persist_history(active: ActiveTimeline, instant: str, completion: str | None, history: SchemaHistory) -> None:

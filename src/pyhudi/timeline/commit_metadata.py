@@ -212,11 +212,11 @@ def commit_of_record(record: Any) -> CommitMetadata:
 
 def _stats_table(by_partition: Mapping[str, list[Mapping[str, Any]]]) -> pa.Table:
     """Return all stats, column by column, because a commit may have very many."""
-    stats = [stat for found in by_partition.values() for stat in found]
+    stats = [stat for partition_stats in by_partition.values() for stat in partition_stats]
     if any(stat.get("cdcStats") for stat in stats):
         stats = [_to_row(stat) for stat in stats]
     rows = pa.array(stats, pa.struct(list(WRITE_STAT_SCHEMA)))
-    partitions = [partition for partition, found in by_partition.items() for _ in found]
+    partitions = [partition for partition, partition_stats in by_partition.items() for _ in partition_stats]
     return _with_partitions(rows, pa.array(partitions, pa.string()))
 
 

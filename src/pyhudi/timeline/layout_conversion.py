@@ -154,6 +154,6 @@ def _is_commit(data: bytes) -> bool:
     if is_container(data):
         return b"partitionToWriteStats" in data[:4096]
     try:
-        return isinstance(found := json.loads(data), Mapping) and "partitionToWriteStats" in found
+        return isinstance(parsed := json.loads(data), Mapping) and "partitionToWriteStats" in parsed
     except ValueError:
         return False

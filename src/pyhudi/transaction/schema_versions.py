@@ -35,22 +35,22 @@ def add_schema_version(
     instant: str,
     planned_on: str | None,
     active: ActiveTimeline,
-    found: tuple[Instant, CommitMetadata] | None,
+    newest: tuple[Instant, CommitMetadata] | None,
     schema_history: SchemaHistory | None = None,
 ) -> RecordedSchema | Conflicted:
     """Return the metadata with the schema version, if the table has or starts a history.
 
     ``planned_on`` are the columns (Avro JSON) with which the write was planned (None: there were none). ``active`` is
-    the timeline just loaded under the lock of the table, and ``found`` the newest write that recorded columns.
+    the timeline just loaded under the lock of the table, and ``newest`` the newest write that recorded columns.
     ``schema_history``: the history with the version that this commit adds. Table services record themselves which
     version applied at their instant.
     """
-    recorded = None if found is None else found[1].extra.get(LATEST_SCHEMA)
+    recorded = None if newest is None else newest[1].extra.get(LATEST_SCHEMA)
     if not (recorded or schema_history):
         return RecordedSchema(metadata)
-    if found is not None and planned_on != found[1].schema_json:
+    if newest is not None and planned_on != newest[1].schema_json:
         return Conflicted(
-            instant, found[0], f"{found[0].action} {found[0].requested} has changed the columns of the table"
+            instant, newest[0], f"{newest[0].action} {newest[0].requested} has changed the columns of the table"
         )
     if schema_history is not None:
         later = _later_write(active, instant)

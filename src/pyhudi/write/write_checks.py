@@ -199,11 +199,11 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
 def _check_duplicate_policy(operation: Operation, opts: Options) -> None:
     if operation not in _NO_LOOKUP:
         return
-    found = {
+    unsupported = {
         options.INSERT_DROP_DUPLICATES.key: opts.get_typed(options.INSERT_DROP_DUPLICATES),
         options.INSERT_DUP_POLICY.key: opts.get_typed(options.INSERT_DUP_POLICY) is not DuplicatePolicy.NONE,
     }
-    for key in (key for key, is_set in found.items() if is_set):
+    for key in (key for key, is_set in unsupported.items() if is_set):
         raise ConfigError(
             f"{key}={opts[key]}: {operation.value} does not look for keys that the table has, so that it can neither "
             "drop nor refuse them; use the operation insert, or leave the option out"

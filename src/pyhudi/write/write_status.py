@@ -131,8 +131,8 @@ def encode_stats(stats: Sequence[Stat]) -> bytes:
     table = write_stats(stats)
     first_bounds = next((stat[BOUNDS] for stat in stats if stat.get(BOUNDS) is not None), None)
     if first_bounds is not None:
-        found = (stat.get(BOUNDS) for stat in stats)
-        bounds = pa.concat_arrays([pa.nulls(1, first_bounds.type) if one is None else one for one in found])
+        recorded = (stat.get(BOUNDS) for stat in stats)
+        bounds = pa.concat_arrays([pa.nulls(1, first_bounds.type) if one is None else one for one in recorded])
         table = table.append_column(BOUNDS, bounds)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:

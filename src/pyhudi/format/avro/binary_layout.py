@@ -254,8 +254,8 @@ def _restore_struct(nodes: Sequence[Node | None], arrow: pa.DataType) -> Restore
     def restore(array: pa.Array) -> pa.Array:
         # Values that decoders store under nulls are undefined.
         valid = array.is_valid() if array.null_count else None
-        found = (_null_unless(valid, array.field(i)) for i in range(array.type.num_fields))
-        children = [pa.nulls(len(array)) if node is None else node.restore(next(found)) for node in nodes]
+        child_arrays = (_null_unless(valid, array.field(i)) for i in range(array.type.num_fields))
+        children = [pa.nulls(len(array)) if node is None else node.restore(next(child_arrays)) for node in nodes]
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=_mask(array))
 
     return restore

@@ -85,10 +85,10 @@ def _read(avro: AvroType, cursors: BufferCursors, projection: Projection) -> pa.
         case Union():
             return _union(avro, cursors, projection)
         case Record():
-            found = _fields(avro, cursors, projection)
-            if not found:
+            field_columns = _fields(avro, cursors, projection)
+            if not field_columns:
                 return pa.array([{}] * len(cursors), pa.struct([]))
-            return pa.StructArray.from_arrays(list(found.values()), fields=list(_narrow(avro, projection)))
+            return pa.StructArray.from_arrays(list(field_columns.values()), fields=list(_narrow(avro, projection)))
         case Map():
             inside, sizes = items_of((TEXT, avro.values), cursors)
             keys, values = _read(TEXT, inside, None), _read(avro.values, inside, None)

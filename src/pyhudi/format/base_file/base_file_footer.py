@@ -121,13 +121,13 @@ def _span(keys: pa.Array | pa.ChunkedArray) -> tuple[bytes, bytes]:
     Two texts are ordered otherwise by bytes only if both have a character from U+E000 on, so the least key by bytes is
     the least one unless it has such a character; likewise the greatest.
     """
-    found = pc.min_max(keys)
-    span: list[bytes] = [found["min"].as_py(), found["max"].as_py()]
+    bounds = pc.min_max(keys)
+    span: list[bytes] = [bounds["min"].as_py(), bounds["max"].as_py()]
     if any(_OUT_OF_ORDER_BYTES.search(key) for key in span):
         for byte, moved in zip(_PRIVATE, _MOVED, strict=True):
             keys = pc.replace_substring(keys, bytes([byte]), bytes([moved]))
-        found = pc.min_max(keys)
-        span = [found["min"].as_py(), found["max"].as_py()]
+        bounds = pc.min_max(keys)
+        span = [bounds["min"].as_py(), bounds["max"].as_py()]
     return span[0], span[1]
 
 

@@ -173,12 +173,12 @@ def parquet_bounds(
     return struct_of(columns, bounds)
 
 
-def struct_of(columns: pa.Schema, found: Mapping[str, Mapping[str, Any]]) -> pa.StructArray:
-    """Return one row of `bounds_type`; columns missing in ``found`` are unknown."""
+def struct_of(columns: pa.Schema, bounds_by_column: Mapping[str, Mapping[str, Any]]) -> pa.StructArray:
+    """Return one row of `bounds_type`; columns missing in ``bounds_by_column`` are unknown."""
     children = []
     for field in columns:
         kind = _column_type(field.type)
-        column = found.get(field.name)
+        column = bounds_by_column.get(field.name)
         if column is None:
             children.append(pa.nulls(1, kind))
             continue
@@ -262,8 +262,8 @@ def _is_text_or_binary(kind: pa.DataType) -> bool:
 
 def _ends(ends: pa.Array) -> dict[str, pa.Array]:
     """Return the overall ``min`` and ``max`` of several bounds, some of which are null, as one row."""
-    found = _span(ends, ends.type)
-    return {"min": found.slice(0, 1), "max": found.slice(1)}
+    bounds = _span(ends, ends.type)
+    return {"min": bounds.slice(0, 1), "max": bounds.slice(1)}
 
 
 def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

@@ -280,10 +280,10 @@ class FilteredFile:
         fragment = self._fragment
         if condition is not None and tested:
             numbers = [group.id for group in fragment.subset(condition).row_groups]
-            found = [(n, rows) for n in numbers if len(rows := self._matching_rows(n, condition, tested))]
-            pages = self._pages(found)
+            matching = [(n, rows) for n in numbers if len(rows := self._matching_rows(n, condition, tested))]
+            pages = self._pages(matching)
             if pages is None:
-                fragment = fragment.subset(row_group_ids=[n for n, _ in found])
+                fragment = fragment.subset(row_group_ids=[n for n, _ in matching])
             else:
                 fragment = self._form.make_fragment(pa.BufferReader(pages))
         stored = fragment.to_batches(columns=list(columns), filter=condition, batch_size=batch_size)
@@ -293,8 +293,8 @@ class FilteredFile:
         """The numbers of the rows of a row group that meet a condition."""
         rows = self._fragment.subset(row_group_ids=[group]).to_table(columns=list(tested))
         numbers = pa.array(np.arange(rows.num_rows))
-        found: npt.NDArray[np.int64] = rows.append_column(_NUMBER, numbers).filter(condition)[_NUMBER].to_numpy()
-        return found
+        row_numbers: npt.NDArray[np.int64] = rows.append_column(_NUMBER, numbers).filter(condition)[_NUMBER].to_numpy()
+        return row_numbers
 
     def _pages(self, selected: Sequence[tuple[int, npt.NDArray[np.int64]]]) -> pa.Buffer | None:
         """A file of the pages that have some rows, if these are few."""

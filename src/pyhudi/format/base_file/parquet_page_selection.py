@@ -143,9 +143,9 @@ class _Group:
         for chunk in self.chunks[1:]:
             common = np.intersect1d(common, chunk.rows)
         which = np.unique(np.searchsorted(common, rows, side="right") - 1)
-        found = [(int(common[i]), int(common[i + 1])) for i in which]
-        few = sum(last - first for first, last in found) <= _WORTH * self.last
-        return found if few else None
+        ranges = [(int(common[i]), int(common[i + 1])) for i in which]
+        few = sum(last - first for first, last in ranges) <= _WORTH * self.last
+        return ranges if few else None
 
     def part(self, first: int, last: int) -> _Group:
         return _Group(self.described, self.chunks, first, last)
@@ -190,7 +190,7 @@ def _read(source: Any, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     for i, (one, other) in enumerate(pairwise(order), 1):
         if ranges[other][0] - sum(ranges[one]) > _GAP:
             cuts.append(i)
-    found: list[bytes] = [b""] * len(ranges)
+    contents: list[bytes] = [b""] * len(ranges)
     for first, last in pairwise([*cuts, len(order)]):
         run = order[first:last]
         if not run:
@@ -200,7 +200,7 @@ def _read(source: Any, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         data = source.read(max(sum(ranges[i]) for i in run) - start)
         for i in run:
             at = ranges[i][0] - start
-            found[i] = bytes(data[at : at + ranges[i][1]])
-            if len(found[i]) < ranges[i][1]:
+            contents[i] = bytes(data[at : at + ranges[i][1]])
+            if len(contents[i]) < ranges[i][1]:
                 raise FormatError("a Parquet file ends before its pages do")
-    return found
+    return contents

@@ -133,9 +133,9 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         ParquetFileWriter(empty, replace(self._whole, bounds=None), options=self._options).close()
         constants = {name: value[0].as_py() for name, value in self._constants.items()}
         new = {name: text for name, text in constants.items() if text is not None and name != PARTITION_PATH}
-        found = CopiedRowGroups.open(source, new, empty.getvalue())
-        nan_is_known = found is not None and (found.nan_columns is not None or not self._watch.columns)
-        return found if nan_is_known else None
+        copied = CopiedRowGroups.open(source, new, empty.getvalue())
+        nan_is_known = copied is not None and (copied.nan_columns is not None or not self._watch.columns)
+        return copied if nan_is_known else None
 
     def copy_row_group(self, groups: CopiedRowGroups, number: int, keys: Iterable[pa.Array]) -> None:
         """Write a row group of the file that is rewritten as it is, after the rows so far.
@@ -201,9 +201,9 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         if not self._copied:
             return parquet_bounds(self._footers[0], columns, nan)
         bounded = pa.schema([field for field in columns if field.name not in nan])
-        found, unknown = parquet_bounds(self._footers[0], bounded), struct_of(columns, {})
+        bounds, unknown = parquet_bounds(self._footers[0], bounded), struct_of(columns, {})
         at = [bounded.get_field_index(name) for name in columns.names]
-        children = [unknown.field(i) if place < 0 else found.field(place) for i, place in enumerate(at)]
+        children = [unknown.field(i) if place < 0 else bounds.field(place) for i, place in enumerate(at)]
         return pa.StructArray.from_arrays(children, fields=list(unknown.type)) if children else unknown
 
     def _open_writer(self, sample: pa.Table | None = None, copied: CopiedRowGroups | None = None) -> pq.ParquetWriter:

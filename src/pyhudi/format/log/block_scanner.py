@@ -97,9 +97,9 @@ class _MagicSearch:
     def next(self, at: int) -> int:
         """Return the offset of the next magic at or after ``at``, or the end of the file."""
         while True:
-            found = self._data.find(MAGIC, at - self._start) if at >= self._start else -1
-            if found >= 0:
-                return self._start + found
+            offset = self._data.find(MAGIC, at - self._start) if at >= self._start else -1
+            if offset >= 0:
+                return self._start + offset
             # A magic may extend beyond the end of the read range.
             at = max(at, self._start + len(self._data) - len(MAGIC) + 1)
             if self._ranges.size - at < len(MAGIC):

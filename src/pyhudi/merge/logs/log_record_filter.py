@@ -74,5 +74,5 @@ class LogRecordFilter:
         numbers = pa.array(np.arange(rows.num_rows))
         if self.stored_keys:
             return numbers.filter(pc.is_in(rows.column(0), value_set=self.rows.key_array()))
-        found = rows.append_column(_NUMBER, numbers).filter(self.rows.condition.expression)
-        return found.column(_NUMBER)
+        matching = rows.append_column(_NUMBER, numbers).filter(self.rows.condition.expression)
+        return matching.column(_NUMBER)

@@ -88,8 +88,8 @@ class SpillableLogRows:
         """Estimate the bytes of a column's values in these rows by the average of their batch."""
         averages = np.array([sizes[column] for sizes in self._sizes] + [0], dtype=np.int64)
         chunk = np.searchsorted(self._starts, numbers, side="right") - 1  # -1, the last one, is `NO_ROW`.
-        found: Index = averages[chunk]
-        return found
+        row_bytes: Index = averages[chunk]
+        return row_bytes
 
     def take(self, numbers: Index) -> pa.RecordBatch:
         """Return the rows with these numbers, in this order; `NO_ROW` gives nulls."""

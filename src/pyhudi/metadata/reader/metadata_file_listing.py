@@ -34,8 +34,8 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
     else:
         records = table.lookup(FILES, names, [FILES_PAYLOAD])
     if records.num_rows != len(partitions):
-        found = set(records[KEY].to_pylist())
-        missing = [name for name in names.to_pylist() if name not in found]
+        listed = set(records[KEY].to_pylist())
+        missing = [name for name in names.to_pylist() if name not in listed]
         raise MetadataTableError(
             f"{table.storage.uri(f'{METADATA_FOLDER}/files')} lists the partition {missing[0]!r}, but not its files"
         )

@@ -250,8 +250,8 @@ class MetadataTable:
             def read(file: HFileSource, group_keys: pa.Array = group_keys) -> pa.Table:
                 return file.reader.lookup(group_keys)
 
-            def among(found: pa.Array, group_keys: pa.Array = group_keys) -> pa.Array:
-                return pc.is_in(found, value_set=group_keys)
+            def among(found_keys: pa.Array, group_keys: pa.Array = group_keys) -> pa.Array:
+                return pc.is_in(found_keys, value_set=group_keys)
 
             tables.append(self._read([groups[number]], read, payloads, among))
         return pa.concat_tables(tables)

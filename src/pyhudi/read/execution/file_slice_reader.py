@@ -50,8 +50,8 @@ def column_names(table: TableSnapshot, schema: pa.Schema, as_of: str | None = No
 
     A history file without a commit that records it belongs to a change of columns that was undone.
     """
-    found = resolve_table_schema(table)
-    if found is None or not found.has_history:
+    table_schema = resolve_table_schema(table)
+    if table_schema is None or not table_schema.has_history:
         return None
     history = SchemaHistory.load(table.active)
     return None if history is None else history.column_names(schema, as_of)

@@ -31,11 +31,11 @@ def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> 
     if not conjunctions:
         return None
     try:
-        found = RowFilter(anyof=tuple(conjunctions)).bind(schema)
-        expression = found.arrow(schema)
+        key_filter = RowFilter(anyof=tuple(conjunctions)).bind(schema)
+        expression = key_filter.arrow(schema)
     except QueryError:  # A value of another type: the evaluation of the filter reports it.
         return None
-    return Condition(expression, tuple(found.columns(schema)))
+    return Condition(expression, tuple(key_filter.columns(schema)))
 
 
 def _is_of(term: Term, schema: pa.Schema, keys: Collection[str]) -> bool:

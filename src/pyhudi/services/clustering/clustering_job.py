@@ -301,14 +301,14 @@ def _combine_small_files(sizes: Sequence[int], target: int) -> list[list[int]]:
     return parts
 
 
-def _check_slice_unchanged(planned: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
+def _check_slice_unchanged(planned: Mapping[str, Any], current: Mapping[str, Any] | None) -> None:
     """Check that a slice still has all files of its plan, unless it is a newer one."""
-    if found is None:
+    if current is None:
         return
-    planned_base, base = planned["base_file"], found["base_path"]
-    if planned_base is not None and instant_of(planned_base) < found["base_instant"]:
+    planned_base, base = planned["base_file"], current["base_path"]
+    if planned_base is not None and instant_of(planned_base) < current["base_instant"]:
         return
-    names = {file_name_of(path) for path in (base or "", *found["log_paths"])}
+    names = {file_name_of(path) for path in (base or "", *current["log_paths"])}
     missing = {planned_base, *planned["log_files"]} - names - {None}
     if missing:
         raise TransactionError(

@@ -42,10 +42,10 @@ def bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:
 
 def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
     """Return the range number of each value, given `bounds`; 0 for nulls and NaNs."""
-    found = np.zeros(len(values), dtype=np.int64)
+    range_numbers = np.zeros(len(values), dtype=np.int64)
     valid = _is_ordered(values).to_numpy(zero_copy_only=False)
     if not len(lower) or not valid.any():
-        return found
+        return range_numbers
     ordered = values.filter(pa.array(valid))
     # Bounds and values are sorted together: the number of bounds before a value is its range, for every type alike.
     merged = pa.concat_arrays([lower, ordered.cast(lower.type)])
@@ -54,8 +54,8 @@ def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
     passed = np.cumsum(is_bound[order])
     numbers = np.empty(len(merged), dtype=np.int64)
     numbers[order] = passed
-    found[valid] = numbers[len(lower) :]
-    return found
+    range_numbers[valid] = numbers[len(lower) :]
+    return range_numbers
 
 
 def curve_positions(columns: Sequence[pa.Array], lower: Sequence[pa.Array], layout: LayoutStrategy) -> pa.Array:

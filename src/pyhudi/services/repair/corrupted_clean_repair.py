@@ -70,7 +70,7 @@ def _has_plan(active: ActiveTimeline, instant: Instant) -> bool:
     return True
 
 
-def _table(found: list[Instant], client: TableMetaClient, *, is_repaired: bool) -> pa.Table:
+def _table(instants: list[Instant], client: TableMetaClient, *, is_repaired: bool) -> pa.Table:
     active = client.active_timeline()
-    rows = [{"instant": i.requested, "file": active.path(i), "is_repaired": is_repaired} for i in found]
+    rows = [{"instant": i.requested, "file": active.path(i), "is_repaired": is_repaired} for i in instants]
     return pa.Table.from_pylist(rows, schema=CLEAN_FILES_SCHEMA)

@@ -137,16 +137,16 @@ def delete_orphan_files(
     return orphans.set_column(orphans.schema.get_field_index("is_deleted"), "is_deleted", deleted)
 
 
-def _requested_orphans(found: pa.Table, paths: Sequence[str] | None) -> pa.Table:
+def _requested_orphans(orphans: pa.Table, paths: Sequence[str] | None) -> pa.Table:
     if paths is None:
-        return found
-    others = sorted(set(paths) - set(found["path"].to_pylist()))
+        return orphans
+    others = sorted(set(paths) - set(orphans["path"].to_pylist()))
     if others:
         raise QueryError(
             f"{others[0]!r} is not an orphan file, so it is not deleted; roll back the write that created it, or "
             "restore the table"
         )
-    return found.filter(pc.is_in(found["path"], value_set=pa.array(paths, pa.string())))
+    return orphans.filter(pc.is_in(orphans["path"], value_set=pa.array(paths, pa.string())))
 
 
 def _instants(active: ActiveTimeline, history: pa.Table) -> tuple[str, pa.Array, pa.Array]:
@@ -201,7 +201,7 @@ def _appended(record: Mapping[str, Any]) -> pa.Array:
     return pa.array(names, pa.string())
 
 
-def _refuse_pending(active: ActiveTimeline, found: pa.Table, opts: Options) -> None:
+def _refuse_pending(active: ActiveTimeline, orphans: pa.Table, opts: Options) -> None:
     """Refuse to delete while another process may read the files, or is writing.
 
     Raises:
@@ -213,7 +213,11 @@ def _refuse_pending(active: ActiveTimeline, found: pa.Table, opts: Options) -> N
         if instant.action in WRITE_ACTIONS and instant.action not in services:
             raise BusyError(f"{instant} is pending, and may use these files; wait for it, or roll it back")
     for planned in (pending_compaction_groups(active), pending_clustering_groups(active)):
-        hit = found.filter(in_groups(found, planned.select(["partition", "file_id"]))) if planned.num_rows else planned
+        hit = (
+            orphans.filter(in_groups(orphans, planned.select(["partition", "file_id"])))
+            if planned.num_rows
+            else planned
+        )
         if hit.num_rows:
             raise BusyError(
                 f"a pending plan is going to read file group {hit['file_id'][0].as_py()!r} of partition "

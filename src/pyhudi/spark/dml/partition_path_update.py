@@ -103,12 +103,12 @@ def split_partition_path_updates(
     if assignments.keys_assigned and not target.spec.auto_keys:
         _refuse_other_keys(keyed.where(moved))
     is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
-    found = None if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)
+    checked = None if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)
     versions_of_moved = F.array(inserted) if is_global else F.array(deleted, inserted)
     versions = F.when(moved, versions_of_moved).otherwise(F.array(as_is))
     changes = keyed.select(F.explode(versions).alias(_NEW))
     columns = (F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, DELETE))
-    return PartitionPathUpdate(changes.select(*columns), *(found or ()))
+    return PartitionPathUpdate(changes.select(*columns), *(checked or ()))
 
 
 def _refuse_other_keys(moving: DataFrame) -> None:
@@ -118,9 +118,9 @@ def _refuse_other_keys(moving: DataFrame) -> None:
         RecordKeyError: The message has both keys.
     """
     with task_errors():
-        found = moving.where(F.col(STORED_KEY) != F.col(RECORD_KEY)).select(STORED_KEY, RECORD_KEY).first()
-    if found is not None:
-        raise RecordKeyError(f"the record key of the stored row {found[0]!r} cannot be changed to {found[1]!r}")
+        example = moving.where(F.col(STORED_KEY) != F.col(RECORD_KEY)).select(STORED_KEY, RECORD_KEY).first()
+    if example is not None:
+        raise RecordKeyError(f"the record key of the stored row {example[0]!r} cannot be changed to {example[1]!r}")
 
 
 def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) -> tuple[tuple[str, ...], bool]:
@@ -144,14 +144,14 @@ def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) ->
         if not paths:
             return (), False
         stored = target.partition_keys(keyed.sparkSession, paths)
-        found = _target_conflicts(added, _remaining_records(moving, stored, leaving_keys)).first()
-    key, path = (None, None) if found is None or found[0] is None else found[0]
+        conflict = _target_conflicts(added, _remaining_records(moving, stored, leaving_keys)).first()
+    key, path = (None, None) if conflict is None or conflict[0] is None else conflict[0]
     if key is not None:
         raise RecordKeyError(
             f"the record with the key {key!r} cannot move to the partition {path!r}, which has a record of "
             "that key already, or gets another one by this statement; nothing was written. Delete one of the two first"
         )
-    replaces_deleted = found is not None and bool(found[1])
+    replaces_deleted = conflict is not None and bool(conflict[1])
     if replaces_deleted and target.merging.mode is MergeMode.CUSTOM:
         raise UnsupportedTableError(
             "records of the same key swap partitions, or form a chain of moves, but the merger of the table may keep "

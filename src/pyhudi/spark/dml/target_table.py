@@ -84,13 +84,13 @@ class TargetSnapshot:
         client = TableMetaClient.open(path, opts)
         opts = client.config.validate_against(opts)
         table = TableSnapshot.load(client)
-        found = resolve_table_schema(table)
-        if found is None or not remove_meta_columns(found.schema).names:
+        table_schema = resolve_table_schema(table)
+        if table_schema is None or not remove_meta_columns(table_schema.schema).names:
             raise ConfigError(
                 f"the table at {path!r} has no columns yet, so it has no rows to change; write rows first"
             )
-        schema = spark_schema(remove_meta_columns(as_nullable(found.schema)))
-        nullable = frozenset(field.name for field in found.schema if field.nullable)
+        schema = spark_schema(remove_meta_columns(as_nullable(table_schema.schema)))
+        nullable = frozenset(field.name for field in table_schema.schema if field.nullable)
         return cls(client, opts, table, key_spec(client, opts), schema, nullable)
 
     def whole_table(self) -> ReadSet:
@@ -104,8 +104,12 @@ class TargetSnapshot:
     def _reads(self, partitions: pa.Array | None) -> ReadSet:
         def groups(active: ActiveTimeline) -> pa.Table:
             pinned = TableSnapshot(self.table.storage, self.table.config, active)
-            found = FileSystemView.load(pinned).latest_slices().select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
-            return found if partitions is None else found.filter(pc.is_in(found["partition"], partitions))
+            latest_groups = FileSystemView.load(pinned).latest_slices().select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
+            return (
+                latest_groups
+                if partitions is None
+                else latest_groups.filter(pc.is_in(latest_groups["partition"], partitions))
+            )
 
         active = self.table.active
         return ReadSet(completed_instants(active.timeline), groups(active), groups)
@@ -223,8 +227,8 @@ class TargetTable(TargetSnapshot):
     def deletion_columns(self) -> list[str]:
         """Columns that are required to delete a row."""
         needed = self.placing_columns
-        found = [name for name in self.schema.names if name in needed]
-        return found or self.schema.names[:1]  # A DataFrame needs at least one column of the table.
+        names = [name for name in self.schema.names if name in needed]
+        return names or self.schema.names[:1]  # A DataFrame needs at least one column of the table.
 
 
 def _groups(plan: ScanPlan) -> pa.Table:

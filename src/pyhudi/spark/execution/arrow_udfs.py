@@ -69,8 +69,8 @@ def arrow_pieces_function(run: ArrowPieces, inputs: list[pa.DataType], result: D
 
 def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
     if isinstance(column.array, pd.arrays.ArrowExtensionArray):  # what another of these functions returned
-        found = pa.array(column.array)
-        return (found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found).cast(kind)
+        array = pa.array(column.array)
+        return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array).cast(kind)
     return pa.array(column.to_numpy(), kind, mask=column.isna().to_numpy())
 
 

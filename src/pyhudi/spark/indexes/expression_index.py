@@ -128,8 +128,8 @@ def expression_delta(commit: IndexedCommit, only: Collection[str] | None = None)
     names = [index.partition for index in indexes]
     try:
         files = _IndexedFiles(files_of_commit(commit.metadata), columns, commit.instant)
-        found = _records(spark, storage, config, indexes, files)
-        kept = {name: records for name, records in zip(names, found, strict=True) if records is not None}
+        index_records = _records(spark, storage, config, indexes, files)
+        kept = {name: records for name, records in zip(names, index_records, strict=True) if records is not None}
         stats = _written(commit, kept)
     except Exception as failure:  # also errors that Spark's own functions raise for some values
         _log.warning("%s of %s cannot be maintained: %s", ", ".join(names), storage.root, failure)

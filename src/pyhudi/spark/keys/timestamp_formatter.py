@@ -223,10 +223,10 @@ def _path_of_text(text: Column, pattern: InputPattern, spec: TimestampSpec, jvm_
     written = standard.cast("timestamp_ntz")
     offset: Column | None = None
     if pattern.zone_group:
-        found = F.regexp_extract(numeric, pattern.regex, pattern.zone_group)
+        zone_text = F.regexp_extract(numeric, pattern.regex, pattern.zone_group)
         # +0200 → +02:00, Z → UTC
-        colon = F.regexp_replace(found, "^([+-]\\d\\d):?(\\d\\d)$", "$1:$2")
-        offset = F.when(found == "Z", "UTC").otherwise(colon)
+        colon = F.regexp_replace(zone_text, "^([+-]\\d\\d):?(\\d\\d)$", "$1:$2")
+        offset = F.when(zone_text == "Z", "UTC").otherwise(colon)
     target = spec.output_zone or spec.input_zone
     local = written
     if target is not None:

@@ -110,8 +110,8 @@ class BaseFiles:
         keep = pc.or_(pc.is_valid(slices["base_path"]), pa.scalar(log_only))
         if partitions is not None:
             keep = pc.and_(keep, pc.is_in(slices["partition"], value_set=pa.array(partitions, pa.string())))
-        found = slices.filter(keep).combine_chunks()
-        return cls(found.append_column("file_no", pa.array(range(found.num_rows), pa.int32())))
+        searched = slices.filter(keep).combine_chunks()
+        return cls(searched.append_column("file_no", pa.array(range(searched.num_rows), pa.int32())))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -167,8 +167,8 @@ def base_rows(
     if engine is not ReadEngine.ARROW and numbered and unique:
         try:
             uris = [lookup.client.storage.uri(path) for path in paths]
-            found = read_files(spark, schema, uris)
-            return found.select(
+            rows = read_files(spark, schema, uris)
+            return rows.select(
                 *(quoted([name]) for name in schema.names),
                 F.col("_metadata.file_name").alias(_NAME),
                 F.col("_metadata.row_index").alias(ROW),

@@ -58,15 +58,15 @@ def summarize(rows: DataFrame, fields: Sequence[str], *, global_keys: bool) -> B
         second += [F.min(f"a{i}"), F.max(f"b{i}"), F.max(f"n{i}")]
     if not fields:
         second += [F.min("k"), F.max("k")]
-    found = rows.groupBy(*by).agg(*first).agg(*second).first()
-    assert found is not None
+    summary = rows.groupBy(*by).agg(*first).agg(*second).first()
+    assert summary is not None
     ranges: dict[str, tuple[Any, Any]] = {}
     nulls: set[str] = set()
     for i, name in enumerate(fields):
-        least, most, null = found[3 + 3 * i : 6 + 3 * i]
+        least, most, null = summary[3 + 3 * i : 6 + 3 * i]
         ranges[name] = (least, most)
         if null:
             nulls.add(name)
     if not fields:
-        ranges[RECORD_KEY] = (found[3], found[4])
-    return Batch(found[0] or 0, tuple(sorted(found[2])), (found[1] or 0) > 1, frozenset(nulls), ranges)
+        ranges[RECORD_KEY] = (summary[3], summary[4])
+    return Batch(summary[0] or 0, tuple(sorted(summary[2])), (summary[1] or 0) > 1, frozenset(nulls), ranges)

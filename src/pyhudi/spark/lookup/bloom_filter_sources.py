@@ -74,8 +74,8 @@ class StoredFilters:
 
     def _load(self, numbers: Sequence[int]) -> dict[int, BloomFilter | None]:
         filter_keys = self._keys.take(pa.array(numbers, pa.int64()))
-        found = self._table.lookup(BLOOM_FILTERS, filter_keys, [BLOOM_FILTER_PAYLOAD])
-        stored = dict(zip(found[KEY].to_pylist(), found[BLOOM_FILTER_PAYLOAD].to_pylist(), strict=True))
+        records = self._table.lookup(BLOOM_FILTERS, filter_keys, [BLOOM_FILTER_PAYLOAD])
+        stored = dict(zip(records[KEY].to_pylist(), records[BLOOM_FILTER_PAYLOAD].to_pylist(), strict=True))
         return {
             number: self._parsed(number, stored.get(key))
             for number, key in zip(numbers, filter_keys.to_pylist(), strict=True)
@@ -142,9 +142,9 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
     no statistics of keys."""
     if COLUMN_STATS not in table.partitions:
         return None
-    found = files.table.select(["partition", "base_path"])
-    named = pa.table([found["partition"], file_names_of(found["base_path"])], names=["partition", "name"])
-    partitions: list[str] = pc.unique(found["partition"]).to_pylist()
+    entries = files.table.select(["partition", "base_path"])
+    named = pa.table([entries["partition"], file_names_of(entries["base_path"])], names=["partition", "name"])
+    partitions: list[str] = pc.unique(entries["partition"]).to_pylist()
     try:
         column = pa.field(RECORD_KEY, pa.string())
         bounds, has_statistics = file_bounds(table, column, named.combine_chunks(), partitions, len(partitions))

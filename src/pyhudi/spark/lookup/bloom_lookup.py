@@ -77,8 +77,8 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     def check(batches: Iterable[pa.RecordBatch]) -> Batches:
         yield from check_files(batches, source, more, invalid_text)
 
-    found = pairs.sortWithinPartitions(FILE_NO).mapInArrow(check, out)
-    return found.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO), TEXT
+    checked = pairs.sortWithinPartitions(FILE_NO).mapInArrow(check, out)
+    return checked.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO), TEXT
 
 
 def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFrame:
@@ -96,15 +96,17 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
 
     def footers(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
-            found = [read_footer(storage, path) for path in batch.column(2).to_pylist()]
-            ranges = [pa.array([getattr(f, name) for f in found], pa.string()) for name in ("min_key", "max_key")]
+            file_footers = [read_footer(storage, path) for path in batch.column(2).to_pylist()]
+            ranges = [
+                pa.array([getattr(f, name) for f in file_footers], pa.string()) for name in ("min_key", "max_key")
+            ]
             columns = [batch.column(0), batch.column(1), *map(in_one_order, ranges)]
             yield pa.RecordBatch.from_arrays(columns, names=out.names)
 
     tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
     footers_read = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks).mapInArrow(footers, out)
-    found = footers_read.collect()
-    columns = [pa.array([row[i] for row in found], kind) for i, kind in enumerate((pa.int32(), *3 * [pa.string()]))]
+    collected = footers_read.collect()
+    columns = [pa.array([row[i] for row in collected], kind) for i, kind in enumerate((pa.int32(), *3 * [pa.string()]))]
     return small_frame(spark, pa.table(columns, names=out.names))
 
 
@@ -165,6 +167,6 @@ def _exact(
     schema = pa.schema([(RECORD_KEY, pa.string()), *extra])
     names = [_KEY, *(extra_name(name) for name in extra.names), FILE_NO, ROW]
     for batch in read_positioned_rows(storage, path, number, schema, invalid_text):
-        found = batch.filter(pc.is_in(batch.column(0), value_set=searched))
-        if found.num_rows:
-            yield found.rename_columns(names)
+        candidates = batch.filter(pc.is_in(batch.column(0), value_set=searched))
+        if candidates.num_rows:
+            yield candidates.rename_columns(names)

@@ -176,12 +176,12 @@ def _values(schema: StructType, fields: tuple[str, ...]) -> Column:
 
 def _with_values(schema: StructType, fields: tuple[str, ...], values: Column) -> dict[str, Column]:
     """Return the columns that contain the fields, with these values."""
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for i, name in enumerate(fields):
         if name in schema.names:
-            found[name] = values[f"k{i}"]
+            columns[name] = values[f"k{i}"]
             continue
         top = top_column(name, schema.names)
-        column = found.get(top, F.col(quoted([top])))
-        found[top] = column.withField(quoted(name.split(".")[1:]), values[f"k{i}"])
-    return found
+        column = columns.get(top, F.col(quoted([top])))
+        columns[top] = column.withField(quoted(name.split(".")[1:]), values[f"k{i}"])
+    return columns

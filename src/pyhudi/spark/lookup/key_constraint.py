@@ -48,11 +48,11 @@ class KeyConstraint:
         Raises:
             KeyConstraintError: The batch does not meet the condition.
         """
-        found = coalesced(summarize_keys(rows, self.columns, [PARTITION_PATH])).collect()
-        if any(most > 1 or ambiguous for _, _, most, ambiguous in found):
+        summaries = coalesced(summarize_keys(rows, self.columns, [PARTITION_PATH])).collect()
+        if any(most > 1 or ambiguous for _, _, most, ambiguous in summaries):
             raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
-        self.rows = sum(count for _, count, _, _ in found)
-        return [(path, count) for path, count, _, _ in found]
+        self.rows = sum(count for _, count, _, _ in summaries)
+        return [(path, count) for path, count, _, _ in summaries]
 
 
 def summarize_keys(rows: DataFrame, columns: Sequence[str], by: Sequence[str] = ()) -> DataFrame:
@@ -68,5 +68,5 @@ def summarize_keys(rows: DataFrame, columns: Sequence[str], by: Sequence[str] = 
 
 
 def _is_ambiguous(column: Column, kind: T.DataType) -> Column:
-    found = column.isNull()
-    return found | column.isin(*_PLACEHOLDERS) if isinstance(kind, T.StringType) else found
+    is_invalid = column.isNull()
+    return is_invalid | column.isin(*_PLACEHOLDERS) if isinstance(kind, T.StringType) else is_invalid

@@ -50,11 +50,13 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
         UnsupportedTableError: The table has no schema.
     """
     pinned = TableSnapshot.load(lookup.client)
-    found = resolve_table_schema(pinned)
-    if found is None:
+    table_schema = resolve_table_schema(pinned)
+    if table_schema is None:
         raise UnsupportedTableError("the table has log files, but no schema")
-    context = slice_context(pinned, found.schema, names=column_names(pinned, found.schema), opts=lookup.opts)
-    names = [name for name in schema.names if name in found.schema.names]
+    context = slice_context(
+        pinned, table_schema.schema, names=column_names(pinned, table_schema.schema), opts=lookup.opts
+    )
+    names = [name for name in schema.names if name in table_schema.schema.names]
     context = replace(context, columns=tuple(names))
     arrow_schema = from_spark_json(schema.json())
     out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])

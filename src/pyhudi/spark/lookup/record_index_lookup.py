@@ -93,12 +93,12 @@ class BatchLocations:
 
     def match(self, rows: DataFrame, *, broadcast: bool) -> DataFrame:
         """Return rows with the locations of their keys, null for new keys."""
-        found = self.locations.where(F.col(FOUND_ID).isNotNull())
-        found = found.select(F.col(RECORD_KEY).alias(_FOUND_KEY), OLD_PARTITION, FOUND_ID)
+        indexed = self.locations.where(F.col(FOUND_ID).isNotNull())
+        indexed = indexed.select(F.col(RECORD_KEY).alias(_FOUND_KEY), OLD_PARTITION, FOUND_ID)
         condition = F.col(RECORD_KEY) == F.col(_FOUND_KEY)
         if self.groups.partitioned:
             condition &= F.col(PARTITION_PATH) == F.col(OLD_PARTITION)
-        return rows.join(F.broadcast(found) if broadcast else found, condition, "left").drop(_FOUND_KEY)
+        return rows.join(F.broadcast(indexed) if broadcast else indexed, condition, "left").drop(_FOUND_KEY)
 
 
 def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchLocations:

@@ -45,14 +45,14 @@ def tag_located(
     Returns:
         The tagged rows, and whether records are in other partitions.
     """
-    found = located.match(rows, broadcast=broadcast)
-    moved = _moved(located, found)
+    matched = located.match(rows, broadcast=broadcast)
+    moved = _moved(located, matched)
     if not moved.num_rows:
-        return _tagged(found, slices), False
+        return _tagged(matched, slices), False
     # The stored records decide whether these move.
-    moving = found.where(_elsewhere()).drop(OLD_PARTITION, FOUND_ID)
+    moving = matched.where(_elsewhere()).drop(OLD_PARTITION, FOUND_ID)
     scanned = tag_moving(moving, slices.filter(in_groups(slices, moved)))
-    staying = found.where(~F.coalesce(_elsewhere(), F.lit(False)))
+    staying = matched.where(~F.coalesce(_elsewhere(), F.lit(False)))
     return _tagged(staying, slices).unionByName(scanned), True
 
 
@@ -96,11 +96,11 @@ def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
     return joined.select(COUNTS_SCHEMA.names).cast(COUNTS_SCHEMA)
 
 
-def _moved(located: BatchLocations, found: DataFrame) -> pa.Table:
+def _moved(located: BatchLocations, matched: DataFrame) -> pa.Table:
     """Return the file groups (partition, file_id) of records whose rows are in other partitions. Runs a Spark job if
     rows of one key have been merged, because the counts have the partition of any of them."""
     if located.most > 1:
-        rows = [] if located.groups.partitioned else found.where(_elsewhere()).select(*_LOCATION).distinct().collect()
+        rows = [] if located.groups.partitioned else matched.where(_elsewhere()).select(*_LOCATION).distinct().collect()
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]
         return pa.Table.from_arrays(columns, names=["partition", "file_id"])
     named = located.located_rows

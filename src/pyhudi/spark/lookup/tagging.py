@@ -233,10 +233,10 @@ def _tag_by_records(
         lookup_by_scan = replace(lookup, merge_logs=True, records=None)
         return tag(moving, old, lookup_by_scan, hard_deletes=hard_deletes).rows
 
-    found, moved = tag_located(rows, located, slices, broadcast=small, tag_moving=tag_moving)
+    tagged, moved = tag_located(rows, located, slices, broadcast=small, tag_moving=tag_moving)
     if moved or located.most > 1:
-        return Tagged(found)
-    return Tagged(found, counted(located, slices), located)
+        return Tagged(tagged)
+    return Tagged(tagged, counted(located, slices), located)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,22 +306,22 @@ class _FileTagging:
         """Return the files of stored records that incoming rows may move; None: there are none. Runs a Spark job."""
         numbers = joined.where(is_elsewhere()).select(F.explode(file_numbers()).alias(FILE_NO)).distinct()
         with task_errors():
-            found = pa.array([row[0] for row in numbers.collect()], pa.int32())
-        if not len(found):
+            moving_files = pa.array([row[0] for row in numbers.collect()], pa.int32())
+        if not len(moving_files):
             return None
         lookup = self.search.lookup
         check_merge_of_moved_records(lookup, self.search.rows, _moving_option(lookup))
         table = self.search.files.table
-        return BaseFiles(table.filter(pc.is_in(table["file_no"], value_set=found)))
+        return BaseFiles(table.filter(pc.is_in(table["file_no"], value_set=moving_files)))
 
     def _merge_moving(self, moving: DataFrame, files: BaseFiles) -> DataFrame:
         """Merge rows with the stored records that they may move, which are in these files. Lazy."""
         rows, lookup = self.search.rows, self.search.lookup
         table_columns = [name for name in rows.columns if name not in (RECORD_KEY, PARTITION_PATH, DELETE)]
-        found, keys = scan_locations(replace(self.search, files=files), tuple(table_columns), merge_logs=True)
+        locations, keys = scan_locations(replace(self.search, files=files), tuple(table_columns), merge_logs=True)
         key = keys.in_locations[0]
         # Of several records of a key one is merged; all of them are deleted.
-        stored = found.dropDuplicates([key]).select(
+        stored = locations.dropDuplicates([key]).select(
             *(F.col(quoted([extra_name(name)])).alias(name) for name in table_columns),
             F.col(key).alias(RECORD_KEY),
             F.col(OLD_PARTITION).alias(PARTITION_PATH),

@@ -162,9 +162,9 @@ def dataframe(
         filter_column(plan.filter, plan.schema)  # Accept the same filters with and without log files.
     if is_key_lookup(plan) and read_engine(settings) is not ReadEngine.SPARK:
         return union(_merged(spark, table, plan, settings))
-    found = single_scan(spark, table, plan, settings, merges=merges)
-    if found is not None:
-        return _selected(_with_conditions(found, plan), plan)
+    scan = single_scan(spark, table, plan, settings, merges=merges)
+    if scan is not None:
+        return _selected(_with_conditions(scan, plan), plan)
     parts = _merged(spark, table, with_logs, settings)
     if with_logs.tasks.num_rows < plan.tasks.num_rows:
         parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
@@ -192,21 +192,21 @@ def positioned_rows(
         return None
     if read_engine(settings) is ReadEngine.ARROW:
         return None
-    found = read_natively(spark, table, plan, settings, required=False, extras=ScanExtras(positions=True))
-    if found is None:
+    frame = read_natively(spark, table, plan, settings, required=False, extras=ScanExtras(positions=True))
+    if frame is None:
         return None
-    return _with_conditions(found, plan).select(*map(quoted_name, plan.columns), ROW_NUMBER)
+    return _with_conditions(frame, plan).select(*map(quoted_name, plan.columns), ROW_NUMBER)
 
 
 def _from_base_files(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> DataFrame:
     """Return the rows of slices without log files."""
     engine = read_engine(settings)
-    found = None
+    native = None
     if engine is not ReadEngine.ARROW:
-        found = read_natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
-    if found is None:
+        native = read_natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
+    if native is None:
         return _with_arrow(spark, table, plan)
-    return _selected(_with_conditions(found, plan), plan)
+    return _selected(_with_conditions(native, plan), plan)
 
 
 def _merged(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> list[DataFrame]:
@@ -297,20 +297,20 @@ def _term(term: Term, schema: pa.Schema) -> Column:
         column = sf.col(term.column)
         return column.isNull() if term.op in ("=", "==") else column.isNotNull()
     kind = type_of(resolve_column(term.column, schema), schema)
-    found = _compared(term.column, term.op, term.value, kind)
+    condition = _compared(term.column, term.op, term.value, kind)
     if not pa.types.is_floating(kind):
-        return found
+        return condition
     # NaN is not included in the statistics of row groups, by which Spark would skip them. An explicit condition on NaN
     # prevents that.
-    return found | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else found
+    return condition | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else condition
 
 
 def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
     column = sf.col(name)
     if op in LISTS:
         # Null is neither in a list nor outside of one, even if the list is empty.
-        found = column.isin(*(_operand(one, kind) for one in value)) if value else sf.lit(False)
-        return found if op == "in" else ~found & column.isNotNull()
+        is_listed = column.isin(*(_operand(one, kind) for one in value)) if value else sf.lit(False)
+        return is_listed if op == "in" else ~is_listed & column.isNotNull()
     value = _operand(value, kind)
     match op:
         case "=" | "==":

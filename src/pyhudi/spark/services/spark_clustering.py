@@ -187,11 +187,13 @@ def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Ar
         for batch in batches:
             for position in batch.column(0).to_pylist():
                 reading = replace(task_context.reading, columns=task_context.order.roots)
-                found = task_context.order.sample(
+                sampled = task_context.order.sample(
                     read_slice(reading, task_context.group(number).slices[position]), most
                 )
-                if found is not None:
-                    yield pa.RecordBatch.from_arrays([pa.array([table_to_bytes(found)], pa.binary())], names=["sample"])
+                if sampled is not None:
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array([table_to_bytes(sampled)], pa.binary())], names=["sample"]
+                    )
 
     rows = spark.range(0, count, 1, count).mapInArrow(sample, "sample binary").collect()
     parts = [table_from_bytes(bytes(row[0])) for row in rows]

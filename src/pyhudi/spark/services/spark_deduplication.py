@@ -93,7 +93,7 @@ def find_duplicates(
     )
     # a key is counted in the first of its file groups
     head = sf.col(FILE_ID) == sf.col(_HEAD)
-    found = (
+    repeated = (
         double.groupBy(FILE_ID)
         .agg(
             sf.count(sf.lit(1)).alias("keys"),
@@ -104,7 +104,7 @@ def find_duplicates(
         .orderBy(FILE_ID)
     )
     with task_errors():
-        groups = found.collect()  # one row for each file group with duplicates
+        groups = repeated.collect()  # one row for each file group with duplicates
     tied = max((row["tied"] for row in groups if row["tied"] is not None), default=None)
     if tied is not None and kind is DedupeType.INSERT:
         raise QueryError(
@@ -120,10 +120,12 @@ def find_duplicates(
     )
 
 
-def deduplicated_rows(spark: SparkSession, table: TableSnapshot, opts: Options, found: Deduplication) -> DataFrame:
+def deduplicated_rows(spark: SparkSession, table: TableSnapshot, opts: Options, duplicates: Deduplication) -> DataFrame:
     """Return the rows to keep in the file groups with duplicates: meta columns, the columns of the table, `FILE_ID`,
     and their order. Lazy."""
-    rows = _rows(spark, table, opts, found.partition, found.groups).withColumn(_PLACE, sf.monotonically_increasing_id())
+    rows = _rows(spark, table, opts, duplicates.partition, duplicates.groups).withColumn(
+        _PLACE, sf.monotonically_increasing_id()
+    )
     newest = [sf.col(name).desc_nulls_last() for name in (COMMIT_TIME, COMMIT_SEQNO, FILE_NAME, _PLACE)]
     ranked = rows.withColumn(_RANK, sf.row_number().over(Window.partitionBy(RECORD_KEY).orderBy(*newest)))
     return ranked.where(sf.col(_RANK) == 1).drop(_RANK)
@@ -155,12 +157,12 @@ def preview_deduplication(
         QueryError: The dedupe type leaves several rows of a key.
     """
     table = TableSnapshot.load(client)
-    found = find_duplicates(spark, table, opts, partition, kind)
+    duplicates = find_duplicates(spark, table, opts, partition, kind)
     if output is not None:
-        rows = deduplicated_rows(spark, table, opts, found).drop(FILE_ID, _PLACE)
+        rows = deduplicated_rows(spark, table, opts, duplicates).drop(FILE_ID, _PLACE)
         with task_errors():
             rows.write.format("parquet").mode("errorifexists").save(output)
-    return found
+    return duplicates
 
 
 def deduplicate(
@@ -186,23 +188,23 @@ def deduplicate(
         ConflictError: A concurrent writer has committed a conflicting change.
     """
     table = TableSnapshot.load(client)
-    found = find_duplicates(spark, table, opts, partition, kind)
-    if not found.num_keys:
-        return found
+    duplicates = find_duplicates(spark, table, opts, partition, kind)
+    if not duplicates.num_keys:
+        return duplicates
     with in_process_writer_lock(client.storage, opts):
-        refuse_planned(table, found.groups, opts)
+        refuse_planned(table, duplicates.groups, opts)
         begun = Transaction.begin(client, Action.REPLACE_COMMIT, OPERATION, opts, SparkFileStatsReader(spark))
         with begun as tx:
             tx.to_inflight(CommitMetadata(OPERATION))
             # commits before this point are part of the input, later ones are checked for conflicts
             table = TableSnapshot(client.storage, tx.config, tx.active)
-            found = find_duplicates(spark, table, opts, partition, kind)
-            if not found.num_keys:
-                return found  # another writer has removed the duplicates: the write is rolled back
-            outcome = _replace(spark, client, tx, table, opts, found)
+            duplicates = find_duplicates(spark, table, opts, partition, kind)
+            if not duplicates.num_keys:
+                return duplicates  # another writer has removed the duplicates: the write is rolled back
+            outcome = _replace(spark, client, tx, table, opts, duplicates)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
-    return replace(found, instant=outcome.instant.requested)
+    return replace(duplicates, instant=outcome.instant.requested)
 
 
 def _replace(
@@ -211,7 +213,7 @@ def _replace(
     tx: Transaction,
     table: TableSnapshot,
     opts: Options,
-    found: Deduplication,
+    duplicates: Deduplication,
 ) -> Committed | Conflicted:
     """Write the new file groups and commit."""
     stored, table_schema = stored_columns(table, "deduplicate", None)
@@ -221,13 +223,15 @@ def _replace(
     column_version = column_names(table, as_nullable(stored))
     context = replace(context, logs=None).with_column_names(column_version)
     names = [*copied_columns(context), FILE_ID, _PLACE]
-    rows = deduplicated_rows(spark, table, opts, found).select(*map(quoted_name, names))
-    tasks = min(found.groups.num_rows, _MAX_TASKS)
+    rows = deduplicated_rows(spark, table, opts, duplicates).select(*map(quoted_name, names))
+    tasks = min(duplicates.groups.num_rows, _MAX_TASKS)
     rows = rows.repartition(tasks, FILE_ID).sortWithinPartitions(FILE_ID, _PLACE)
     with task_errors():
-        stats = run_write_tasks(rows, _writing(context, found.partition, _bucket_ids(table, found)))
-    slices = FileSystemView.load(table, partitions=[found.partition]).latest_slices()
-    replaced = pa.Table.from_arrays([found.groups["partition"], found.groups["file_id"]], schema=REPLACED_SCHEMA)
+        stats = run_write_tasks(rows, _writing(context, duplicates.partition, _bucket_ids(table, duplicates)))
+    slices = FileSystemView.load(table, partitions=[duplicates.partition]).latest_slices()
+    replaced = pa.Table.from_arrays(
+        [duplicates.groups["partition"], duplicates.groups["file_id"]], schema=REPLACED_SCHEMA
+    )
     version = {} if column_version is None else column_version.recorded()
     extra = {"schema": to_avro(table_schema, table.config.name), **version}
     metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
@@ -252,13 +256,13 @@ def _rows(
     return rows.withColumn(FILE_ID, sf.substring_index(FILE_NAME, "_", 1))
 
 
-def _bucket_ids(table: TableSnapshot, found: Deduplication) -> Mapping[str, str]:
+def _bucket_ids(table: TableSnapshot, duplicates: Deduplication) -> Mapping[str, str]:
     """Return the new file group of each old one in a table with buckets, whose file ids begin with the bucket number;
     empty for other tables."""
     if bucket_evidence(table) is None:
         return {}
     tail = new_file_id_suffix()
-    return {file_id: file_id[: file_id.index("-")] + tail for file_id in found.groups["file_id"].to_pylist()}
+    return {file_id: file_id[: file_id.index("-")] + tail for file_id in duplicates.groups["file_id"].to_pylist()}
 
 
 def _writing(context: WriteContext, partition: str, buckets: Mapping[str, str]) -> Work:

@@ -186,9 +186,9 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
                 "moved, commented and given wider types one by one, and partitions dropped"
             )
         case _:
-            found = _ACTIONS[type(statement)](spark, table, statement)
-            if found is not None:
-                return found
+            rows = _ACTIONS[type(statement)](spark, table, statement)
+            if rows is not None:
+                return rows
     return empty_result(spark)
 
 
@@ -222,9 +222,9 @@ def _run_on_other_table(
                 cache_commands.rename_view(spark, name, to)
             return rows
         case s.ChangeView(name=name, verb="DROP"):
-            found = run_on_spark()
+            rows = run_on_spark()
             forget_view(spark, name)
-            return found
+            return rows
         case s.ChangeView(name=name, query=str(query), head=view_head):
             view = s.CreateView(name, view_head, query, temporary=is_temporary(spark, name), replace=True)
             if view.temporary:
@@ -262,17 +262,17 @@ def _create_temporary_view(
     run_on_spark: Callable[[], DataFrame],
 ) -> DataFrame:
     if statement.query is None:
-        found = run_on_spark()
+        rows = run_on_spark()
         forget_view(spark, name)
-        return found
+        return rows
     prepared = rewrite_query(spark, statement.query, persistent=True, args=values.args)
     view = view_definition(spark, statement, prepared, values.args)  # first: it may have the name of one of its tables
-    found = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else run_on_spark()
+    rows = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else run_on_spark()
     if view is None:
         forget_view(spark, name)
     else:
         remember_view(spark, name, view)
-    return found
+    return rows
 
 
 def _check_view(spark: SparkSession, statement: s.CreateView) -> None:

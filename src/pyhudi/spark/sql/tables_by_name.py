@@ -203,9 +203,9 @@ def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> Non
         replace_table(spark, table, rows, statement)
     elif mode == APPEND:
         create_table(spark, statement)
-        found = find_table(spark, name)
-        assert found is not None
-        insert_rows(with_write_options(found, spec.options), rows, by_name=True)
+        registered = find_table(spark, name)
+        assert registered is not None
+        insert_rows(with_write_options(registered, spec.options), rows, by_name=True)
 
 
 def create_for_stream(rows: DataFrame, text: str, spec: TableSpec) -> CatalogTable | None:

@@ -73,8 +73,8 @@ class StreamingSink:
     def _query_id(self, batch: DataFrame) -> str | None:
         if self._checkpoint is not None:
             return query_id(self._checkpoint)
-        found = batch.sparkSession.sparkContext.getLocalProperty(STREAMING_QUERY_ID)
-        return str(found) if found else None
+        property_value = batch.sparkSession.sparkContext.getLocalProperty(STREAMING_QUERY_ID)
+        return str(property_value) if property_value else None
 
     def _write(self, rows: DataFrame, this: SinkCheckpoint) -> None:
         attempts = max(1, self.opts.get_typed(options.STREAMING_RETRY_COUNT))

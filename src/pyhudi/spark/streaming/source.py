@@ -136,15 +136,15 @@ def _check(settings: Options, client: TableMetaClient) -> None:
 
 def _limit(table: TableSnapshot, most: int) -> int:
     """Return the maximum number of commits of a batch; warn if the first batch must have more than requested."""
-    found = commits_per_batch(table, most)
-    if found > most:
+    limit = commits_per_batch(table, most)
+    if limit > most:
         warn(
-            f"{options.STREAMING_MAX_INSTANTS.key}={most} does not apply to the {found} commits that the table has "
+            f"{options.STREAMING_MAX_INSTANTS.key}={most} does not apply to the {limit} commits that the table has "
             "now: the modification times of the files of its timeline are not in the order of the commits, as after "
             "a copy of the table without them (cp -r instead of cp -a)",
             OptionWithoutEffectWarning,
         )
-    return found
+    return limit
 
 
 def _wants_changes(settings: Options) -> bool:

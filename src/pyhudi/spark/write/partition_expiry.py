@@ -34,18 +34,18 @@ def delete_expired_partitions(
     with in_process_writer_lock(client.storage, opts):
         client = client.reload()
         pinned = TableSnapshot.load(client)
-        found = ttl.expired(pinned)
-        if not found:
+        expired = ttl.expired(pinned)
+        if not expired:
             return TtlResult(reason=f"no partition has expired: {ttl}")
         columns = resolve_table_schema(pinned)
         assert columns is not None  # there are files
         nothing = spark.createDataFrame([], spark_schema(columns.schema))
-        delete_opts = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
+        delete_opts = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(expired)})
         job = prepare_write(nothing, client.storage, client, delete_opts, Operation.DELETE_PARTITION)
 
         def choose(table: TableSnapshot, view: FileSystemView) -> Sequence[str]:
-            found[:] = ttl.expired_in(table, view)
-            return found
+            expired[:] = ttl.expired_in(table, view)
+            return expired
 
         result = delete_selected_partitions(job, choose)
-        return TtlResult(tuple(found), result.instant)
+        return TtlResult(tuple(expired), result.instant)

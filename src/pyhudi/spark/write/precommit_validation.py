@@ -127,6 +127,6 @@ def _check_single_result(validation: QueryValidation, after: DataFrame) -> None:
 
 
 def _shown(rows: DataFrame) -> str:
-    found = [tuple(row) for row in rows.take(_SHOWN + 1)]
-    more = ", …" if len(found) > _SHOWN else ""
-    return f"[{', '.join(map(str, found[:_SHOWN]))}{more}]"
+    shown = [tuple(row) for row in rows.take(_SHOWN + 1)]
+    more = ", …" if len(shown) > _SHOWN else ""
+    return f"[{', '.join(map(str, shown[:_SHOWN]))}{more}]"

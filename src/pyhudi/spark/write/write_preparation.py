@@ -138,7 +138,7 @@ def _bucketing(
     storage: Storage, client: TableMetaClient | None, config: TableConfig, opts: Options
 ) -> BucketIndex | None:
     """Distribution of rows over buckets, with the numbers of buckets that the table keeps."""
-    found = BucketIndex.from_options(config, opts)
-    if found is None or client is None:
-        return found
-    return found.with_stored_counts(storage, client.active_timeline().timeline)
+    bucketing = BucketIndex.from_options(config, opts)
+    if bucketing is None or client is None:
+        return bucketing
+    return bucketing.with_stored_counts(storage, client.active_timeline().timeline)

@@ -127,9 +127,9 @@ def overwrite_properties(storage: Storage, properties: Mapping[str, str]) -> dic
     Raises PreconditionFailedError if another writer rewrites the file concurrently.
     """
 
-    def replaced(found: dict[str, str]) -> None:
-        found.clear()
-        found.update(properties)
+    def replaced(current: dict[str, str]) -> None:
+        current.clear()
+        current.update(properties)
 
     try:
         return update_properties(storage, change=replaced)

@@ -54,7 +54,7 @@ def parse_properties(data: bytes) -> dict[str, str]:
     return properties
 
 
-def _add(found: dict[str, str], line: str) -> None:
+def _add(properties: dict[str, str], line: str) -> None:
     end = 0
     while end < len(line) and line[end] not in "=:" + _BLANKS:
         end += 2 if line[end] == "\\" else 1
@@ -62,7 +62,7 @@ def _add(found: dict[str, str], line: str) -> None:
     key, rest = line[:end], line[end:].lstrip(_BLANKS)
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(_BLANKS)
-    found[_unescape(key)] = _unescape(rest)
+    properties[_unescape(key)] = _unescape(rest)
 
 
 def _unescape(text: str) -> str:

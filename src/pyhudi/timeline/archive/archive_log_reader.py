@@ -45,8 +45,8 @@ def archive_files(storage: Storage, layout: Layout) -> list[str]:
 
 def _listed_archive_files(storage: Storage, layout: Layout) -> list[tuple[str, int, int]]:
     """Return path, size and modification time of the archive files of layout 1, the newest last."""
-    found = storage.list(layout.history)
-    columns = (found[name].to_pylist() for name in ("path", "size", "mtime_ms"))
+    listed = storage.list(layout.history)
+    columns = (listed[name].to_pylist() for name in ("path", "size", "mtime_ms"))
     files = (file for file in zip(*columns, strict=True) if file_name_of(file[0]).startswith(ARCHIVE_PREFIX))
     return sorted(files, key=lambda file: archive_number(file[0]))
 
@@ -69,8 +69,8 @@ def completed_in_archive_file(storage: Storage, path: str) -> set[tuple[str, str
 def read_archive_logs(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
     def read(path: str) -> tuple[pa.Table, int]:
         rows = [_archive_row(record, metadata) for record in _completed_records(storage, path)]
-        found = pa.Table.from_pylist(rows, schema=ARCHIVED_INSTANTS_SCHEMA)
-        return found, found.nbytes
+        records = pa.Table.from_pylist(rows, schema=ARCHIVED_INSTANTS_SCHEMA)
+        return records, records.nbytes
 
     files = _listed_archive_files(storage, layout)
     if metadata:

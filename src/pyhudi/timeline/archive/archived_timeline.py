@@ -80,10 +80,10 @@ def archived_writes(
     Raises:
         CorruptInstantError: A manifest or archive file cannot be parsed.
     """
-    found = read_archived_timeline(
+    archived = read_archived_timeline(
         storage, layout, after=after, up_to=up_to, completed_after=completed_after, metadata=False
     )
-    return found.filter(pc.is_in(found["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
+    return archived.filter(pc.is_in(archived["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
 
 
 def archived_completions(storage: Storage, layout: Layout, requested_times: Collection[str]) -> dict[str, str]:

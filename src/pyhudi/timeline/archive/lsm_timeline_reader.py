@@ -75,15 +75,15 @@ def _read_lsm_file(
             ) from e
 
     def instants() -> tuple[pa.Table, int]:
-        found = read(_INSTANT_COLUMNS, None)
-        return found, found.nbytes
+        archived = read(_INSTANT_COLUMNS, None)
+        return archived, archived.nbytes
 
     if not length:
         return read(names, condition)
     key = (storage.root, path, length)
     if "metadata" not in names:
-        found = CACHE.get(key, instants)
-        return found if condition is None else found.filter(condition)
+        archived = CACHE.get(key, instants)
+        return archived if condition is None else archived.filter(condition)
     cached = CACHE.find(key)
     if cached is not None and condition is not None and not cached.filter(condition).num_rows:
         return cached.slice(0, 0).append_column(*_NO_METADATA).append_column(*_NO_PLAN)

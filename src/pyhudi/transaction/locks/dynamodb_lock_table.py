@@ -115,8 +115,8 @@ class DynamoDbLockTable:
         """
 
         def request(client: BaseClient) -> Mapping[str, Any]:
-            found = client.get_item(TableName=self._name, Key={"key": {"S": key}}, ConsistentRead=True)
-            return cast("Mapping[str, Any]", found)
+            response = client.get_item(TableName=self._name, Key={"key": {"S": key}}, ConsistentRead=True)
+            return cast("Mapping[str, Any]", response)
 
         try:
             item = self._client.send(request).get("Item")
@@ -208,10 +208,10 @@ class DynamoDbLockTable:
 
     def _status(self) -> str | None:
         try:
-            found = self._client.send(lambda client: client.describe_table(TableName=self._name))
+            response = self._client.send(lambda client: client.describe_table(TableName=self._name))
         except MissingTableError:
             return None
-        return str(found["Table"]["TableStatus"])
+        return str(response["Table"]["TableStatus"])
 
     def _change(self, request: Callable[[BaseClient], object]) -> bool:
         """Send a conditional request. Return whether its condition was met."""

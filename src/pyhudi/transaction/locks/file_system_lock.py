@@ -130,17 +130,17 @@ class FileSystemBasedLockProvider(LockProvider):
             _given_up.discard(self._owner)
         return self._held
 
-    def _take_over(self, found: FileStat) -> bool:
+    def _take_over(self, lock_file: FileStat) -> bool:
         """Take over the lock of an owner that no longer holds it. Return False if this fails because the file has
-        changed since ``found``."""
+        changed since ``lock_file``."""
         content = self._storage.read(self._path).decode("utf-8", "replace")
-        expired = self._expire_ms and time.time_ns() // 1_000_000 - found.mtime_ms > self._expire_ms
+        expired = self._expire_ms and time.time_ns() // 1_000_000 - lock_file.mtime_ms > self._expire_ms
         if not any(owner in content for owner in (self._owner, *_given_up)):
             if not expired and not dead_holder(content):
                 return False
             why = "which expired" if expired else "of a writer that no longer runs"
             _log.warning("taking over the %s, %s", self.describe(), why)
-        self._storage.replace(self._path, self._content(), found.version)
+        self._storage.replace(self._path, self._content(), lock_file.version)
         return True
 
     def ensure_held(self) -> None:

@@ -99,13 +99,13 @@ class ZookeeperBasedLockProvider(LockProvider):
         try:
             # Requests wait as long as there is no connection.
             answer = self._client.exists_async(f"{self._path}/{self._lock.node}")
-            found = answer.get(timeout=self._connection_s)
+            result = answer.get(timeout=self._connection_s)
         except (KazooException, KazooTimeoutError) as error:
             raise LockError(
                 f"{self._name()} could not be checked ({error!r}), so nothing may be committed; write again when "
                 "ZooKeeper responds"
             ) from error
-        if found is None or found.owner_session_id != self._client.client_id[0]:
+        if result is None or result.owner_session_id != self._client.client_id[0]:
             self._lost = True
             super().ensure_held()
 
@@ -142,18 +142,18 @@ class ZookeeperBasedLockProvider(LockProvider):
         client = self._connected()
         lock = _curator_lock()(client, self._path, writer_name())
         try:
-            found = lock.acquire(blocking=bool(timeout), timeout=timeout or None)
+            acquired = lock.acquire(blocking=bool(timeout), timeout=timeout or None)
         except LockTimeout:
-            found = False
+            acquired = False
         except KazooException as error:
             self._disconnect()
             raise LockError(
                 f"{self._name()} could not be acquired: {error!r}; check that ZooKeeper responds and that the path may "
                 "be written"
             ) from error
-        if found:
+        if acquired:
             self._lock = lock
-        return bool(found)
+        return bool(acquired)
 
     def _connected(self) -> KazooClient:
         """Return the client of this owner, with a session."""

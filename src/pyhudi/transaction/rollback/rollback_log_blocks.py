@@ -56,8 +56,8 @@ def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.
         of_partition = [row for row in updates if row["partitionPath"] == partition]
         # A slice without a base file has no base instant.
         earliest = {row["fileId"]: row["prevCommit"].removeprefix(NEW_FILE_GROUP) for row in of_partition}
-        found = parse_names(_names_in(active.storage, partition))
-        logs = found.filter(pc.equal(found["kind"], LOG)).select(["name", "file_id", "instant"])
+        log_names = parse_names(_names_in(active.storage, partition))
+        logs = log_names.filter(pc.equal(log_names["kind"], LOG)).select(["name", "file_id", "instant"])
         for row in logs.to_pylist():
             # Including those of a slice that a compaction has opened since.
             if row["file_id"] in earliest and row["instant"] >= earliest[row["file_id"]]:

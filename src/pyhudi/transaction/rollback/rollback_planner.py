@@ -78,8 +78,8 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
     if version < 8:
         touched = pc.unique(metadata.stats["partitionPath"]).to_pylist()
         listed = [split_paths(active.storage.list(partition)["path"]) for partition in touched]
-        partitions = pa.concat_arrays([partitions, *(found[0] for found in listed)])
-        names = pa.concat_arrays([names, *(found[1] for found in listed)])
+        partitions = pa.concat_arrays([partitions, *(parts[0] for parts in listed)])
+        names = pa.concat_arrays([names, *(parts[1] for parts in listed)])
     is_of_target = pc.fill_null(pc.equal(parse_names(names)["instant"], target.requested), False)
     files = pa.table([partitions, names], names=["partition", "name"]).filter(is_of_target)
     if version >= 8:

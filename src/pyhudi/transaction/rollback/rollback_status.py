@@ -50,10 +50,10 @@ def refuse_if_rolled_back(entry: Instant, expected: State, begun: Timeline, acti
 
 
 def _rolled_back(
-    entry: Instant, found: Instant | None, rollback: Instant | None, active: ActiveTimeline
+    entry: Instant, current: Instant | None, rollback: Instant | None, active: ActiveTimeline
 ) -> ConflictError:
-    """Return the error for a writer whose instant was rolled back; ``found`` is its instant in the current timeline."""
-    state = "removed from the timeline" if found is None else found.state.value.lower()
+    """Return the error for a writer whose instant was rolled back; ``current`` is its instant in the timeline now."""
+    state = "removed from the timeline" if current is None else current.state.value.lower()
     by = "another writer"
     if rollback is not None:
         # A process that rolls back before a write creates its own instant next.

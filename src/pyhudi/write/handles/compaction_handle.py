@@ -58,17 +58,17 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
     return with_log_statistics(stat, file_slice, opened, millis)
 
 
-def with_log_statistics(stat: Stat, file_slice: FileSlice, found: OpenSlice, millis: int) -> Stat:
+def with_log_statistics(stat: Stat, file_slice: FileSlice, opened: OpenSlice, millis: int) -> Stat:
     """Return the stat with the statistics of reading the slice's logs, and the duration in milliseconds."""
     times: dict[str, Any] = stat["runtimeStats"]
     return stat | {
-        "totalLogRecords": found.num_versions,
+        "totalLogRecords": opened.num_versions,
         "totalLogFilesCompacted": len(file_slice.log_paths),
         "totalLogSizeCompacted": sum(file_slice.log_sizes),
-        "totalUpdatedRecordsCompacted": 0 if found.state is None else len(found.state),
-        "totalLogBlocks": len(found.all_blocks),
-        "totalCorruptLogBlock": sum(block.type is BlockType.CORRUPT for block in found.all_blocks),
-        "totalRollbackBlocks": sum(block.is_rollback for block in found.all_blocks),
+        "totalUpdatedRecordsCompacted": 0 if opened.state is None else len(opened.state),
+        "totalLogBlocks": len(opened.all_blocks),
+        "totalCorruptLogBlock": sum(block.type is BlockType.CORRUPT for block in opened.all_blocks),
+        "totalRollbackBlocks": sum(block.is_rollback for block in opened.all_blocks),
         "totalLogReadTimeMs": millis,
         "runtimeStats": times | {"totalScanTime": millis},
     }
@@ -97,12 +97,12 @@ class _CompactionHandle:
         context: WriteContext,
         task: TaskId,
         file_slice: FileSlice,
-        found: OpenSlice,
+        opened: OpenSlice,
         base: BaseFileReader | None,
     ) -> None:
         self.inserts = self.updates = self.deletes = 0
-        self._reader, self._base = found.reader, base
-        self._state = found.state if found.state is not None and len(found.state) else None
+        self._reader, self._base = opened.reader, base
+        self._state = opened.state if opened.state is not None and len(opened.state) else None
         # Columns that the writer fills in are not read.
         columns = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
         keys = (RECORD_KEY,) if reading.stored.keys is None else reading.stored.keys.record_fields

@@ -64,14 +64,14 @@ def compact_logs(
 
 
 def _write(
-    writer: LogWriter, state: MergedLogRecords, found: OpenSlice, partition: str, recorder: BoundsRecorder | None
+    writer: LogWriter, state: MergedLogRecords, opened: OpenSlice, partition: str, recorder: BoundsRecorder | None
 ) -> None:
     for records in state.batches(~state.is_delete):
         rows = state.changes(records).rows
         if recorder is not None:
             recorder.add(rows)
         writer.write(rows)
-    fields = found.reader.rules.ordering_fields
+    fields = opened.reader.rules.ordering_fields
     for records in state.batches(state.is_delete):
         is_delete = state.changes(records)
         assert state.keys is not None

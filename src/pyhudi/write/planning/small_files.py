@@ -136,8 +136,8 @@ def find_small_files(slices: pa.Table, busy: pa.Table, limit: int, most: int | N
         most: The number of files of a partition that may receive records, the smallest ones; None: all of them.
     """
     fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.invert(has_log_files(slices)))
-    found = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
-    free = found.filter(pc.invert(in_groups(found, busy)))
+    fitting = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
+    free = fitting.filter(pc.invert(in_groups(fitting, busy)))
     small = free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
     return small if most is None else smallest_files(small, most)
 

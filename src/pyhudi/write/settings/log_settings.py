@@ -99,6 +99,6 @@ def _names_of(paths: pa.ListArray, instants: pa.Array | None) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, names.filter(selected))
 
 
-def _table(found: pa.Table, instants: pa.Array, names: pa.Array) -> pa.Table:
-    columns = [found["partition"], found["file_id"], instants, names]
+def _table(slices: pa.Table, instants: pa.Array, names: pa.Array) -> pa.Table:
+    columns = [slices["partition"], slices["file_id"], instants, names]
     return pa.Table.from_arrays(columns, schema=LOG_SLICES_SCHEMA).combine_chunks()

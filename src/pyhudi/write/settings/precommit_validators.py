@@ -58,7 +58,7 @@ def query_validations(opts: Options) -> tuple[QueryValidation, ...]:
             contain ``<TABLE_NAME>`` or lacks the expected value.
     """
     names = [name.strip() for name in opts.get_typed(options.PRECOMMIT_VALIDATORS).split(",")]
-    return tuple(found for name in names if name for found in _validations_of_class(_expectation(name), opts))
+    return tuple(validation for name in names if name for validation in _validations_of_class(_expectation(name), opts))
 
 
 def _expectation(name: str) -> Expectation:
@@ -75,13 +75,13 @@ def _expectation(name: str) -> Expectation:
 def _validations_of_class(expectation: Expectation, opts: Options) -> list[QueryValidation]:
     option = _QUERIES[expectation]
     queries = [query.strip() for query in opts.get_typed(option).split(";")]
-    found = [_validation(query, expectation, option.key) for query in queries if query]
-    if not found:
+    validations = [_validation(query, expectation, option.key) for query in queries if query]
+    if not validations:
         raise ConfigError(
             f"{options.PRECOMMIT_VALIDATORS.key}={_PACKAGE}{expectation.value} requires {option.key}: SQL queries, "
             "separated by ';'"
         )
-    return found
+    return validations
 
 
 def _validation(text: str, expectation: Expectation, key: str) -> QueryValidation:

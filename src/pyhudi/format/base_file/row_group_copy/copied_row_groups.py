@@ -74,8 +74,8 @@ class CopiedRowGroups:
         """Return the leaf columns with a dictionary in the first row group."""
         first = self._footer[fields.ROW_GROUPS].data.values[0]
         chunks = first[fields.COLUMNS].data.values
-        found = [chunk for chunk in chunks if fields.DICTIONARY_OFFSET in chunk[fields.META_DATA].data]
-        return [b".".join(column_path(chunk)).decode() for chunk in found]
+        with_dictionary = [chunk for chunk in chunks if fields.DICTIONARY_OFFSET in chunk[fields.META_DATA].data]
+        return [b".".join(column_path(chunk)).decode() for chunk in with_dictionary]
 
     def copy(self, number: int, sink: Any, position: int) -> Struct:
         """Write a row group at a position of a file. Return its entry in the footer, which has no ordinal."""

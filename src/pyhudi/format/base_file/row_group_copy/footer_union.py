@@ -72,10 +72,10 @@ class FooterUnion:
     def forget_nan(self, columns: Iterable[str]) -> frozenset[str]:
         """Forget the NaN of top-level columns, whose values are replaced. Return the leaves that had some."""
         names = frozenset(columns)
-        found = frozenset(leaf for leaf in self._nan or () if leaf.partition(".")[0] in names)
+        nan_leaves = frozenset(leaf for leaf in self._nan or () if leaf.partition(".")[0] in names)
         if self._nan is not None:
-            self._nan -= found
-        return found
+            self._nan -= nan_leaves
+        return nan_leaves
 
     def add_nan(self, leaves: Iterable[str]) -> None:
         """Note columns, or leaves of nested ones, whose new values include NaN."""

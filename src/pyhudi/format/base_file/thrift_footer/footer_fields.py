@@ -51,8 +51,8 @@ def schema_columns(footer: Struct) -> tuple[list[Struct], Value | None]:
 
 def key_value_entries(footer: Struct) -> dict[bytes, bytes]:
     """Return the entries of a footer that writers add, without those that have no value."""
-    found = footer[ENTRIES].data.values if ENTRIES in footer else ()
-    return {one[1].data: one[2].data for one in found if 2 in one}
+    entries = footer[ENTRIES].data.values if ENTRIES in footer else ()
+    return {one[1].data: one[2].data for one in entries if 2 in one}
 
 
 def column_chunks(footer: Struct) -> Iterator[Struct]:

@@ -145,8 +145,8 @@ def _read_map(data: bytes, at: int) -> tuple[ThriftMap, int]:
         kinds, at = data[at], at + 1
     for _ in range(size):
         key, at = _read(data, at, kinds >> 4)
-        found, at = _read(data, at, kinds & 15)
-        entries.append((key, found))
+        value, at = _read(data, at, kinds & 15)
+        entries.append((key, value))
     return ThriftMap(kinds, entries), at
 
 
@@ -196,10 +196,10 @@ def _write(out: bytearray, kind: int, data: Any) -> None:
 
 
 def _exactly(data: bytes, at: int, size: int) -> bytes:
-    found = data[at : at + size]
-    if len(found) < size:
+    content = data[at : at + size]
+    if len(content) < size:
         raise ValueError("cut off")
-    return found
+    return content
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -132,8 +132,8 @@ def check_no_duplicates(count: int, groups: RecordIndexFileGroups) -> None:
 
 def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
     """Return ids for the file groups of the index, by the number of rows in base files."""
-    found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path", "base_size"])
-    rows = _estimated_rows(storage, found)
+    base_files = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path", "base_size"])
+    rows = _estimated_rows(storage, base_files)
     if not partitioned:
         least, most = (
             opts.get_typed(o)
@@ -148,7 +148,7 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
         )
     )
     counts = dict.fromkeys(pc.unique(slices["partition"]).to_pylist(), 0)
-    for partition, count in zip(found["partition"].to_pylist(), rows, strict=True):
+    for partition, count in zip(base_files["partition"].to_pylist(), rows, strict=True):
         counts[partition] += count
     return new_group_ids({path: estimate_file_group_count(count, least, most) for path, count in counts.items()})
 

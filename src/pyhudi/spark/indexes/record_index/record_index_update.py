@@ -226,11 +226,11 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
     # A base file still has keys that log files have deleted, where other indexes find them.
     from_logs = pc.and_(pc.and_(is_log, rows), pa.scalar(changes.bucketed or not changes.looked_up))
     is_selected = pc.or_(pc.and_(pc.invert(is_log), new), from_logs)
-    found = stats.filter(rows if changes.bucketed and every else is_selected)
-    files = numbered_locations(found["partitionPath"], found["fileId"], found["path"], millis)
+    written = stats.filter(rows if changes.bucketed and every else is_selected)
+    files = numbered_locations(written["partitionPath"], written["fileId"], written["path"], millis)
     # new records are the last ones of a base file
-    appended = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
-    return files.append_column("tail", pc.if_else(appended, found["numInserts"], None))
+    appended = pc.and_(pc.is_null(written["logVersion"]), pa.scalar(not (changes.bucketed and every)))
+    return files.append_column("tail", pc.if_else(appended, written["numInserts"], None))
 
 
 def numbered_locations(
@@ -268,6 +268,6 @@ def file_groups_of(storage: Storage, config: TableConfig, groups: RecordIndexFil
     """Return the names of the next log files of the file groups."""
     if config.version >= 8:
         return [GroupSlice(file_id) for file_id in groups.ids]
-    found = group_slices(storage, metadata_timeline(storage, config.version).timeline, PARTITION, config.version)
+    slices = group_slices(storage, metadata_timeline(storage, config.version).timeline, PARTITION, config.version)
     ids = set(groups.ids)
-    return [one for one in found if one.file_id in ids]
+    return [one for one in slices if one.file_id in ids]

@@ -47,11 +47,11 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     before, after = _contents(first.slices), _contents(slices)
     changed = slices.filter(pc.invert(pc.is_in(after, value_set=before)))
     removed = first.slices.filter(pc.invert(pc.is_in(before, value_set=after)))
-    found = resolve_table_schema(table)
-    if not changed.num_rows or found is None:
+    table_schema = resolve_table_schema(table)
+    if not changed.num_rows or table_schema is None:
         return 0
     indexed_locations = pa.concat_arrays([_location_texts(changed), _location_texts(removed)])
-    context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=first.opts)
+    context = slice_context(table, table_schema.schema, names=column_names(table, table_schema.schema), opts=first.opts)
     numbered = [(FileSlice.from_row(row), number) for number, row in enumerate(changed.to_pylist())]
     tasks = task_count(len(first.groups), first.spark)
     keys = slice_keys(first.spark, context, numbered, KeyRouting(first.groups, tasks))

@@ -100,8 +100,8 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
 
     moved = (keys if tasks is None else keys.repartition(tasks, TASK)).sortWithinPartitions(GROUP)
     with task_errors():
-        found = moved.mapInArrow(write, _STAT).collect()
-    return KeyWriteResult([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
+        results = moved.mapInArrow(write, _STAT).collect()
+    return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
 
 
 def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
@@ -112,8 +112,8 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         for number, rows in by_group(batches, GROUP):
-            found = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
-            yield pa.RecordBatch.from_arrays([pa.array([found[1]], pa.int64())], names=["duplicates"])
+            records = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+            yield pa.RecordBatch.from_arrays([pa.array([records[1]], pa.int64())], names=["duplicates"])
 
     counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "duplicates long").collect()
     return sum(int(row[0]) for row in counts)
@@ -177,9 +177,9 @@ class LocationMerge:
         if not len(keys):
             return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
         prefix = self.target.groups.prefix(number)
-        found = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
-        where = locations_of(found[RECORD_INDEX_PAYLOAD])
-        return pa.table([found[KEY], where["partition"], where["file_id"]], names=_KNOWN)
+        stored = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
+        where = locations_of(stored[RECORD_INDEX_PAYLOAD])
+        return pa.table([stored[KEY], where["partition"], where["file_id"]], names=_KNOWN)
 
     def _count_in_other_groups(
         self, indexed: pa.Table, added: pa.Array, file_numbers: pa.Array, removed: pa.Table

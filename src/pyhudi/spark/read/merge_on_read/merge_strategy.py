@@ -59,8 +59,8 @@ def merged_rows(
         # Most slices have none of the keys, which few bytes of their base files show.
         pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
         return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
-    found = overlaid_rows(spark, table, plan, context, settings)
-    if found is not None:
-        return found
+    overlaid = overlaid_rows(spark, table, plan, context, settings)
+    if overlaid is not None:
+        return overlaid
     reader = MergedReader.from_plan(plan, context)
     return None, run_by_partition(spark, plan, reader.read, plan.output_schema, whole=True)

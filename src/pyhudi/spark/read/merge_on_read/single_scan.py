@@ -172,12 +172,12 @@ def _read(
     required = read_engine(settings) is ReadEngine.SPARK
     with_base = replace(plan, tasks=base)
     replaced = [each.replaced for _, each in logs if each.replaced is not None]
-    found = read_natively(
+    scan = read_natively(
         spark, table, with_base, settings, required=required, extras=ScanExtras(form.files, files=merged)
     )
-    if found is None or not replaced:
-        return None if found is None else without_row_numbers(found)
-    return form.exclude(found, _replaced_rows(spark, cache, replaced, form))
+    if scan is None or not replaced:
+        return None if scan is None else without_row_numbers(scan)
+    return form.exclude(scan, _replaced_rows(spark, cache, replaced, form))
 
 
 def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> pa.Table:
@@ -202,6 +202,6 @@ def _replaced_rows(
 ) -> DataFrame:
     uris = [cache.storage.uri(path) for path in paths]
     with read_settings(spark, len(uris), uris[0]):
-        found = FileReader(spark, spark_schema(REPLACED_SCHEMA)).read(uris)
+        deletes = FileReader(spark, spark_schema(REPLACED_SCHEMA)).read(uris)
     number, words = BITMAP_SCHEMA.names
-    return found.select(form.files.number_of_name(sf.col(NAME)).alias(number), sf.col(WORDS).alias(words))
+    return deletes.select(form.files.number_of_name(sf.col(NAME)).alias(number), sf.col(WORDS).alias(words))

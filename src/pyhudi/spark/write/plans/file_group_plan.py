@@ -205,13 +205,13 @@ def _plan_by_counts(
     job = table.job
     records = record_index_of(job)
     if job.changes is not None and job.changes.located:
-        found = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
+        counted = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
     else:
-        found = _count_tagged(table, rows, cached, records)
-    _check_duplicates(job, found.counts)
-    workload = table.workload(found.counts)
+        counted = _count_tagged(table, rows, cached, records)
+    _check_duplicates(job, counted.counts)
+    workload = table.workload(counted.counts)
     logs = table.log_slices(appended_groups(workload))
-    return FileGroupPlan(job, found, workload, table.slices, logs, table.snapshot, cached, records)
+    return FileGroupPlan(job, counted, workload, table.slices, logs, table.snapshot, cached, records)
 
 
 def _plan_in_tasks(
@@ -252,10 +252,12 @@ def _in_task_tagging(
 
 def _count_tagged(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> CountedRows:
     """Tag rows by their keys, and count them."""
-    found = tag_rows(table, rows, cached, records)
-    counts = count_rows(found.rows) if found.counts is None else found.counts
+    tagged = tag_rows(table, rows, cached, records)
+    counts = count_rows(tagged.rows) if tagged.counts is None else tagged.counts
     by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
-    return CountedRows(found.rows, counts, by_key=by_key, located=found.located, inconsistencies=found.inconsistencies)
+    return CountedRows(
+        tagged.rows, counts, by_key=by_key, located=tagged.located, inconsistencies=tagged.inconsistencies
+    )
 
 
 def _count_located(
@@ -321,9 +323,9 @@ def _tag_located(
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
     if job.duplicate_policy is not DuplicatePolicy.FAIL:
         return
-    found = pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py()
-    if found:
+    stored_rows = pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py()
+    if stored_rows:
         raise RecordKeyError(
-            f"the table has the keys of {found:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; nothing "
-            "was written. Use upsert to update them, or the policy drop to leave them out"
+            f"the table has the keys of {stored_rows:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; "
+            "nothing was written. Use upsert to update them, or the policy drop to leave them out"
         )

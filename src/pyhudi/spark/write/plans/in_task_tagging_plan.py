@@ -142,9 +142,14 @@ def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | N
     Raises:
         KeyConstraintError: The keys violate the constraint ``exact``.
     """
-    found = coalesced(rows.groupBy(PARTITION_PATH).count()).collect() if exact is None else exact.count_partitions(rows)
+    row_counts = (
+        coalesced(rows.groupBy(PARTITION_PATH).count()).collect() if exact is None else exact.count_partitions(rows)
+    )
     counts = pa.table(
-        {"partition": pa.array([r[0] for r in found], pa.string()), "rows": pa.array([r[1] for r in found], pa.int64())}
+        {
+            "partition": pa.array([r[0] for r in row_counts], pa.string()),
+            "rows": pa.array([r[1] for r in row_counts], pa.int64()),
+        }
     )
     sizes = _sizes(slices)
     at = pc.index_in(counts["partition"].combine_chunks(), value_set=sizes["partition"].combine_chunks())
@@ -280,5 +285,5 @@ def _seconds(
     rows: npt.NDArray[np.float64], size: npt.NDArray[np.float64], table_type: TableType
 ) -> npt.NDArray[np.float64]:
     """Return the estimated seconds for which a core is busy with each partition."""
-    found = rows / _WRITTEN + size / _SEARCHED
-    return found + size / _REWRITTEN if table_type is TableType.COPY_ON_WRITE else found
+    seconds = rows / _WRITTEN + size / _SEARCHED
+    return seconds + size / _REWRITTEN if table_type is TableType.COPY_ON_WRITE else seconds

@@ -42,8 +42,8 @@ class PlannedKeys:
             return None
         new = F.col(FOUND_ID).isNull() & ~F.col(DELETE) & (F.col(GROUP) != F.lit(NO_FILE_GROUP))
         keys = self.located.locations.where(new).select(RECORD_KEY, PARTITION_PATH, GROUP, TASK)
-        found = new_key_locations(keys, self.workload, files)
-        return found.select(RECORD_KEY, FILE, GROUP, TASK)
+        located = new_key_locations(keys, self.workload, files)
+        return located.select(RECORD_KEY, FILE, GROUP, TASK)
 
 
 def matches_plan(files: pa.Table, workload: WorkloadProfile) -> bool:

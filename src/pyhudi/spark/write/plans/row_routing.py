@@ -84,9 +84,9 @@ def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Tabl
     targets = workload.insert_targets
     at = pc.index_in(group_keys(targets), value_set=group_keys(files))
     routes = _target_arrays(targets, {_NUMBERS: files["number"].combine_chunks().take(at)})
-    found = keys.join(F.broadcast(small_frame(keys.sparkSession, pa.table(routes))), PARTITION_PATH, "left")
+    routed = keys.join(F.broadcast(small_frame(keys.sparkSession, pa.table(routes))), PARTITION_PATH, "left")
     number = F.element_at(_NUMBERS, _bucket())
-    return found.select(*(quoted([name]) for name in keys.columns), number.alias(FILE))
+    return routed.select(*(quoted([name]) for name in keys.columns), number.alias(FILE))
 
 
 def _bucket() -> Column:

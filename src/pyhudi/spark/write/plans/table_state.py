@@ -79,9 +79,9 @@ class TableState:
             NonRetryableConflictError: A file group to be changed has a pending clustering.
             UnsupportedTableError: A file group of a copy-on-write table has log files.
         """
-        found = build_workload_profile(counts, self.slices, self.placement, logs=self._has_logs)
-        self._check(found)
-        return found
+        profile = build_workload_profile(counts, self.slices, self.placement, logs=self._has_logs)
+        self._check(profile)
+        return profile
 
     def log_slices(self, groups: pa.Table) -> pa.Table:
         """Return the slices (LOG_SLICES_SCHEMA) of file groups (partition, file_id) to which log files are appended."""
@@ -129,6 +129,6 @@ def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> Lo
         return LogContents()
     if job.global_keys or policy is not DuplicatePolicy.NONE:
         return LogContents(new_keys=True)
-    found = LogContents.load(active, logged)
+    contents = LogContents.load(active, logged)
     # a merger of the user's may delete what no write has deleted
-    return replace(found, deletes=found.deletes or job.merging.mode is MergeMode.CUSTOM)
+    return replace(contents, deletes=contents.deletes or job.merging.mode is MergeMode.CUSTOM)
