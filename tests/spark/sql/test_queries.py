@@ -355,3 +355,14 @@ def test_permanent_views_keep_the_settings_with_which_they_were_created(spark):
     assert here == there
     for suffix, expected in (("usual", []), ("other", [(1, 9, None, "x")])):
         assert here[f"h_{suffix}"] == here[f"p_{suffix}"] == expected
+
+
+def test_views_with_other_settings_read_what_was_inserted(spark):
+    spark.sql("CREATE TABLE h USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id")
+    spark.sql("CREATE TABLE p USING parquet AS SELECT 1 AS id")
+    spark.sql("CREATE VIEW v AS SELECT h.id FROM h JOIN p ON h.id = p.id")
+    with session_setting(spark, "spark.sql.session.timeZone", "Asia/Tokyo"):
+        assert rows(spark, "SELECT * FROM v") == [(1,)]
+        for table in ("h", "p"):
+            spark.sql(f"INSERT INTO {table} VALUES (2)")
+        assert rows(spark, "SELECT * FROM v") == [(1,), (2,)]

@@ -43,7 +43,6 @@ _DEFAULTS: Mapping[str, str] = MappingProxyType(
 
 _guard = Lock()
 _known: dict[Name, tuple[CatalogView, Mapping[str, str]]] = {}
-_sessions: dict[tuple[str, tuple[tuple[str, str], ...]], SparkSession] = {}
 
 
 def stored_settings(spark: SparkSession, name: Name, view: CatalogView) -> Mapping[str, str]:
@@ -95,16 +94,13 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[S
                 changed.enter_context(session_setting(spark, key, value))
             yield spark
     else:
-        yield _session(spark, settings)
+        yield _new_session(spark, settings)
 
 
-def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    key = (str(spark.sparkContext.applicationId), tuple(sorted(settings.items())))
-    with _guard:
-        session = _sessions.get(key)
-        if session is None:
-            session = spark.newSession()
-            for name, value in settings.items():
-                session.conf.set(name, value)
-            _sessions[key] = session
-        return session
+def _new_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Return a new session with some settings. Another query gets another one, because each session keeps the files of
+    tables that it has read, and does not notice what others insert into them."""
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
