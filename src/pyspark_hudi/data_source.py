@@ -130,7 +130,7 @@ def _plan(given: Mapping[str, str]) -> ScanPlan:
     return _planned(given, None)[1]
 
 
-def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[TableSnapshot, ScanPlan]:
+def _planned(source: Mapping[str, str], row_filter: RowFilter | None) -> tuple[TableSnapshot, ScanPlan]:
     given = dict(source)
     path = given.pop("path", None)
     if path is None:
@@ -142,4 +142,4 @@ def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[TableSn
     query = replace(Query.from_options(settings, table.config), subpath=place.subpath)
     if query.changes:
         raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")
-    return table, plan_scan(table, query, filter=rows, opts=settings)
+    return table, plan_scan(table, query, filter=row_filter, opts=settings)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pruning.partition_pruning import PathColumns
 from pyhudi.read.query.query import Query
+from pyhudi.read.schema.partition_values import PathColumns
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.selected_slices import InstantBounds
 from pyhudi.schema.evolution.schema_projection import FileNames

@@ -26,10 +26,11 @@ from pyhudi.read.pruning.indexes.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
 from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.metadata_pruner import MetadataPruner
-from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, prune_paths, values_from_path
+from pyhudi.read.pruning.partition_pruning import prune_paths
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import FileReading, LogMerging, PruningReport, ScanPlan
+from pyhudi.read.schema.partition_values import PathColumns, decode_paths, partition_column_values
 from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, resolve_table_schema
 from pyhudi.read.selection.selected_slices import Selection
 from pyhudi.read.selection.slice_selection import Prune, select_slices
@@ -69,9 +70,9 @@ def plan_scan(
     query = query or Query()
     _check_supported(table)
     context = _PlanningContext(query, opts or Options.parse({}), session or FilterSession())
-    rows = _parsed(filter)
+    row_filter = _parsed(filter)
     for _ in range(MAX_READ_ATTEMPTS):
-        plan = _planned(table, context, rows, columns)
+        plan = _planned(table, context, row_filter, columns)
         if plan is not None:
             return plan
         table = table.reload()
@@ -147,20 +148,20 @@ class _PlanningContext:
         return bool(path_columns) or self.opts.get_typed(options.READ_PARTITION_VALUES) is not PartitionValues.FILE
 
     def adapted(
-        self, rows: RowFilter | None, table: TableSnapshot, table_schema: TableSchema | None
+        self, row_filter: RowFilter | None, table: TableSnapshot, table_schema: TableSchema | None
     ) -> RowFilter | None:
         """Return a filter for the types of the columns, once these are known."""
         return (
-            rows
-            if rows is None or table_schema is None
-            else rows.bind(self.columns(table, table_schema), self.session.zone)
+            row_filter
+            if row_filter is None or table_schema is None
+            else row_filter.bind(self.columns(table, table_schema), self.session.zone)
         )
 
 
 def _planned(
     table: TableSnapshot,
     context: _PlanningContext,
-    rows: RowFilter | None,
+    row_filter: RowFilter | None,
     columns: Sequence[str] | None,
     earlier: ScanPlan | None = None,
 ) -> ScanPlan | None:
@@ -170,22 +171,22 @@ def _planned(
     files = TableFiles(table, context.opts, may_reload=earlier is None)
     table = files.table
     table_schema = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
-    rows = context.adapted(rows, table, table_schema)
+    row_filter = context.adapted(row_filter, table, table_schema)
     history = _history(table, table_schema)
-    pruner = _file_pruner(table, context, table_schema, history, rows, files)
-    selection = _select(table, context, files, pruner, earlier, prunes=rows is not None)
+    pruner = _file_pruner(table, context, table_schema, history, row_filter, files)
+    selection = _select(table, context, files, pruner, earlier, prunes=row_filter is not None)
     if selection is None:
         return None
     if query.is_incremental:
         # its columns are those as of its last commit
         table_schema = resolve_table_schema(table, selection.bounds.schema)
-        rows, history = context.adapted(rows, table, table_schema), _history(table, table_schema)
+        row_filter, history = context.adapted(row_filter, table, table_schema), _history(table, table_schema)
     if table_schema is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
     schema = context.columns(table, table_schema)
     projected = project(schema, list(columns) if columns is not None else None)
-    warn_of_path_texts(table.config, schema, rows)
-    pruning = None if rows is None else rows.for_pruning(schema)
+    warn_of_path_texts(table.config, schema, row_filter)
+    pruning = None if row_filter is None else row_filter.for_pruning(schema)
     tasks, partitions = _prune(table, context, schema, selection, pruner, pruning)
     bounds = selection.bounds
     names = None if history is None else history.column_names(schema, bounds.schema)
@@ -195,7 +196,7 @@ def _planned(
         tasks=tasks,
         schema=schema,
         columns=tuple(projected.names),
-        filter=rows,
+        filter=row_filter,
         reading=FileReading(bounds, renamed, context.opts.get_typed(options.READ_INVALID_TEXT)),
         partition_columns=_path_columns(table, context, schema, partitions),
         pruning=PruningReport(
@@ -236,17 +237,17 @@ def _prune(
     schema: pa.Schema,
     selection: Selection,
     pruner: MetadataPruner,
-    rows: RowFilter | None,
+    row_filter: RowFilter | None,
 ) -> tuple[pa.Table, pa.Table]:
     """Return the slices that may have rows of the query, and the path values of their partitions."""
     tasks = selection.slices
-    values = path_values(table.config, schema, sorted(pc.unique(tasks["partition"]).to_pylist()))
+    values = decode_paths(table.config, schema, sorted(pc.unique(tasks["partition"]).to_pylist()))
     pruned = values
-    if rows is not None and context.uses_path_values(context.path_columns(table, schema)):
-        pruned = prune_paths(table.config, schema, values, rows)
+    if row_filter is not None and context.uses_path_values(context.path_columns(table, schema)):
+        pruned = prune_paths(table.config, schema, values, row_filter)
     if pruned.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=pruned["partition"].combine_chunks()))
-    tasks = prune_buckets(table, schema, tasks, rows, context.opts)
+    tasks = prune_buckets(table, schema, tasks, row_filter, context.opts)
     tasks = pruner.prune_slices(tasks, len(selection.partitions))
     return tasks, pruned.filter(pc.is_in(pruned["partition"], value_set=pc.unique(tasks["partition"])))
 
@@ -256,7 +257,7 @@ def _with_merging(
     context: _PlanningContext,
     plan: ScanPlan,
     pruner: MetadataPruner,
-    rows: RowFilter | None,
+    row_filter: RowFilter | None,
     names: ColumnNamesByInstant | None,
 ) -> ScanPlan:
     """Return a plan with the settings by which its slices with log files are merged."""
@@ -268,7 +269,7 @@ def _with_merging(
         names=names,
         opts=context.opts,
     )
-    return replace(plan, merging=LogMerging(merging, _key_rows(plan, pruner.predicate, rows)))
+    return replace(plan, merging=LogMerging(merging, _key_rows(plan, pruner.predicate, row_filter)))
 
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
@@ -298,16 +299,18 @@ def _key_columns(table: TableSnapshot, schema: pa.Schema) -> frozenset[str]:
     return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
 
 
-def _key_rows(plan: ScanPlan, predicate: Predicate, rows: RowFilter | None) -> KeyFilter | None:
+def _key_rows(plan: ScanPlan, predicate: Predicate, row_filter: RowFilter | None) -> KeyFilter | None:
     """Return the condition on record keys that a filter implies; None if there is none.
 
     Values in files may differ from those of paths, and stored keys from those that are read if invalid bytes are
     replaced.
     """
-    if rows is None or not rows.anyof or plan.reading.invalid_text is InvalidText.REPLACE:
+    if row_filter is None or not row_filter.anyof or plan.reading.invalid_text is InvalidText.REPLACE:
         return None
     by_path = {*plan.partition_columns.values, *plan.partition_columns.required}
-    condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, predicate.conditions.non_file_columns))
+    condition = key_condition(
+        row_filter, plan.schema, plan.keys.difference(by_path, predicate.conditions.non_file_columns)
+    )
     if condition is None:
         return None
     keys = None if by_path.intersection(predicate.table.config.record_keys) else selected_keys(predicate)
@@ -330,7 +333,7 @@ def _file_pruner(
     context: _PlanningContext,
     table_schema: TableSchema | None,
     history: SchemaHistory | None,
-    rows: RowFilter | None,
+    row_filter: RowFilter | None,
     files: TableFiles,
 ) -> MetadataPruner:
     """Return the pruner of partitions and slices, which prunes nothing for an incremental query, whose schema is not
@@ -339,19 +342,19 @@ def _file_pruner(
     conditions = StatisticsEvaluator(
         table.config, schema, context.path_columns(table, schema), _unchanged(table_schema, history)
     )
-    filter = PruningFilter.from_filter(rows, schema, context.session.overridden_functions)
+    filter = PruningFilter.from_filter(row_filter, schema, context.session.overridden_functions)
     return MetadataPruner(files, Predicate(table, context.query, filter, conditions, context.opts))
 
 
 def _by_path(context: _PlanningContext, predicate: Predicate, paths: list[str]) -> list[str]:
     """Return those of the partitions, given by path, that may hold matching rows according to their paths."""
-    table, rows, schema = predicate.table, predicate.filter.rows, predicate.schema
-    if rows is None or rows.sql is not None or not schema.names:
+    table, implied, schema = predicate.table, predicate.filter.implied, predicate.schema
+    if implied is None or implied.sql is not None or not schema.names:
         return paths
     if not context.uses_path_values(context.path_columns(table, schema)):
         return paths
-    values = path_values(table.config, schema, paths)
-    remaining: list[str] = prune_paths(table.config, schema, values, rows)["partition"].to_pylist()
+    values = decode_paths(table.config, schema, paths)
+    remaining: list[str] = prune_paths(table.config, schema, values, implied)["partition"].to_pylist()
     return remaining
 
 
@@ -374,5 +377,5 @@ def _path_columns(
     files."""
     required = context.path_columns(table, schema)
     from_path = context.uses_path_values(required)
-    values = values_from_path(table.config, schema, partitions, required) if from_path else {}
+    values = partition_column_values(table.config, schema, partitions, required) if from_path else {}
     return PathColumns(partitions, required, values)

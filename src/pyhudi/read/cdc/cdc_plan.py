@@ -16,8 +16,8 @@ from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.read.cdc.cdc_inference import CHANGED_FILES, CdcInferenceCase, cdc_files
 from pyhudi.read.cdc.retained_images import earliest_retained_image
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
-from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, values_from_path
 from pyhudi.read.query.query import Query
+from pyhudi.read.schema.partition_values import PathColumns, decode_paths, partition_column_values
 from pyhudi.read.schema.table_columns import path_columns, query_columns, resolve_table_schema
 from pyhudi.read.selection.incremental_query import completed_compactions, data_writes
 from pyhudi.read.selection.table_files import TableFiles
@@ -107,9 +107,9 @@ def plan_cdc(table: TableSnapshot, query: Query, opts: Options | None = None) ->
     )
     if tasks is None or not tasks.num_rows:
         return plan
-    values = path_values(config, columns, pc.unique(tasks["partition"]).to_pylist())
+    values = decode_paths(config, columns, pc.unique(tasks["partition"]).to_pylist())
     from_path = PathColumns(
-        values, without_file_values, values_from_path(config, columns, values, without_file_values)
+        values, without_file_values, partition_column_values(config, columns, values, without_file_values)
     ).by_partition()
     _check_keys(plan, tasks, populated=config.populate_meta_fields)
     return replace(plan, tasks=_with_slices(table, plan, tasks, writes, opts), values=from_path)

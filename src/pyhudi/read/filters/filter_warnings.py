@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 
-def warn_of_path_texts(config: TableConfig, schema: pa.Schema, rows: RowFilter | None) -> None:
+def warn_of_path_texts(config: TableConfig, schema: pa.Schema, row_filter: RowFilter | None) -> None:
     """Warn of a condition that compares the column of a timestamp key generator with the text of a partition path.
 
     Apache Hudi's readers return the text of the path for such a column; here it has the written values, usually
@@ -26,7 +26,7 @@ def warn_of_path_texts(config: TableConfig, schema: pa.Schema, rows: RowFilter |
         schema: Columns of the query.
         rows: The condition.
     """
-    if rows is None or rows.expression is not None:
+    if row_filter is None or row_filter.expression is not None:
         return
     names = [
         field.name
@@ -37,7 +37,7 @@ def warn_of_path_texts(config: TableConfig, schema: pa.Schema, rows: RowFilter |
     ]
     for name in names:
         as_text = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
-        comparable = rows.for_pruning(as_text)
+        comparable = row_filter.for_pruning(as_text)
         terms = (
             [term for group in comparable.anyof for term in group if term.column == name]
             if comparable is not None

@@ -33,12 +33,12 @@ class PruningFilter:
 
     Attributes:
         condition: The filter; None: all rows match.
-        rows: Condition that it implies for every matching row.
+        implied: Condition that it implies for every matching row.
         overridden_functions: Names of functions in it that the session has redefined.
     """
 
     condition: RowFilter | None
-    rows: RowFilter | None
+    implied: RowFilter | None
     overridden_functions: Collection[str] = ()
 
     @classmethod
@@ -46,14 +46,14 @@ class PruningFilter:
         cls, condition: RowFilter | None, schema: pa.Schema, overridden_functions: Collection[str]
     ) -> PruningFilter:
         """Return the filter for a table with these columns."""
-        rows = None if condition is None else condition.for_pruning(schema) or condition
-        return cls(condition, rows, overridden_functions)
+        implied = None if condition is None else condition.for_pruning(schema) or condition
+        return cls(condition, implied, overridden_functions)
 
     @property
     def conjunctions(self) -> Conjunctions:
         """Terms of the condition on rows: those of one conjunction all hold for a matching row."""
-        assert self.rows is not None
-        return self.rows.anyof
+        assert self.implied is not None
+        return self.implied.anyof
 
 
 @dataclass(frozen=True, slots=True)

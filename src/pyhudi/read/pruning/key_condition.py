@@ -13,7 +13,7 @@ from pyhudi.read.filters.terms import Term
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 
 
-def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> Condition | None:
+def key_condition(row_filter: RowFilter, schema: pa.Schema, keys: Collection[str]) -> Condition | None:
     """Return the condition on some columns that all rows of a filter satisfy; None if there is none.
 
     Args:
@@ -23,7 +23,7 @@ def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> 
             nulls instead, so terms that are true of null are not used.
     """
     conjunctions = []
-    for conjunction in rows.anyof:
+    for conjunction in row_filter.anyof:
         key_terms = tuple(term for term in conjunction if _is_of(term, schema, keys))
         if not key_terms:
             return None

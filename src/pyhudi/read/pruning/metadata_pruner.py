@@ -103,15 +103,15 @@ class MetadataPruner:
 
     def _usable_indexes(self) -> Indexes | None:
         """Return the indexes of the metadata table, if they may be used."""
-        rows = self.predicate.filter.rows
-        if rows is None or self.predicate.query.is_incremental:
+        implied = self.predicate.filter.implied
+        if implied is None or self.predicate.query.is_incremental:
             return None
         metadata, why = self.files.metadata, None
         if not self.predicate.opts.get_typed(options.DATA_SKIPPING_ENABLE):
             why = f"{options.DATA_SKIPPING_ENABLE.key} is false"
         elif metadata is None:
             why = self.files.why
-        elif not rows.anyof and not self._has_indexed_expression(metadata):
+        elif not implied.anyof and not self._has_indexed_expression(metadata):
             why = "the filter has no supported SQL comparison and no condition [(column, op, value), …]"
         if metadata is not None and why is None:
             return Indexes(metadata, self._num_partitions)

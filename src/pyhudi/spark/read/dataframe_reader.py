@@ -271,7 +271,7 @@ def _commit_times(times: CommitTimes) -> Column:
     return reduce(lambda a, b: a & b, parts)
 
 
-def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
+def filter_column(row_filter: RowFilter, schema: pa.Schema) -> Column:
     """Convert a filter to a Spark condition.
 
     Args:
@@ -281,14 +281,14 @@ def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
     Raises:
         QueryError: The filter is a pyarrow expression, which Spark cannot evaluate.
     """
-    if rows.sql is not None:
-        return sf.expr(rows.sql)
-    if rows.expression is not None:
+    if row_filter.sql is not None:
+        return sf.expr(row_filter.sql)
+    if row_filter.expression is not None:
         raise QueryError(
-            f"the filter {rows.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL text "
-            "or as [(column, op, value), …]"
+            f"the filter {row_filter.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL "
+            "text or as [(column, op, value), …]"
         )
-    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in rows.bind(schema).anyof]
+    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in row_filter.bind(schema).anyof]
     return reduce(lambda a, b: a | b, groups)
 
 

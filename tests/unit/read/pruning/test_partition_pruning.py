@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pruning.partition_pruning import path_values, prune_paths
+from pyhudi.read.pruning.partition_pruning import prune_paths
+from pyhudi.read.schema.partition_values import decode_paths
 from pyhudi.table.config.table_config import TableConfig
 
 
@@ -18,7 +19,7 @@ def kept(kind: pa.DataType, paths: list[str], *terms: Any) -> list[str]:
     schema = pa.schema([("id", pa.int64()), ("p", kind)])
     rows = RowFilter.parse(list(terms))
     assert rows is not None
-    return prune_paths(config, schema, path_values(config, schema, paths), rows)["partition"].to_pylist()
+    return prune_paths(config, schema, decode_paths(config, schema, paths), rows)["partition"].to_pylist()
 
 
 @pytest.mark.parametrize(

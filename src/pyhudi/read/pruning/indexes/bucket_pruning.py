@@ -31,7 +31,7 @@ _MOST_KEYS = 10_000
 
 
 def prune_buckets(
-    table: TableSnapshot, schema: pa.Schema, slices: pa.Table, rows: RowFilter | None, opts: Options | None
+    table: TableSnapshot, schema: pa.Schema, slices: pa.Table, row_filter: RowFilter | None, opts: Options | None
 ) -> pa.Table:
     """Return the slices (SLICE_SCHEMA) that may hold matching rows, provided that options of the read declare the
     bucket index and its number of buckets.
@@ -39,7 +39,7 @@ def prune_buckets(
     Raises:
         ConfigError: The table was created with other settings of the index.
     """
-    if opts is None or rows is None or not rows.anyof or not slices.num_rows:
+    if opts is None or row_filter is None or not row_filter.anyof or not slices.num_rows:
         return slices
     if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET or not opts.get_typed(options.BUCKET_PRUNING):
         return slices
@@ -49,7 +49,7 @@ def prune_buckets(
     if bucketing is None:
         return slices
     bucketing = bucketing.with_stored_counts(table.storage, table.active.timeline)
-    hashes = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
+    hashes = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, row_filter.anyof)
     if hashes is None:
         return slices
     numbers = bucket_numbers(slices["file_id"]).combine_chunks()

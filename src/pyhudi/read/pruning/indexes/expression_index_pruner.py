@@ -36,7 +36,7 @@ class ExpressionIndexPruner:
         if self._expressions is None:
             try:
                 self._expressions = IndexedExpressions.from_filters(
-                    metadata, filter.condition, filter.rows, predicate.schema, predicate.conditions.non_file_columns
+                    metadata, filter.condition, filter.implied, predicate.schema, predicate.conditions.non_file_columns
                 )
             except HudiError as e:
                 return None, Pruning(failure=e)

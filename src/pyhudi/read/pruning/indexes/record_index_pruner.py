@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 def selected_keys(predicate: Predicate) -> pa.StringArray | None:
     """Return the record keys that the filter selects; None: it does not restrict them."""
-    rows, config = predicate.filter.rows, predicate.table.config
-    assert rows is not None
+    implied, config = predicate.filter.implied, predicate.table.config
+    assert implied is not None
     if any(predicate.conditions.is_changed(name) for name in config.record_keys):
         return None
-    return equality_keys(rows, predicate.schema, config, predicate.opts)
+    return equality_keys(implied, predicate.schema, config, predicate.opts)
 
 
 @dataclass(slots=True)
@@ -97,10 +97,10 @@ def _keys_and_report(predicate: Predicate, metadata: MetadataTable) -> tuple[pa.
     keys = selected_keys(predicate)
     if keys is not None:
         return keys, ()
-    rows = predicate.filter.rows
-    assert rows is not None
+    implied = predicate.filter.implied
+    assert implied is not None
     by_values = secondary_index_keys(
-        metadata, predicate.query, rows, predicate.schema, predicate.conditions.non_file_columns
+        metadata, predicate.query, implied, predicate.schema, predicate.conditions.non_file_columns
     )
     return (None, ()) if by_values is None else (by_values[0], (by_values[1],))
 

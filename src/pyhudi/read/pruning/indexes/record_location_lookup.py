@@ -36,10 +36,12 @@ LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), (
 """Location of a record by its key."""
 
 
-def equality_keys(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options) -> pa.StringArray | None:
+def equality_keys(
+    row_filter: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options
+) -> pa.StringArray | None:
     """Return the record keys that a matching row must have; None if the filter does not restrict them."""
     keys: list[str] = []
-    for conjunction in rows.anyof:
+    for conjunction in row_filter.anyof:
         conjunction_keys = _keys_of_conjunction(conjunction, schema, config, opts)
         if conjunction_keys is None:
             return None

@@ -26,7 +26,7 @@ _MOST_VALUES = 1_000
 
 
 def secondary_index_keys(
-    table: MetadataTable, query: Query, rows: RowFilter, schema: pa.Schema, non_file_columns: Collection[str]
+    table: MetadataTable, query: Query, row_filter: RowFilter, schema: pa.Schema, non_file_columns: Collection[str]
 ) -> tuple[pa.StringArray, str] | None:
     """Return the record keys that matching rows must have, and a report line; None if no secondary index applies.
     ``non_file_columns``: columns whose values are not those of the files."""
@@ -35,7 +35,7 @@ def secondary_index_keys(
     indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in non_file_columns]
     key_sets: list[pa.Array] = []
     used: set[str] = set()
-    for conjunction in rows.anyof if indexes else ():
+    for conjunction in row_filter.anyof if indexes else ():
         named = [(index, _values_of(conjunction, index.column, schema)) for index in indexes]
         usable = [(index, values) for index, values in named if values is not None]
         if not usable:

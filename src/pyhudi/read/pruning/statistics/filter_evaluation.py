@@ -15,10 +15,10 @@ from pyhudi.errors import QueryError
 from pyhudi.keygen.partition_value_extractor import has_known_kinds, partition_fields
 from pyhudi.read.filters.sql_predicate import Conjunctions
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.partition_pruning import path_values, values_from_path
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask, cannot_match
 from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.read.schema.partition_values import decode_paths, partition_column_values
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.key_generator_type import PartitionKind
@@ -89,8 +89,8 @@ class StatisticsEvaluator:
         if not any(self.is_from_path(name) for name in terms.values()):
             return masks
         paths = pc.unique(partitions)
-        path_columns = values_from_path(
-            self.config, self.schema, path_values(self.config, self.schema, paths.to_pylist())
+        path_columns = partition_column_values(
+            self.config, self.schema, decode_paths(self.config, self.schema, paths.to_pylist())
         )
         at = pc.index_in(partitions, value_set=paths).to_numpy()
         exact = {name: each.is_exact.to_numpy(zero_copy_only=False) for name, each in path_columns.items()}

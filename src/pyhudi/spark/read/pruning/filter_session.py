@@ -15,6 +15,6 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 
-def filter_session(spark: SparkSession, config: TableConfig, rows: RowFilter | None) -> FilterSession:
+def filter_session(spark: SparkSession, config: TableConfig, row_filter: RowFilter | None) -> FilterSession:
     """Return the time zone of the session, and the functions in a filter that it overrides."""
-    return FilterSession(session_zone(spark), overridden_in_filter(spark, config, rows))
+    return FilterSession(session_zone(spark), overridden_in_filter(spark, config, row_filter))

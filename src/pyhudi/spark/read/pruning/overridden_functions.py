@@ -27,12 +27,12 @@ def overridden_functions(spark: SparkSession, functions: Iterable[str]) -> list[
     return [name for name in names if not _is_own(spark, name)]
 
 
-def overridden_in_filter(spark: SparkSession, config: TableConfig, rows: RowFilter | None) -> tuple[str, ...]:
+def overridden_in_filter(spark: SparkSession, config: TableConfig, row_filter: RowFilter | None) -> tuple[str, ...]:
     """Return the functions in an SQL filter that expression indexes may be built on and that the session overrides.
     Spark is queried only if the table has such indexes."""
-    if rows is None or rows.sql is None or not any(map(is_expression, config.metadata_partitions)):
+    if row_filter is None or row_filter.sql is None or not any(map(is_expression, config.metadata_partitions)):
         return ()
-    called = {name.lower() for name in re.findall(r"(\w+)`?\s*\(", rows.sql)}
+    called = {name.lower() for name in re.findall(r"(\w+)`?\s*\(", row_filter.sql)}
     return tuple(name for name in sorted(called & {*FUNCTIONS, *ALIASES}) if not _is_own(spark, name))
 
 
