@@ -24,7 +24,7 @@ def warn_of_path_texts(config: TableConfig, schema: pa.Schema, row_filter: RowFi
     Args:
         config: The table.
         schema: Columns of the query.
-        rows: The condition.
+        row_filter: The condition.
     """
     if row_filter is None or row_filter.expression is not None:
         return

@@ -17,7 +17,7 @@ def key_condition(row_filter: RowFilter, schema: pa.Schema, keys: Collection[str
     """Return the condition on some columns that all rows of a filter satisfy; None if there is none.
 
     Args:
-        rows: A filter of terms.
+        row_filter: A filter of terms.
         schema: The columns of the table.
         keys: Columns on which all versions of a record agree. Versions that lack them, such as partial updates, have
             nulls instead, so terms that are true of null are not used.

@@ -275,7 +275,7 @@ def filter_column(row_filter: RowFilter, schema: pa.Schema) -> Column:
     """Convert a filter to a Spark condition.
 
     Args:
-        rows: The filter.
+        row_filter: The filter.
         schema: Columns of the rows.
 
     Raises:
