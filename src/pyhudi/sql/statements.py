@@ -316,12 +316,13 @@ class ShowTableExtended:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """DESCRIBE of a table, or of a column. ``as_json``: the result is one JSON text, as in Spark 4."""
+    """DESCRIBE of a table, of a column, or of a partition. ``as_json``: the result is one JSON text, as in Spark 4."""
 
     name: Name
     extended: bool = False
     column: str | None = None
     as_json: bool = False
+    partition: PartitionSpec = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

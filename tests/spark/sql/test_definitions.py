@@ -288,12 +288,17 @@ def test_the_version_of_a_new_table(spark):
 def test_a_table_is_made_again_from_what_is_shown(spark, tmp_path):
     spark.sql(
         """CREATE TABLE `select` (`Table` INT COMMENT 'it\\'s', `order` STRUCT<`From`: STRING, `by`: ARRAY<INT>>,
-        _group DECIMAL(10, 2), `Partition` STRING) USING hudi PARTITIONED BY (`PARTITION`) COMMENT 'of words'
+        `größe` DECIMAL(10, 2), `Partition` STRING) USING hudi PARTITIONED BY (`PARTITION`) COMMENT 'of words'
         TBLPROPERTIES (primaryKey = 'table', type = 'mor', note = 'a ''b')"""
     )
     spark.sql("INSERT INTO `SELECT` PARTITION (PARTITION = 'a b') (`TABLE`, `Order`) VALUES (1, ('x', array(2)))")
     spark.sql("UPDATE `select` SET `order`.`by` = array(3) WHERE `partition` = 'a b'")
     assert rows(spark, "SELECT `table`, `order`.`by`[0], `partition` FROM `select`") == [(1, 3, "a b")]
+
+    described = spark.sql("DESCRIBE EXTENDED `select` PARTITION (partition = 'a b')").collect()
+    assert ("Partition Values", "[Partition=a b]") in [tuple(row)[:2] for row in described]
+    with pytest.raises(QueryError, match="no partition with partition ="):
+        spark.sql("DESCRIBE `select` PARTITION (partition = 'b')")
 
     def shown():
         statements = ("SHOW CREATE TABLE `select`", "DESCRIBE EXTENDED `select`", "SHOW TBLPROPERTIES `select`")

@@ -189,6 +189,10 @@ def parse_describe(cursor: Cursor) -> Describe | None:
         return Describe(name, extended)
     if extended and cursor.take("AS", "JSON"):
         return Describe(name, extended, as_json=True) if cursor.done else None
+    if cursor.sees("PARTITION", "("):
+        cursor.take("PARTITION")
+        partition = parse_partition(cursor)
+        return Describe(name, extended, partition=partition) if cursor.done else None
     column = ".".join(cursor.name())
     return Describe(name, extended, column) if cursor.done else None
 

@@ -202,6 +202,7 @@ STATEMENTS = {
     "desc formatted t": Describe(("t",), extended=True),
     "desc extended t as json": Describe(("t",), extended=True, as_json=True),
     "desc t as json": None,
+    "desc extended t partition (p = 'a')": Describe(("t",), extended=True, partition={"p": "'a'"}),
     "describe table t col": Describe(("t",), column="col"),
     "describe database d": None,
     "create index if not exists i on t using column_stats(ts) options(expr='from_unixtime', format='yyyy')": CreateIndex(  # noqa: E501

@@ -12,11 +12,11 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
 from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, spark_sql, text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
-from pyhudi.sql.statements import Describe, Show
+from pyhudi.sql.statements import Describe, PartitionSpec, Show
 from pyhudi.sql.table_properties import shown_properties
 
 _WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
@@ -43,7 +43,7 @@ def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> Da
         table.properties, SqlTable.from_catalog(spark, table).load_config().table_type, table.location
     )
     if key is not None:
-        missing = f"Table {table.sql} does not have property: {key}"
+        missing = f"Table {SESSION_CATALOG}.{'.'.join(table.name)} does not have property: {key}"
         properties = {key: properties.get(key, missing)}
     return result(spark, "key string, value string", properties.items())
 
@@ -113,14 +113,30 @@ def _described_as_json(spark: SparkSession, table: CatalogTable) -> DataFrame:
     return result(spark, described.schema, [(json.dumps(entry, separators=(",", ":")),)])
 
 
-def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
-    """Run DESCRIBE of a table or of a column of it.
+def _partition_path(spark: SparkSession, table: CatalogTable, partition: PartitionSpec) -> str:
+    """Return the path of one partition.
 
     Raises:
-        QueryError: There is no such column.
+        QueryError: There is no such partition, or several have the values.
+    """
+    paths = matching_partitions(spark, table, partition)
+    if len(paths) != 1:
+        given = ", ".join(f"{name} = {value}" for name, value in partition.items())
+        raise QueryError(
+            f"{table.sql} has {len(paths) or 'no'} partition{'s' * bool(paths)} with {given}; name one of them"
+        )
+    return paths[0]
+
+
+def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
+    """Run DESCRIBE of a table, or of a column or partition of it.
+
+    Raises:
+        QueryError: There is no such column or partition.
     """
     if statement.as_json:
         return _described_as_json(spark, table)
+    path = _partition_path(spark, table, statement.partition) if statement.partition else None
     schema = _all_columns(spark, table)
     if statement.column is not None:
         name = statement.column.lower()
@@ -149,7 +165,16 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
             for field in schema.fields
             if field.name in last
         ]
-    if statement.extended:
+    if statement.extended and path is not None:
+        rows += [
+            ("", "", ""),
+            ("# Detailed Partition Information", "", ""),
+            ("Database", table.name[0], ""),
+            ("Table", table.name[1], ""),
+            ("Partition Values", f"[{', '.join(path.split('/'))}]", ""),
+            ("Location", f"{table.location}/{path}", ""),
+        ]
+    elif statement.extended:
         properties = shown_properties(table.properties, config.table_type, table.location)
         rows += [
             ("", "", ""),
