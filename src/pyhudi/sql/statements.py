@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from pyhudi.sql.script_nodes import Script
+
 Name: TypeAlias = tuple[str, ...]
 PartitionSpec: TypeAlias = Mapping[str, str | None]
 """Partition columns with the SQL of their values; None: the value comes from the rows, or any."""
@@ -69,13 +71,6 @@ class SelectStatement:
 
     query: str
     head: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """BEGIN … END: the statements, queries and conditions in it, in the order of the text."""
-
-    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,30 +133,72 @@ def test_cached_permanent_views(spark):
     assert not spark.catalog.isCached("v")
 
 
-def test_statements_in_scripts_and_texts(spark):
+REFUSED_SCRIPTS = [  # with a handler, which runs in Spark only; the last does not parse
+    "SELECT id FROM v",
+    "IF (SELECT count(*) FROM t) = 0 THEN SELECT 1; END IF",
+    "FOR r AS SELECT id FROM t DO SELECT r.id; END FOR",
+    "CREATE TABLE u (id INT) USING hudi",
+    "INSERT INTO p SELECT id FROM t",
+    "CALL show_commits('t')",
+    "EXECUTE IMMEDIATE 'DELETE FROM t'",
+    "DELETE FROM t; END IF",
+]
+
+
+def test_scripts_that_only_spark_can_run_are_refused_before_they_begin(spark):
     spark.sql("CREATE TABLE t (id INT) USING hudi")
     spark.sql("CREATE TABLE p (id INT) USING parquet")
     spark.sql("CREATE VIEW v AS SELECT id FROM t")
-    for part in (
-        "SELECT id FROM v",
-        "IF (SELECT count(*) FROM t) = 0 THEN SELECT 1; END IF",
-        "FOR r AS SELECT id FROM t DO SELECT r.id; END FOR",
-        "CREATE TABLE u (id INT) USING hudi",
-        "INSERT INTO p SELECT id FROM t",
-        "CALL show_commits('t')",
-        "EXECUTE IMMEDIATE 'DELETE FROM t'",
-    ):
-        with pytest.raises(UnsupportedTableError, match="nothing of this one has run"):
-            spark.sql(f"BEGIN INSERT INTO p VALUES (1); {part}; END")
+    handler = "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SELECT 0; END"
+    for part in REFUSED_SCRIPTS:
+        with pytest.raises(UnsupportedTableError, match="nothing of it has run"):
+            spark.sql(f"BEGIN {handler}; INSERT INTO p VALUES (1); {part}; END")
     assert rows(spark, "SELECT id FROM p") == []
+
+
+SCRIPT = """
+BEGIN
+  DECLARE n, total INT DEFAULT 0;
+  turns: WHILE n < 9 DO
+    SET n = n + 1;
+    IF n = 2 THEN ITERATE turns; ELSEIF (SELECT count(*) FROM t) > 2 THEN LEAVE turns; END IF;
+    INSERT INTO t VALUES (n, 'w');
+  END WHILE turns;
+  FOR r AS SELECT id, name FROM t ORDER BY id DO
+    SET total = total * 10 + r.id;
+    UPDATE t SET name = r.name || n WHERE id = r.id;
+  END FOR;
+  REPEAT DELETE FROM t WHERE id = n - 1; SET n = n + 1; UNTIL n > 5 END REPEAT;
+  CASE (SELECT count(*) FROM t) WHEN 1 THEN SELECT 'one'; WHEN 2 THEN SELECT total AS found; END CASE;
+  INSERT INTO p SELECT id FROM t;
+  SHOW TABLES;
+END
+"""
+
+
+def test_scripts_and_statements_in_texts(spark):
     if spark.version.startswith("3"):
-        return  # it has no such statements
-    spark.sql("BEGIN DECLARE t INT DEFAULT 7; INSERT INTO p VALUES (t); END")
-    assert rows(spark, "SELECT id FROM p") == [(7,)]
+        return  # it has none
+    spark.sql("CREATE TABLE t (id INT, name STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("CREATE TABLE p (id INT) USING parquet")
+    result = spark.sql(SCRIPT)
+    assert (result.columns, result.collect()) == (["found"], [(134,)])
+    assert rows(spark, "SELECT id, name FROM t") == [(1, "w5"), (3, "w5")]
+    assert rows(spark, "SELECT id FROM p") == [(1,), (3,)]
+    with pytest.raises(AnalysisException):
+        spark.sql("SELECT total")
     spark.sql("DECLARE OR REPLACE VARIABLE text STRING DEFAULT 'SELECT id FROM t'")
-    spark.sql("EXECUTE IMMEDIATE 'INSERT INTO t VALUES (1), (2)'")
-    assert rows(spark, "EXECUTE IMMEDIATE concat(text, ' WHERE id > 1')") == [(2,)]
-    assert rows(spark, "EXECUTE IMMEDIATE 'SELECT id + ? FROM p' USING 1") == [(8,)]
+    with pytest.raises(QueryError, match="the session has a variable 'text'"):
+        spark.sql("BEGIN DECLARE text INT; DELETE FROM t; END")
+    with pytest.raises(QueryError, match="no BOOLEAN but int"):
+        spark.sql("BEGIN IF 1 THEN DELETE FROM t; END IF; END")
+    with pytest.raises(UnsupportedTableError, match="it has parameters"):
+        spark.sql("BEGIN SELECT id FROM t WHERE id = :id; END", args={"id": 1})
+    assert spark.sql("BEGIN INSERT INTO t VALUES (4, 'x'); END").columns == []
+    spark.sql("BEGIN DECLARE t INT DEFAULT 7; INSERT INTO p VALUES (t); END")  # Spark's own
+    spark.sql("EXECUTE IMMEDIATE 'INSERT INTO t VALUES (6, NULL)'")
+    assert rows(spark, "EXECUTE IMMEDIATE concat(text, ' WHERE id > 3')") == [(4,), (6,)]
+    assert rows(spark, "EXECUTE IMMEDIATE 'SELECT id + ? FROM p WHERE id > 6' USING 1") == [(8,)]
     with pytest.raises(UnsupportedTableError, match="no INTO and no USING"):
         spark.sql("EXECUTE IMMEDIATE 'SELECT id FROM t WHERE id = ?' USING 1")
     spark.sql("DROP TEMPORARY VARIABLE text")

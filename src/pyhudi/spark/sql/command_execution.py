@@ -32,7 +32,8 @@ from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, trunca
 from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
 from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
-from pyhudi.spark.sql.commands.nested_statements import hudi_statement_of, refuse_hudi_tables
+from pyhudi.spark.sql.commands.nested_statements import hudi_statement_of, runnable_script, uses_hudi_tables
+from pyhudi.spark.sql.commands.script_execution import run_script
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -124,8 +125,10 @@ def _execute(
                 return run_on_spark()
             return values.run(spark, f"{statement.head} {prepared.text}")
         case s.Script():
-            refuse_hudi_tables(spark, statement)
-            return run_on_spark()
+            if not uses_hudi_tables(spark, statement):
+                return run_on_spark()
+            body = runnable_script(spark, statement, has_parameters=values.given)
+            return run_script(spark, body, partial(run_sql, spark))
         case s.ExecuteImmediate():
             text = hudi_statement_of(spark, statement, args)
             return run_on_spark() if text is None else run_sql(spark, text)

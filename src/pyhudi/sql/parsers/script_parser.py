@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.sql.statements import Script
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.parsers.script_tree_parser import parse_tree
+from pyhudi.sql.script_nodes import Script
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _ENDS_OF_CONDITIONS = {"IF": "THEN", "ELSEIF": "THEN", "WHEN": "THEN", "WHILE": "DO", "UNTIL": "END"}
@@ -21,7 +23,12 @@ def parse_script(cursor: Cursor) -> Script | None:
     """Parse a script; None for anything else."""
     if not (cursor.sees("BEGIN") or (cursor.word(1), cursor.word(2)) == (":", "BEGIN")):
         return None
-    return Script(tuple(part for piece in _pieces(cursor) for part in _parts(piece) if part))
+    parts = tuple(part for piece in _pieces(cursor) for part in _parts(piece) if part)
+    cursor.at = 0
+    try:
+        return Script(parts, parse_tree(cursor))
+    except SqlSyntaxError:
+        return Script(parts)
 
 
 def _pieces(cursor: Cursor) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.sql.parsers.statement_parser import parse
-from pyhudi.sql.statements import ExecuteImmediate, Script
+from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Run, Script
+from pyhudi.sql.statements import ExecuteImmediate
 
 pytest.importorskip("sqlglot")
 
@@ -71,6 +72,60 @@ def test_parts_of_a_script():
 )
 def test_short_scripts(text, parts):
     assert list(parse(text).parts) == parts
+
+
+TREES = {
+    "SELECT 1; BEGIN NOT ATOMIC SHOW VIEWS; END": (Run("SELECT 1"), Block((Run("SHOW VIEWS"),))),
+    "DECLARE x INT; DECLARE VARIABLE a, b = 'x;y'; SET (a, b) = (SELECT 1, 2)": (
+        Declare(("x",), "INT"),
+        Declare(("a", "b"), "= 'x;y'"),
+        Assign("(a, b) = (SELECT 1, 2)"),
+    ),
+    "IF CASE WHEN x THEN true END THEN SELECT 1; SELECT 2; ELSEIF y THEN DELETE FROM t; END IF": (
+        If((("CASE WHEN x THEN true END", (Run("SELECT 1"), Run("SELECT 2"))), ("y", (Run("DELETE FROM t"),)))),
+    ),
+    "CASE x + 1 WHEN 1 THEN SELECT 1; ELSE SELECT 2; END CASE": (
+        If((("(x + 1) = (1)", (Run("SELECT 1"),)),), (Run("SELECT 2"),)),
+    ),
+    "CASE WHEN x THEN SELECT 1; END CASE": (If((("x", (Run("SELECT 1"),)),)),),
+    "Inner: WHILE x DO LEAVE INNER; END WHILE inner": (Loop((Jump("LEAVE", "inner"),), "inner", condition="x"),),
+    "l: REPEAT ITERATE l; UNTIL x END REPEAT": (Loop((Jump("ITERATE", "l"),), "l", until="x"),),
+    "b: BEGIN l: LOOP LEAVE b; END LOOP; END b": (Block((Loop((Jump("LEAVE", "b"),), "l"),), "b"),),
+    "FOR r AS SELECT i FROM t DO SELECT r.i; END FOR": (For("SELECT i FROM t", (Run("SELECT r.i"),), variable="r"),),
+    "l: FOR SELECT i FROM t DO SELECT i; END FOR l": (For("SELECT i FROM t", (Run("SELECT i"),), "l"),),
+    "EXECUTE IMMEDIATE 'SELECT x INTO y'": (Run("EXECUTE IMMEDIATE 'SELECT x INTO y'"),),
+}
+
+
+@pytest.mark.parametrize("text", TREES)
+def test_trees(text):
+    assert parse(f"BEGIN {text}; END").body == Block(TREES[text])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 1",
+        "DECLARE c CONDITION FOR SQLSTATE '12345'",
+        "DECLARE c CURSOR FOR SELECT 1",
+        "OPEN c",
+        "SIGNAL c",
+        "SELECT 1; DECLARE x INT",
+        "DECLARE x INT; BEGIN DECLARE X INT; END",
+        "DECLARE x INT; FOR x AS SELECT 1 DO SELECT 2; END FOR",
+        "l: BEGIN DECLARE x INT; SELECT L.x; END",
+        "LEAVE l",
+        "l: BEGIN ITERATE l; END",
+        "l: SELECT 1",
+        "EXECUTE IMMEDIATE 'SELECT ?' USING 1",
+        "IF x THEN SELECT 1; END",
+        "IF THEN SELECT 1; END IF",
+        "CASE x END CASE",
+        "SELECT 1; END; SELECT 2",
+    ],
+)
+def test_what_only_spark_can_run_has_no_tree(text):
+    assert parse(f"BEGIN {text}; END").body is None
 
 
 def test_statements_that_are_texts():

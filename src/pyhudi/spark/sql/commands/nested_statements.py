@@ -1,7 +1,7 @@
 """Statements with statements in them: scripts (``BEGIN … END`` of Spark 4), and EXECUTE IMMEDIATE.
 
-Spark runs a script by itself, and would fail at the first statement of a Hudi table, after those before it. So a script
-with such a statement is refused before any of it has run.
+Spark would fail at the first statement of a script that uses a Hudi table, after those before it. So such a script is
+run here, or refused before any of it has run.
 """
 
 from __future__ import annotations
@@ -12,33 +12,53 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import SqlSyntaxError, UnsupportedTableError
+from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables
 from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql import statements as s
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
+from pyhudi.sql.script_nodes import Block
 from pyhudi.sql.token_cursor import literal_text
 
 _ONLY_OF_HUDI = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
 
-def refuse_hudi_tables(spark: SparkSession, script: s.Script) -> None:
-    """Refuse a script that uses Hudi tables.
+def uses_hudi_tables(spark: SparkSession, script: s.Script) -> bool:
+    """Return True if a statement or condition of a script uses a Hudi table. Nothing of it is run."""
+    return any(_uses_hudi_tables(spark, part) for part in script.parts)
+
+
+def runnable_script(spark: SparkSession, script: s.Script, *, has_parameters: bool) -> Block:
+    """Return a script that uses Hudi tables, if it can be run.
 
     Args:
         spark: The session.
         script: The script.
+        has_parameters: It has parameters or fields.
 
     Raises:
-        UnsupportedTableError: A statement or condition in it uses a Hudi table.
+        UnsupportedTableError: It has what only Spark can run.
     """
-    for part in script.parts:
-        if _uses_hudi_tables(spark, part):
-            raise UnsupportedTableError(
-                f"a script (BEGIN … END) cannot use Hudi tables, and nothing of this one has run: {part!r} does; run "
-                "its statements one by one by spark.sql, with conditions and loops in Python"
-            )
+    reason = ""
+    if spark.version.startswith("3."):
+        reason = "scripts need Spark 4"
+    elif is_connect(spark):
+        reason = "Spark Connect resolves the result only after the variables of the script are gone"
+    elif has_parameters:
+        reason = "it has parameters (args)"
+    elif script.body is None:
+        reason = (
+            "it has a handler, condition, cursor, EXECUTE IMMEDIATE with INTO or USING, a label before a name, a "
+            "variable that hides another one, or invalid syntax"
+        )
+    if reason or script.body is None:
+        raise UnsupportedTableError(
+            f"this script (BEGIN … END) uses Hudi tables, and nothing of it has run: {reason}; run its statements one "
+            "by one by spark.sql, with conditions and loops in Python"
+        )
+    return script.body
 
 
 def hudi_statement_of(spark: SparkSession, statement: s.ExecuteImmediate, args: Any) -> str | None:

@@ -1,0 +1,191 @@
+"""Execution of scripts (``BEGIN … END`` of Spark 4) that use Hudi tables.
+
+Each statement is run as by ``spark.sql``. Local variables are variables of the session while the script runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, StructType
+
+from pyhudi.errors import QueryError
+from pyhudi.spark.column_names import quoted
+from pyhudi.spark.sql.spark_statements import empty_result, spark_sql, type_text
+from pyhudi.sql.parsers.statement_parser import parse
+from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Node, Nodes, Run
+from pyhudi.sql.statements import SelectStatement
+
+_RunSql: TypeAlias = Callable[[str], DataFrame]
+_ROW = "_pyhudi_row_of_script"
+
+
+def run_script(spark: SparkSession, body: Block, run: _RunSql) -> DataFrame:
+    """Run a script. As in Spark, the statements before one that fails have been run then.
+
+    Args:
+        spark: The session.
+        body: The script.
+        run: Runs a statement.
+
+    Returns:
+        The result of the last query; no columns if there is none.
+
+    Raises:
+        QueryError: A variable of the session has the name of one of the script, and nothing has run; or a condition is
+            no BOOLEAN.
+    """
+    for name in _declared(body):
+        if _is_variable(spark, name):
+            raise QueryError(
+                f"the session has a variable {name!r}, as the script has: drop it, or take another name in the script"
+            )
+    execution = _ScriptExecution(spark, run)
+    execution.run(body)
+    return empty_result(spark) if execution.result is None else execution.result
+
+
+def _declared(node: Node) -> list[str]:
+    """Return the names of all variables of a script."""
+    match node:
+        case Declare(names=names):
+            return list(names)
+        case Block(body=body) | Loop(body=body):
+            return [name for inner in body for name in _declared(inner)]
+        case For(body=body, variable=variable):
+            return [variable] * bool(variable) + [name for inner in body for name in _declared(inner)]
+        case If(branches=branches, otherwise=otherwise):
+            bodies = [*(body for _, body in branches), otherwise]
+            return [name for body in bodies for inner in body for name in _declared(inner)]
+    return []
+
+
+def _is_variable(spark: SparkSession, name: str) -> bool:
+    try:
+        spark_sql(spark, f"SELECT system.session.{quoted([name])}")
+    except PySparkException:
+        return False
+    return True
+
+
+class _Jumped(Exception):  # noqa: N818
+    """Control has left a loop or block, or goes to the next turn of a loop."""
+
+    def __init__(self, jump: Jump) -> None:
+        super().__init__(jump.label)
+        self.jump = jump
+
+
+@dataclass
+class _ScriptExecution:
+    """A script that is being run, with the result of the last query."""
+
+    spark: SparkSession
+    run_sql: _RunSql
+    result: DataFrame | None = None
+    variables: list[str] = field(default_factory=list)
+
+    def run(self, node: Node) -> None:
+        match node:
+            case Run(text=text):
+                result = self.run_sql(text)
+                statement = parse(text)
+                if isinstance(statement, SelectStatement) and not statement.head:
+                    self.result = result
+            case Declare(names=names, clauses=clauses):
+                self._declare(names, clauses)
+            case Assign(text=text):
+                self.run_sql(f"SET VARIABLE {text}")
+            case If(branches=branches, otherwise=otherwise):
+                self._run_all(next((body for condition, body in branches if self._holds(condition)), otherwise))
+            case Block(body=body, label=label):
+                self._run_block(body, label)
+            case Loop():
+                self._run_loop(node)
+            case For():
+                self._run_for(node)
+            case Jump():
+                raise _Jumped(node)
+
+    def _run_all(self, nodes: Nodes) -> None:
+        for node in nodes:
+            self.run(node)
+
+    def _declare(self, names: tuple[str, ...], clauses: str) -> None:
+        for name in names:
+            self.run_sql(f"DECLARE OR REPLACE VARIABLE {quoted([name])} {clauses}")
+            self.variables.append(name)
+
+    def _drop_variables(self, before: int) -> None:
+        for name in self.variables[before:]:
+            spark_sql(self.spark, f"DROP TEMPORARY VARIABLE IF EXISTS {quoted([name])}")
+        del self.variables[before:]
+
+    def _run_block(self, body: Nodes, label: str) -> None:
+        before = len(self.variables)
+        try:
+            self._run_all(body)
+        except _Jumped as jumped:
+            if jumped.jump != Jump("LEAVE", label):
+                raise
+        finally:
+            self._drop_variables(before)
+
+    def _holds(self, condition: str) -> bool:
+        """Evaluate a condition. NULL does not hold."""
+        found = self.run_sql(f"SELECT ({condition}) AS holds")
+        kind = found.schema[0].dataType
+        if not isinstance(kind, BooleanType):
+            raise QueryError(f"the condition {condition!r} of a script is no BOOLEAN but {kind.simpleString()}")
+        return bool(found.collect()[0][0])
+
+    def _turn(self, body: Nodes, label: str) -> bool:
+        """Run the statements of a loop once. Return False if they leave it."""
+        try:
+            self._run_all(body)
+        except _Jumped as jumped:
+            if jumped.jump.label != label or not label:
+                raise
+            return jumped.jump.verb == "ITERATE"
+        return True
+
+    def _run_loop(self, loop: Loop) -> None:
+        while not loop.condition or self._holds(loop.condition):
+            if not self._turn(loop.body, loop.label) or (loop.until and self._holds(loop.until)):
+                return
+
+    def _run_for(self, loop: For) -> None:
+        rows = self.run_sql(loop.query)
+        before = len(self.variables)
+        try:
+            self._declare_row(loop, rows.schema)
+            for row in rows.toLocalIterator():
+                one = self.spark.createDataFrame([row], rows.schema)
+                one.createOrReplaceTempView(_ROW)
+                self._assign_row(loop, rows.schema)
+                if not self._turn(loop.body, loop.label):
+                    return
+        finally:
+            self.spark.catalog.dropTempView(_ROW)
+            self._drop_variables(before)
+
+    def _declare_row(self, loop: For, schema: StructType) -> None:
+        taken = {name.lower() for name in self.variables}
+        for field_ in schema.fields:
+            if field_.name.lower() in taken or _is_variable(self.spark, field_.name):
+                raise QueryError(
+                    f"the column {field_.name!r} of {loop.query!r} has the name of a variable; rename it by AS"
+                )
+            self._declare((field_.name,), type_text(field_.dataType))
+        if loop.variable:
+            self._declare((loop.variable,), type_text(schema))
+
+    def _assign_row(self, loop: For, schema: StructType) -> None:
+        for name in schema.names:
+            spark_sql(self.spark, f"SET VARIABLE {quoted([name])} = (SELECT {quoted([name])} FROM {_ROW})")
+        if loop.variable:
+            spark_sql(self.spark, f"SET VARIABLE {quoted([loop.variable])} = (SELECT struct(*) FROM {_ROW})")
