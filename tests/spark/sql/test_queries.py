@@ -187,6 +187,15 @@ def test_scripts_and_statements_in_texts(spark):
     assert rows(spark, "SELECT id FROM p") == [(1,), (3,)]
     with pytest.raises(AnalysisException):
         spark.sql("SELECT total")
+    nested = """BEGIN
+        DECLARE seen STRING DEFAULT '';
+        FOR outside AS SELECT id, name FROM t ORDER BY id DO
+            FOR SELECT upper(name) AS id FROM t ORDER BY 1 LIMIT 1 DO SET seen = seen || id || outside.id; END FOR;
+            SET seen = seen || id || ';';
+        END FOR;
+        SELECT seen;
+    END"""
+    assert rows(spark, nested) == [("W511;W533;",)]
     spark.sql("DECLARE OR REPLACE VARIABLE text STRING DEFAULT 'SELECT id FROM t'")
     with pytest.raises(QueryError, match="the session has a variable 'text'"):
         spark.sql("BEGIN DECLARE text INT; DELETE FROM t; END")

@@ -80,6 +80,21 @@ class _Jumped(Exception):  # noqa: N818
         self.jump = jump
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The current turn of a FOR.
+
+    Args:
+        loop: The loop.
+        schema: Columns of its query.
+        view: The temporary view of the row.
+    """
+
+    loop: For
+    schema: StructType
+    view: str
+
+
 @dataclass
 class _ScriptExecution:
     """A script that is being run, with the result of the last query."""
@@ -88,6 +103,7 @@ class _ScriptExecution:
     run_sql: _RunSql
     result: DataFrame | None = None
     variables: list[str] = field(default_factory=list)
+    turns: list[_Turn] = field(default_factory=list)
 
     def run(self, node: Node) -> None:
         match node:
@@ -160,32 +176,54 @@ class _ScriptExecution:
 
     def _run_for(self, loop: For) -> None:
         rows = self.run_sql(loop.query)
+        turn = _Turn(loop, rows.schema, f"{_ROW}_{len(self.turns)}")
         before = len(self.variables)
+        self._check_columns(turn)
+        self.turns.append(turn)
         try:
-            self._declare_row(loop, rows.schema)
+            self._declare_row(turn)
             for row in rows.toLocalIterator():
-                one = self.spark.createDataFrame([row], rows.schema)
-                one.createOrReplaceTempView(_ROW)
-                self._assign_row(loop, rows.schema)
+                self.spark.createDataFrame([row], rows.schema).createOrReplaceTempView(turn.view)
+                self._assign_row(turn)
                 if not self._turn(loop.body, loop.label):
                     return
         finally:
-            self.spark.catalog.dropTempView(_ROW)
+            self.turns.pop()
+            self.spark.catalog.dropTempView(turn.view)
             self._drop_variables(before)
+            self._restore_hidden(turn)
 
-    def _declare_row(self, loop: For, schema: StructType) -> None:
-        taken = {name.lower() for name in self.variables}
-        for field_ in schema.fields:
-            if field_.name.lower() in taken or _is_variable(self.spark, field_.name):
+    def _check_columns(self, turn: _Turn) -> None:
+        """Refuse columns with the names of other variables than columns of the loops around it.
+
+        Raises:
+            QueryError: The message has the column.
+        """
+        columns = {name.lower() for around in self.turns for name in around.schema.names}
+        for name in turn.schema.names:
+            if name.lower() not in columns and _is_variable(self.spark, name):
                 raise QueryError(
-                    f"the column {field_.name!r} of {loop.query!r} has the name of a variable; rename it by AS"
+                    f"the column {name!r} of {turn.loop.query!r} has the name of a variable; rename it by AS"
                 )
-            self._declare((field_.name,), type_text(field_.dataType))
-        if loop.variable:
-            self._declare((loop.variable,), type_text(schema))
 
-    def _assign_row(self, loop: For, schema: StructType) -> None:
-        for name in schema.names:
-            spark_sql(self.spark, f"SET VARIABLE {quoted([name])} = (SELECT {quoted([name])} FROM {_ROW})")
-        if loop.variable:
-            spark_sql(self.spark, f"SET VARIABLE {quoted([loop.variable])} = (SELECT struct(*) FROM {_ROW})")
+    def _declare_row(self, turn: _Turn) -> None:
+        for column in turn.schema.fields:
+            self._declare((column.name,), type_text(column.dataType))
+        if turn.loop.variable:
+            self._declare((turn.loop.variable,), type_text(turn.schema))
+
+    def _assign_row(self, turn: _Turn) -> None:
+        for name in turn.schema.names:
+            spark_sql(self.spark, f"SET VARIABLE {quoted([name])} = (SELECT {quoted([name])} FROM {turn.view})")
+        if turn.loop.variable:
+            spark_sql(self.spark, f"SET VARIABLE {quoted([turn.loop.variable])} = (SELECT struct(*) FROM {turn.view})")
+
+    def _restore_hidden(self, turn: _Turn) -> None:
+        """Give columns of the loops around one, which it has hidden, their values again."""
+        hidden = {name.lower() for name in turn.schema.names}
+        for around in self.turns:
+            for column in around.schema.fields:
+                if column.name.lower() in hidden:
+                    name = quoted([column.name])
+                    spark_sql(self.spark, f"DECLARE OR REPLACE VARIABLE {name} {type_text(column.dataType)}")
+                    spark_sql(self.spark, f"SET VARIABLE {name} = (SELECT {name} FROM {around.view})")
