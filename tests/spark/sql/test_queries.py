@@ -122,6 +122,8 @@ def test_cached_permanent_views(spark):
     assert not reads_cache("SELECT * FROM v")
     spark.catalog.cacheTable("v")
     assert reads_cache("SELECT * FROM v")
+    spark.sql("UNCACHE TABLE v")
+    spark.sql("CACHE LAZY TABLE v")
     spark.sql("UNCACHE TABLE t")  # as in Spark, what has its rows goes with it
     assert not spark.catalog.isCached("v")
     spark.catalog.cacheTable("v")

@@ -83,11 +83,12 @@ def cache_view_by_name(spark: SparkSession, name: Name, level: Callable[[], Stor
         False for anything else, which Spark caches. A temporary view has been refreshed.
     """
     query = f"SELECT * FROM {quoted(name)}"
-    if not rewrite_query(spark, query).shown:
+    prepared = rewrite_query(spark, query)
+    if not prepared.shown:
         return False
     view = find(spark, name)
     assert isinstance(view, CatalogView)
-    table_cache.cache_view(spark, full_name(spark, name), view, level())
+    table_cache.cache_view(spark, full_name(spark, name), view, level(), prepared.locations)
     if not lazy:
         spark_sql(spark, rewrite_query(spark, query).text).count()
     return True

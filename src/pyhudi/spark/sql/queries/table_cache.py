@@ -107,7 +107,9 @@ def uncache(spark: SparkSession, location: str) -> None:
     _release((own, uri))
 
 
-def cache_view(spark: SparkSession, name: Name, view: CatalogView, level: StorageLevel) -> None:
+def cache_view(
+    spark: SparkSession, name: Name, view: CatalogView, level: StorageLevel, locations: Collection[str]
+) -> None:
     """Cache a permanent view when it is next queried. A view that is cached already keeps its rows.
 
     Args:
@@ -115,9 +117,10 @@ def cache_view(spark: SparkSession, name: Name, view: CatalogView, level: Storag
         name: The view's full name.
         view: The view.
         level: Storage level of its rows.
+        locations: Those of its tables.
     """
     if cached_view(spark, name, view) is None:
-        _tables[_view_key(spark, name)] = CachedTable(level, view)
+        _tables[_view_key(spark, name)] = CachedTable(level, view, frozenset(map(canonical_uri, locations)))
 
 
 def cached_view(spark: SparkSession, name: Name, view: CatalogView) -> CachedTable | None:
