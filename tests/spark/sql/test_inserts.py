@@ -120,6 +120,8 @@ def test_policies_of_store_assignment(spark):
                 spark.sql(statement)
         spark.sql("INSERT INTO n (i, s) SELECT 8, X'4142'")
     spark.sql("INSERT INTO n (s, a) VALUES (X'43', NULL)")  # by the policy ANSI
+    with pytest.raises(Exception, match="the bytes FF41 are not UTF-8"):
+        spark.sql("INSERT INTO n (s) SELECT X'FF41'")
     refused = pytest.raises(ConfigError, match=r"LEGACY .*ansi\.enabled=false")
     with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="true"), refused:
         spark.sql("INSERT INTO n (i, s) VALUES (9, 9)")

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
     ArrayType,
     AtomicType,
+    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -154,7 +155,7 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
         message = F.concat(F.lit("the value "), value.cast("string"), F.lit(f" does not fit the column {name!r}"))
         failure = F.raise_error(message).cast(target)
         return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(failure)
-    return cast
+    return _checked_text(value, source, cast, name)
 
 
 def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:
@@ -183,7 +184,18 @@ def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str
                 f"{target.simpleString()}"
             )
         return _stored_inside(value, source, target, name, rules)
-    return value.cast(target)
+    return _checked_text(value, source, value.cast(target), name)
+
+
+def _checked_text(value: Column, source: DataType, cast: Column, name: str) -> Column:
+    """Return a value as text; evaluation fails at bytes that are not UTF-8, which no file may have as text."""
+    if not isinstance(source, BinaryType):
+        return cast
+    is_valid = getattr(F, "is_valid_utf8", None)  # from Spark 4.0 on, where decode fails by itself
+    decoded = F.encode(F.decode(value, "UTF-8"), "UTF-8") == value
+    is_text: Column = decoded if is_valid is None else is_valid(value.cast("string"))
+    message = F.concat(F.lit("the bytes "), F.hex(value), F.lit(f" are not UTF-8, as text of the column {name!r} is"))
+    return F.when(value.isNull() | is_text, cast).otherwise(F.raise_error(message).cast("string"))
 
 
 def _has_structs(kind: DataType) -> bool:

@@ -55,7 +55,7 @@ class _TreeParser:
     def _body(self, label: str, *ends: str, loop: bool = False) -> Nodes:
         """Parse statements up to one of some words, which may be left and iterated by a label."""
         self._around.append((label, loop))
-        nodes = []
+        nodes: list[Node] = []
         while self._cursor.word() not in ends:
             nodes.append(self._node())
             self._semicolon()
@@ -144,7 +144,8 @@ class _TreeParser:
 
     def _if(self) -> If:
         cursor = self._cursor
-        branches, otherwise = [], ()
+        branches: list[tuple[str, Nodes]] = []
+        otherwise: Nodes = ()
         while cursor.take("ELSEIF") if branches else cursor.take("IF"):
             condition = self._until("THEN")
             branches.append((condition, self._body("", "ELSEIF", "ELSE", "END")))
