@@ -52,6 +52,7 @@ from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
+from pyhudi.sql.script_nodes import Script
 from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references
 
@@ -124,7 +125,7 @@ def _execute(
             if not prepared.reads_hudi_tables:
                 return run_on_spark()
             return values.run(spark, f"{statement.head} {prepared.text}")
-        case s.Script():
+        case Script():
             if not uses_hudi_tables(spark, statement):
                 return run_on_spark()
             body = runnable_script(spark, statement, has_parameters=values.given)

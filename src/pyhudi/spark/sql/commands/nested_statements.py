@@ -19,18 +19,18 @@ from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql import statements as s
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
-from pyhudi.sql.script_nodes import Block
+from pyhudi.sql.script_nodes import Block, Script
 from pyhudi.sql.token_cursor import literal_text
 
 _ONLY_OF_HUDI = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
 
-def uses_hudi_tables(spark: SparkSession, script: s.Script) -> bool:
+def uses_hudi_tables(spark: SparkSession, script: Script) -> bool:
     """Return True if a statement or condition of a script uses a Hudi table. Nothing of it is run."""
     return any(_uses_hudi_tables(spark, part) for part in script.parts)
 
 
-def runnable_script(spark: SparkSession, script: s.Script, *, has_parameters: bool) -> Block:
+def runnable_script(spark: SparkSession, script: Script, *, has_parameters: bool) -> Block:
     """Return a script that uses Hudi tables, if it can be run.
 
     Args:
@@ -98,7 +98,7 @@ def _uses_hudi_tables(spark: SparkSession, part: str) -> bool:
         case s.ExecuteImmediate(text=text):
             literal = literal_text(text)
             return literal is not None and _uses_hudi_tables(spark, literal)
-        case s.Script(parts=parts):
+        case Script(parts=parts):
             return any(_uses_hudi_tables(spark, part) for part in parts)
         case s.SelectStatement(query=query) | s.CacheTable(query=str(query)) | s.CreateView(query=str(query)):
             return reads_hudi_tables(spark, query)
