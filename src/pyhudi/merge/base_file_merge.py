@@ -14,6 +14,7 @@ from pyhudi.merge.modes.record_versions import RecordVersions, versions_of_recor
 from pyhudi.merge.modes.value_equality import equal_rows
 from pyhudi.merge.ordering_values import Index, Mask, newer_wins
 from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.meta_fields import RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,13 @@ def merge_base(
     replaced, deleted = wins & ~dead, wins & dead
     fills = _Fills(base, positions, updates, rules, replaced, ~wins & ~dead)
     changed = replaced | fills.filled
+    kept, none = _KeptRows.without(positions[deleted], base.num_rows), np.zeros(len(positions), dtype=np.bool_)
     columns = []
     for i, name in enumerate(base.schema.names):
-        replaced_rows = changed if name in stamp else fills.replaced_mask(name)
-        columns.append(_patched(base.column(i), updates.rows.column(name), positions, replaced_rows))
-    return Merged(_delete_rows(columns, base.schema, positions[deleted]), changed, deleted)
+        # all versions of a record have its key
+        replaced_rows = none if name == RECORD_KEY else changed if name in stamp else fills.replaced_mask(name)
+        columns.append(kept.patched(base.column(i), updates.rows.column(name), positions, replaced_rows))
+    return Merged(pa.RecordBatch.from_arrays(columns, schema=base.schema), changed, deleted)
 
 
 def _merged_by(
@@ -63,11 +66,12 @@ def _merged_by(
     dead = merged.is_delete
     data_columns = [name for name in base.schema.names if not is_meta_column(name)]
     changed = ~dead & ~equal_rows(touched, merged.rows, data_columns)
+    kept = _KeptRows.without(positions[dead], base.num_rows)
     columns = []
     for i, name in enumerate(base.schema.names):
         source = updates.rows.column(name) if name in stamp else merged.rows.column(i)
-        columns.append(_patched(base.column(i), source, positions, changed))
-    return Merged(_delete_rows(columns, base.schema, positions[dead]), changed, dead)
+        columns.append(kept.patched(base.column(i), source, positions, changed))
+    return Merged(pa.RecordBatch.from_arrays(columns, schema=base.schema), changed, dead)
 
 
 class _Fills:
@@ -107,20 +111,25 @@ class _Fills:
         return self._replaced_by_column.get(name, self._replaced)
 
 
-def _patched(base: pa.Array, new: pa.Array, positions: Index, replaced: Mask) -> pa.Array:
-    """Return a base column with ``new`` values at ``positions``, where ``replaced``."""
-    if not replaced.any():
-        return base
-    picks = np.arange(len(base), dtype=np.int64)
-    picks[positions[replaced]] = len(base) + np.flatnonzero(replaced)
-    return pa.concat_arrays([base, new]).take(pa.array(picks))
+@dataclass(frozen=True, slots=True)
+class _KeptRows:
+    """Rows of a batch that are not deleted. ``mask``: None if none is."""
 
+    mask: Mask | None
 
-def _delete_rows(columns: list[pa.Array], schema: pa.Schema, deleted: Index) -> pa.RecordBatch:
-    """Return the columns as a batch, without the rows at ``deleted``."""
-    merged = pa.RecordBatch.from_arrays(columns, schema=schema)
-    if not len(deleted):
-        return merged
-    keep = np.ones(merged.num_rows, dtype=np.bool_)
-    keep[deleted] = False
-    return merged.filter(pa.array(keep))
+    @classmethod
+    def without(cls, deleted: Index, num_rows: int) -> _KeptRows:
+        """All rows but those at ``deleted``."""
+        if not len(deleted):
+            return cls(None)
+        mask = np.ones(num_rows, dtype=np.bool_)
+        mask[deleted] = False
+        return cls(mask)
+
+    def patched(self, base: pa.Array, new: pa.Array, positions: Index, taken: Mask) -> pa.Array:
+        """Return the kept rows of a base column with ``new`` values at ``positions``, where ``taken``."""
+        if not taken.any():
+            return base if self.mask is None else base.filter(pa.array(self.mask))
+        picks = np.arange(len(base), dtype=np.int64)
+        picks[positions[taken]] = len(base) + np.flatnonzero(taken)
+        return pa.concat_arrays([base, new]).take(pa.array(picks if self.mask is None else picks[self.mask]))
