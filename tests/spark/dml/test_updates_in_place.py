@@ -15,8 +15,9 @@ from pyhudi.errors import (
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import merge_builder as merge_module
 from pyhudi.spark.dml import update as update_module
+from pyhudi.spark.execution.cached_frames import planned_once
 from pyhudi.spark.write.dataframe_writer import write_changes
-from pyhudi.spark.write.plans import file_group_plan
+from pyhudi.spark.write.plans import file_group_plan, row_routing
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.row_change_locations import with_base_paths
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW
@@ -31,7 +32,7 @@ def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core
     """Of two rows with one key, which an insert may make, the one is changed that meets the condition."""
     monkeypatch.setattr(file_group_plan, "_GROUPS_PER_CORE", per_core)
     counted = []
-    monkeypatch.setattr(file_group_plan, "count_rows", lambda rows: counted.append(1) or count_rows(rows))
+    monkeypatch.setattr(file_group_plan, "count_rows", lambda *a, **k: counted.append(1) or count_rows(*a, **k))
     table = HudiTable.create(str(tmp_path / "t"), KEYED)
     table.bulk_insert(frame(spark, *FIRST, (1, "Oslo", 11, None)).coalesce(1))
     assert table.update({"fare": "fare + 100"}, "fare = 11").rows_updated == 1
@@ -115,6 +116,44 @@ def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
         route(spark.createDataFrame([known, unknown], columns), workload, max_tasks=2).collect()
 
 
+def test_plans_that_are_made_once_are_not_adaptive(spark, capsys):
+    key = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(key)
+    spark.conf.set(key, "true")
+    try:
+        rows = spark.range(10).repartition(3, "id")
+        with planned_once(rows) as planned:
+            assert spark.conf.get(key) == "true"
+            planned.explain()
+            assert planned.count() == 10
+    finally:
+        spark.conf.set(key, before)
+    shown = capsys.readouterr().out
+    assert "InMemoryTableScan" in shown
+    assert "AdaptiveSparkPlan" not in shown
+    assert not rows.storageLevel.useMemory
+
+
+@pytest.mark.parametrize("literals", [16, 0], ids=["literals", "joined"])
+def test_rows_are_routed_to_partitions_of_any_name(spark, monkeypatch, literals):
+    monkeypatch.setattr(row_routing, "MOST_LITERALS", literals)
+    partitions = ["plain", "it's \"\\' ü", "a=1/b=${x}", "", "new 'one'"]
+    counts = [(name, f"f-{number}", f"{name}/f-{number}_1.parquet") for number, name in enumerate(partitions[:4])]
+    added = [(name, None, None) for name in (partitions[1], partitions[4])]
+    columns = [*map(list, zip(*counts, *added, strict=True)), [1] * 6]
+    sizes = pa.table({"partition": partitions[:4], "file_id": [row[1] for row in counts], "base_size": [1] * 4})
+    placement = InsertPlacement(SMALL_FILES_SCHEMA.empty_table(), Sizing(1 << 20, 0, 100, True, 10, 1.0), 10)
+    workload = build_workload_profile(pa.Table.from_arrays(columns, schema=COUNTS_SCHEMA), sizes, placement)
+    names = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW} long"
+    given = [(str(number), name, file_id, None, None) for number, (name, file_id, _) in enumerate([*counts, *added])]
+    routed = {row[0]: row for row in route(spark.createDataFrame(given, names), workload, max_tasks=2).collect()}
+    assert [(row[PARTITION_PATH], row[FILE_ID], row[BASE_PATH]) for row in map(routed.get, "0123")] == counts
+    new = {row["partition"]: row["file_id"] for row in workload.insert_targets.to_pylist()}
+    assert {routed[n][PARTITION_PATH]: (routed[n][FILE_ID], routed[n][BASE_PATH]) for n in "45"} == {
+        name: (new[name], None) for name in (partitions[1], partitions[4])
+    }
+
+
 @pytest.mark.parametrize("kind", [seldom("cow"), "mor", seldom("record-index"), seldom("bucket")])
 def test_new_values_that_mark_rows_as_deletes(spark, tmp_path, kind):
     columns = "id int, city string, _hoodie_is_deleted boolean"
@@ -133,7 +172,7 @@ def test_new_values_that_mark_rows_as_deletes(spark, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["cow", seldom("mor")])
-def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, kind):
+def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, monkeypatch, kind):
     options = {**TABLES[kind], "hoodie.datasource.write.precombine.field": "fare"}
     table = HudiTable.create(str(tmp_path / "t"), options)
     table.bulk_insert(frame(spark, *FIRST))
@@ -141,9 +180,17 @@ def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, kind):
     done = table.merge(older, "target.id = s.id").when_matched_update({"fare": "s.fare"}).execute()
     assert (done.rows_matched, done.rows_updated) == (1, 1)
     assert rows(table) == list(FIRST)
+    # the plan of the write counts rows together with new ones
+    monkeypatch.setattr(merge_module, "count_changes", None)
+    given = frame(spark, (1, "Oslo", -5, None), (4, "Moss", 50, None), (9, "Oslo", -9, None), (10, "Oslo", 9, None))
+    merge = table.merge(given.alias("s"), "target.id = s.id").when_matched_delete("s.fare > 40")
+    merge = merge.when_matched_update({"fare": "s.fare"}).when_not_matched_insert_all("s.fare > 0")
+    done = merge.execute()
+    assert (done.rows_matched, done.rows_updated, done.rows_deleted, done.rows_inserted) == (2, 1, 1, 1)
+    assert rows(table) == [*FIRST[:3], (10, "Oslo", 9, None)]
     done = table.update({"fare": "-5"}, "id < 3")
     assert (done.rows_matched, done.rows_updated) == (2, 2)
-    assert rows(table) == list(FIRST)
+    assert rows(table) == [*FIRST[:3], (10, "Oslo", 9, None)]
     assert table.update({"city": "'Moss'"}, "id = 1").rows_updated == 1
 
 

@@ -46,9 +46,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("run_in_task_tagging", "run_upsert"):
         run = getattr(write_stages, name)
 
-        def noted(*args: Any, name: str = name, run: Any = run) -> Any:
+        def noted(*args: Any, name: str = name, run: Any = run, **more: Any) -> Any:
             found.append(name)
-            return run(*args)
+            return run(*args, **more)
 
         module = "in_task_tagging_plan" if name == "run_in_task_tagging" else "file_group_plan"
         monkeypatch.setattr(f"pyhudi.spark.write.plans.{module}.{name}", noted)
@@ -139,15 +139,19 @@ def test_micro_batches_without_partitions_are_counted_only_if_they_are_many(
 
 
 def test_only_small_and_even_partitions_are_worth_it() -> None:
-    def partitions(*found: tuple[int, int]) -> pa.Table:
+    def is_worth_it(found: list[tuple[int, int]], kind: TableType, files: int = 1, most_rows: int = 10_000) -> bool:
         rows, size = zip(*found, strict=True)
-        return pa.table({"partition": [str(i) for i in range(len(found))], "rows": rows, "size": size})
+        names = [str(i) for i in range(len(found))]
+        bases = pa.table({"partition": pa.array(names * files, pa.string())})
+        return is_cheaper(pa.table({"partition": names, "rows": rows, "size": size}), bases, kind, 2, most_rows)
 
     mor, cow, mib = TableType.MERGE_ON_READ, TableType.COPY_ON_WRITE, 1 << 20
-    assert is_cheaper(partitions((1000, 20 * mib)), cow, 2, 10_000)
-    assert not is_cheaper(partitions((1000, 200 * mib)), cow, 2, 10_000), "two cores would share it"
-    assert is_cheaper(partitions((1000, 200 * mib)), mor, 2, 10_000), "its keys are read in a second"
-    assert is_cheaper(partitions(*4 * [(1000, 200 * mib)]), cow, 2, 10_000), "all cores are busy"
-    assert not is_cheaper(partitions(*4 * [(1000, 200 * mib)]), cow, 2, 999)
-    assert not is_cheaper(partitions(*4 * [(1000, 2000 * mib)]), mor, 2, 10_000)
-    assert not is_cheaper(partitions((0, 0)).slice(0, 0), mor, 2, 10_000)
+    assert is_worth_it([(1000, 20 * mib)], cow)
+    assert not is_worth_it([(1000, 200 * mib)], cow), "two cores would share it"
+    assert is_worth_it([(1000, 200 * mib)], cow, files=2), "two tasks share its files"
+    assert is_worth_it([(1000, 200 * mib)], mor), "its keys are read in a second"
+    assert is_worth_it(4 * [(1000, 200 * mib)], cow), "all cores are busy"
+    assert not is_worth_it(4 * [(1000, 200 * mib)], cow, most_rows=999)
+    assert not is_worth_it(4 * [(1000, 2000 * mib)], mor)
+    none = pa.table({name: pa.array([], kind) for name, kind in (("partition", "string"), ("rows", "int64"))})
+    assert not is_cheaper(none, none, mor, 2, 10_000)

@@ -19,7 +19,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.write.dataframe_writer import write_changes
-from pyhudi.spark.write.dml_commit import DmlCommit
+from pyhudi.spark.write.dml_commit import ChangeCounts, DmlCommit
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
@@ -169,11 +169,16 @@ class MergeBuilder:
         merge.check_columns()
         with CachedFrames() as cached:
             matched = merge.matched_clauses(cached)
-            # The write counts rows, too.
-            counts = None if merge.is_certain(matched) else count_changes(matched, self.clauses)
-            repeated = counts is not None and counts.repeated_deletes
+            counts: MergeCounts | ChangeCounts | None = None
+            repeated, planned = False, None
+            if merge.are_counted_by_write(matched):
+                counts = planned = ChangeCounts()
+            elif not merge.is_certain(matched):
+                counts = counted = count_changes(matched, self.clauses)
+                repeated = counted.repeated_deletes
             rows, changes = merge.changes(matched, cached, repeated=repeated)
-            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, DmlCommit(target.reads, changes))
+            commit = DmlCommit(target.reads, changes, counts=planned)
+            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, commit)
         if counts is None:
             counts = MergeCounts(done.num_updates, done.num_deletes, done.num_inserts)
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)

@@ -46,6 +46,8 @@ from pyhudi.sql.statements import ClauseKind
 from pyhudi.write.location_columns import DELETE
 
 _MATCHED = "_pyhudi_matched_"
+_FEW_ROWS = 100_000
+"""Number of source rows up to which Spark's plan of the join is not made adaptive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +181,18 @@ class MergePlan:
         new_keys = source_rows.exact and self._inserts_by_key()
         unassigned = self._unassigned(new_keys=new_keys)
         pairs = rows.join(source, as_column(self.on))
+        adaptive = source_rows.count > _FEW_ROWS  # Otherwise Spark broadcasts the source, whose size it knows.
         parts = []
         if evaluator.has(ClauseKind.MATCHED):
-            pairs = cached.add(evaluator.evaluate(pairs, (ClauseKind.MATCHED,), unassigned, equated))
+            pairs = evaluator.evaluate(pairs, (ClauseKind.MATCHED,), unassigned, equated)
+            pairs = cached.add(pairs, adaptive=adaptive)
             parts.append(pairs)
         if evaluator.has(ClauseKind.NOT_MATCHED):
-            others = self._unmatched(source, pairs, source_rows.count)
+            others = self._unmatched(source, pairs, source_rows)
             # With the columns of the table, which are null.
             others = rows.limit(0).join(others, F.lit(False), "right")
-            parts.append(cached.add(evaluator.evaluate(others, (ClauseKind.NOT_MATCHED,), unassigned, equated)))
+            others = evaluator.evaluate(others, (ClauseKind.NOT_MATCHED,), unassigned, equated)
+            parts.append(cached.add(others, adaptive=adaptive))
         matched = reduce(lambda some, more: some.unionByName(more), parts).where(F.col(CLAUSE).isNotNull())
         return MatchedClauses(matched, source_rows.unique, new_keys, unassigned)
 
@@ -198,15 +203,17 @@ class MergePlan:
             return "full" if evaluator.has(ClauseKind.NOT_MATCHED) else "left"
         return "right" if evaluator.has(ClauseKind.NOT_MATCHED) else "inner"
 
-    def _unmatched(self, source: DataFrame, pairs: DataFrame, count: int) -> DataFrame:
-        """Return the source rows that are in no pair; ``count`` is the number of all source rows.
+    def _unmatched(self, source: DataFrame, pairs: DataFrame, source_rows: _SourceRows) -> DataFrame:
+        """Return the source rows that are in no pair.
 
         Rows are compared by value, because row numbers could change if Spark recomputed evicted rows of a cache.
         """
         names = self._equated()
         values = (F.col(quoted([EQUATED + name])).alias(_MATCHED + name) for name in names)
-        matched = pairs.select(*values).distinct()
-        if count <= self.target.opts.get_typed(options.INDEX_BROADCAST_ROWS):
+        matched = pairs.select(*values)
+        if not source_rows.unique:
+            matched = matched.distinct()
+        if source_rows.count <= self.target.opts.get_typed(options.INDEX_BROADCAST_ROWS):
             matched = F.broadcast(matched)
         same = [F.col(quoted([EQUATED + name])) == F.col(quoted([_MATCHED + name])) for name in names]
         return source.join(matched, same, "left_anti")
@@ -244,17 +251,19 @@ class MergePlan:
         return equated is not None and keys <= equated <= keys | partitions
 
     def is_certain(self, matched: MatchedClauses) -> bool:
-        """Return True if the write changes each row of the pairs: no two belong to the same record, none moves, and no
-        stored version wins by its ordering value or by a merger."""
+        """Return True if the write changes each row of the pairs: they are located, and no stored version wins by its
+        ordering value or by a merger."""
+        return self._are_located(matched) and self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+
+    def are_counted_by_write(self, matched: MatchedClauses) -> bool:
+        """Return True if the plan of the write counts the rows that each action changes (`ChangeCounts`)."""
+        return self._are_located(matched) and self._evaluator.has(ClauseKind.NOT_MATCHED)
+
+    def _are_located(self, matched: MatchedClauses) -> bool:
+        """Return True if each row of the pairs is a change of a row at its location or a new record: no two belong to
+        the same record, and none moves."""
         new = matched.new_keys or not self._evaluator.has(ClauseKind.NOT_MATCHED)
-        by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-        return (
-            self.target.located
-            and matched.unique
-            and new
-            and by_time
-            and not (self._evaluator.moves or self._marks_deletes)
-        )
+        return self.target.located and matched.unique and new and not (self._evaluator.moves or self._marks_deletes)
 
     def _with_moves(self, changes: RowChanges, moves: PartitionPathUpdate) -> RowChanges:
         """Add the known facts about the keys of rows that move.

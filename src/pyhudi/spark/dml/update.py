@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import TypeAlias
@@ -29,6 +30,8 @@ from pyhudi.write.location_columns import DELETE
 from pyhudi.write.write_result import ChangeResult
 
 Condition: TypeAlias = "str | Column | None"
+_QUERY = re.compile(r"\b(select|from|table|values|with)\b", re.IGNORECASE)
+"""Words that begin a query."""
 
 
 def update(
@@ -119,6 +122,7 @@ def update_pinned(
             adds=moves,
             bases=target.bases,
             cached=matched is not None and not moves,
+            scanned=not moves and all(_has_no_subquery(text) for text in (where, *assigned.values())),
             deletes=moves or marks,
             unassigned=unassigned,
             replaces_deleted=replaces_deleted,
@@ -127,6 +131,11 @@ def update_pinned(
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)
+
+
+def _has_no_subquery(expression: object) -> bool:
+    """Return True if an expression certainly has no subquery: None, or SQL text without the words that begin one."""
+    return expression is None or (isinstance(expression, str) and _QUERY.search(expression) is None)
 
 
 def _assigned_values(
@@ -203,7 +212,7 @@ def delete_pinned(
     target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
-    changes = RowChanges(target.located, adds=False, bases=target.bases)
+    changes = RowChanges(target.located, adds=False, bases=target.bases, scanned=_has_no_subquery(where))
     done = write_changes(rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes))
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Protocol, Self
 
 from pyspark.sql import DataFrame
 
 from pyhudi.spark.execution.slice_tasks import parallelism
-from pyhudi.spark.session_settings import session_setting
+from pyhudi.spark.session_settings import is_connect, session_setting
 
 _log = logging.getLogger(__name__)
 _SHUFFLES = "spark.sql.shuffle.partitions"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 _ROWS_A_TASK = 100_000
 _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 
@@ -36,8 +38,14 @@ class CachedFrames:
     def __init__(self) -> None:
         self._frames: list[DataFrame] = []
 
-    def add(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
-        """Cache a DataFrame. Nothing is evaluated yet. ``rows`` is the approximate number of rows."""
+    def add(self, frame: DataFrame, rows: int | None = None, *, adaptive: bool = True) -> DataFrame:
+        """Cache a DataFrame. Nothing is evaluated yet.
+
+        Args:
+            frame: The rows.
+            rows: Their approximate number, if they are few.
+            adaptive: False: its plan is made once, as of `planned_once`.
+        """
         spark = frame.sparkSession
         # Spark reads the settings when `persist` is called, not when the rows are cached
         with ExitStack() as stack:
@@ -46,6 +54,8 @@ class CachedFrames:
                 usual = int(spark.conf.get(_SHUFFLES) or 200)
                 shuffles = min(usual, max(parallelism(spark), -(-rows // _ROWS_A_TASK)))
                 stack.enter_context(session_setting(spark, _SHUFFLES, str(shuffles)))
+            if not adaptive:
+                stack.enter_context(session_setting(spark, _ADAPTIVE, "false"))
             self._frames.append(frame.persist())
         return self._frames[-1]
 
@@ -63,3 +73,19 @@ class CachedFrames:
             # the work on the DataFrames is complete, or has failed with an error of its own
             except Exception as failure:
                 _log.warning("cached rows could not be released: %s", failure)
+
+
+@contextmanager
+def planned_once(frame: DataFrame) -> Iterator[DataFrame]:
+    """Return a context manager of a DataFrame that is planned without adaptive execution, for a single action.
+
+    Adaptive execution runs a job for each shuffle and for each cached input, and plans again after each of them. This
+    takes longer than it saves if the sizes of all inputs are known. Spark plans a DataFrame when it is persisted, so
+    the setting of the session is changed for this call only, and queries of other threads are not affected. Spark
+    Connect does not recognize a DataFrame of a Python function as the cached one, so nothing is changed there.
+
+    Args:
+        frame: A DataFrame with a small result, which is cached until the end of the block.
+    """
+    with CachedFrames() as cached:
+        yield frame if is_connect(frame) else cached.add(frame, adaptive=False)

@@ -1,7 +1,8 @@
-"""DataFrames made from small data on the driver, to be joined with rows, and unions of DataFrames."""
+"""DataFrames and expressions made from small data on the driver, to be joined with rows, and unions of DataFrames."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,10 @@ from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_types import spark_schema
 
+MOST_LITERALS = 16
+"""Number of rows up to which a table becomes an expression. Spark runs a job for each broadcast, but compares each row
+with all cases of an expression."""
+_PLAIN_TEXT = re.compile(r"[\w ./:=-]*", re.ASCII)
 _TASK = "_pyhudi_task"
 _TAKES_ARROW = int(pyspark.__version__.split(".")[0]) >= 4
 
@@ -25,6 +30,33 @@ def small_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
         return spark.createDataFrame(data)
     with session_setting(spark, "spark.sql.execution.arrow.pyspark.enabled", "true"):
         return spark.createDataFrame(data.combine_chunks().to_pandas(), spark_schema(data.schema))
+
+
+def literal_lookup(data: pa.Table, keys: Sequence[str], name: str) -> Column:
+    """Return a column of a table of a few rows, looked up by other columns, as one expression.
+
+    Args:
+        data: A table of texts, numbers, lists and structs.
+        keys: Columns with the same values as those of these names in the rows; no two rows of the table agree in them.
+        name: The column to look up; it is null where the table has no such keys.
+    """
+    kind = spark_schema(pa.schema([data.schema.field(name)])).fields[0].dataType.simpleString()
+    cases = (
+        f"WHEN {' AND '.join(f'{key} = {_literal(row[key])}' for key in keys)} THEN {_literal(row[name])}"
+        for row in data.select([*keys, name]).to_pylist()
+    )
+    return sf.expr(f"CASE {' '.join(cases)} ELSE CAST(NULL AS {kind}) END")
+
+
+def _literal(value: object) -> str:
+    """Return a value as SQL. It depends on the session which characters of a string are escapes."""
+    if isinstance(value, list):
+        return f"array({', '.join(map(_literal, value))})"
+    if isinstance(value, dict):
+        return f"named_struct({', '.join(f'{_literal(key)}, {_literal(of)}' for key, of in value.items())})"
+    if isinstance(value, str) and not _PLAIN_TEXT.fullmatch(value):
+        return f"decode(unhex('{value.encode().hex()}'), 'UTF-8')"
+    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def spread_frame(spark: SparkSession, data: pa.Table, tasks: int) -> DataFrame:

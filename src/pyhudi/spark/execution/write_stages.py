@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pyhudi.spark.execution.cached_frames import planned_once
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.row_serialization import pack
 from pyhudi.write.location_columns import STATUS
@@ -28,14 +30,14 @@ def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: boo
     return run_write_tasks(rows, work)
 
 
-def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
+def run_upsert(rows: DataFrame, context: WriteContext, *, adaptive: bool = True) -> pa.Table:
     """Write routed rows (`pyhudi.spark.write.plans.row_routing.route`); return the write stats of all files. Runs a
-    Spark job."""
+    Spark job. ``adaptive``: the plan of the rows may improve while it is executed."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return upsert_task(batches, context, task)
 
-    return run_write_tasks(rows, work)
+    return decode_stats(_statuses(rows, work, adaptive=adaptive))
 
 
 def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table | None:
@@ -45,7 +47,8 @@ def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTa
     def work(batches: Batches, task: TaskId) -> bytes:
         return in_task_tagging_task(batches, context, task, lookup)
 
-    statuses = _statuses(rows, work)
+    # rows that have been counted are cached
+    statuses = _statuses(rows, work, adaptive=lookup.most_rows is not None)
     # several tasks would each write a version of the same files, of which one would stay
     assert lookup.most_rows is None or len(statuses) < 2, "uncounted rows were in several tasks"
     return None if TOO_MANY_ROWS in statuses else decode_stats(statuses)
@@ -56,7 +59,7 @@ def run_write_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -
     return decode_stats(_statuses(rows, work))
 
 
-def _statuses(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> list[bytes]:
+def _statuses(rows: DataFrame, work: Callable[[Batches, TaskId], bytes], *, adaptive: bool = True) -> list[bytes]:
     packed, unpacking = pack(rows)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,4 +67,6 @@ def _statuses(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> list
         status = work(unpacking.rows(batches), this_task())
         yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
-    return [bytes(row[0]) for row in packed.mapInArrow(task, _STATUS_SCHEMA).collect()]
+    written = packed.mapInArrow(task, _STATUS_SCHEMA)
+    with nullcontext(written) if adaptive else planned_once(written) as statuses:
+        return [bytes(row[0]) for row in statuses.collect()]

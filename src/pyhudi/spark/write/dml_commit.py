@@ -25,6 +25,7 @@ class RowChanges:
         bases: Base files (partition, file_id, base_path) to which the positions of rows refer; None: rows have no
             positions.
         cached: The rows are cached, so evaluating them twice is cheap.
+        scanned: The rows are those of one scan of the table, without joins and subqueries.
         deletes: Some of the rows may be deletes.
         unassigned: Columns of the table that no update assigns. Rows with positions have null there, and keep the
             stored values.
@@ -40,6 +41,7 @@ class RowChanges:
     adds: bool = True
     bases: pa.Table | None = None
     cached: bool = False
+    scanned: bool = False
     deletes: bool = True
     unassigned: frozenset[str] = frozenset()
     replaces_deleted: bool = False
@@ -50,6 +52,15 @@ class RowChanges:
         return self.bases is not None and not (self.adds or self.deletes or self.partition_assigned)
 
 
+@dataclass(slots=True)
+class ChangeCounts:
+    """Numbers of the updated, deleted and new rows of the last plan of a statement."""
+
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class DmlCommit:
     """Commit of an UPDATE, DELETE or MERGE.
@@ -58,8 +69,10 @@ class DmlCommit:
         reads: Files that the statement has read.
         changes: Differences from the rows of other writes; None: keys are looked up as in an upsert.
         key_constraint: Constraint on the keys of the rows.
+        counts: Where the numbers of rows are put, if the write counts them (`RowChanges.adds`); None: not needed.
     """
 
     reads: ReadSet
     changes: RowChanges | None = None
     key_constraint: KeyConstraint | None = None
+    counts: ChangeCounts | None = None

@@ -23,7 +23,7 @@ from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.spark_errors import spark_errors
-from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
+from pyhudi.spark.write.dml_commit import ChangeCounts, DmlCommit, RowChanges
 from pyhudi.spark.write.precommit_validation import StagedTable, validate_write
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -143,6 +143,11 @@ class WriteJob:
     def key_constraint(self) -> KeyConstraint | None:
         """Condition on the keys under which the write is executed."""
         return None if self.dml is None else self.dml.key_constraint
+
+    @property
+    def change_counts(self) -> ChangeCounts | None:
+        """Where the numbers of changed rows are put."""
+        return None if self.dml is None else self.dml.counts
 
     @property
     def reads(self) -> ReadSet | None:

@@ -34,6 +34,7 @@ from pyhudi.spark.write.plans.in_task_tagging_plan import (
     only_partition,
     supports_in_task_tagging,
     without_key_indexes,
+    write_cores,
 )
 from pyhudi.spark.write.plans.planned_keys import PlannedKeys
 from pyhudi.spark.write.plans.row_routing import count_rows, route
@@ -69,6 +70,7 @@ class CountedRows:
         by_key: Rows have file groups, but no positions.
         located: Locations of all keys in the record index, if no others are needed.
         counted: There are numbers of rows, and rows for each file group.
+        adaptive: The plan of the rows may improve while it is executed.
         inconsistencies: Contradictions found in the record index.
     """
 
@@ -77,6 +79,7 @@ class CountedRows:
     by_key: bool
     located: BatchLocations | None = None
     counted: bool = True
+    adaptive: bool = True
     inconsistencies: tuple[str, ...] = ()
 
 
@@ -121,7 +124,8 @@ class FileGroupPlan:
         if self.batch.by_key:
             # the index locates file groups, not rows in them
             context = replace(context, merging=replace(context.merging, keyed=KeyedWrite()))
-        return run_upsert(route(self.batch.rows, self.workload, most_tasks(self.job)), context)
+        routed = route(self.batch.rows, self.workload, most_tasks(self.job))
+        return run_upsert(routed, context, adaptive=self.batch.adaptive)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return the changes of keys by the write."""
@@ -221,18 +225,18 @@ def _plan_in_tasks(
     task writes."""
     job = table.job
     most = job.opts.get_typed(options.INDEX_TASK_ROWS)
-    cores = parallelism(rows.sparkSession)
+    cores, kind = write_cores(job, rows), job.config.table_type
 
     def counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
         partitions = count_partitions(rows, table.slices, job.key_constraint)
-        if is_cheaper(partitions, job.config.table_type, cores, most):
+        if is_cheaper(partitions, base_files(table.slices, partitions), kind, cores, most):
             return _in_task_tagging(table, rows, partitions, cached)
         return _plan_by_counts(table, rows, cached, metadata_partitions)
 
     if job.cached and not job.spec.partition_fields and job.key_constraint is None:
         alone = only_partition(table.slices)
         plan = _in_task_tagging(table, rows, alone, cached, UNCOUNTED_ROWS)
-        if is_cheaper(alone, job.config.table_type, cores, most) and plan.takes_one_task:
+        if is_cheaper(alone, plan.lookup.bases, kind, cores, most) and plan.takes_one_task:
             return replace(plan, count_rows=lambda: counted(rows))
     return counted(cached.add(rows))
 
@@ -272,11 +276,22 @@ def _count_located(
     bases = _bases_to_rewrite(table, changes, metadata_partitions)
     rows = rows if bases is not None or changes.cached else cached.add(rows)
     tagged = _tag_located(table, changes, rows, cached, records)
-    counts = count_rows(tagged.rows) if bases is None else read_groups(bases)
+    # the rows are then not joined with anything
+    no_lookup = not _needs_lookup(table.job, changes)
+    simple = no_lookup and (bases is None or changes.cached or changes.scanned)
+    if bases is None:
+        counts = count_rows(tagged.rows, table.job.change_counts, adaptive=not simple)
+    else:
+        counts = read_groups(bases)
     counts = with_base_paths(counts, table.slices, changes.bases)
     # without positions only the file groups are known
     by_key = records is not None or changes.bases is None
-    return CountedRows(tagged.rows, counts, by_key, counted=bases is None, inconsistencies=tagged.inconsistencies)
+    return CountedRows(
+        *(tagged.rows, counts, by_key),
+        counted=bases is None,
+        adaptive=not simple,
+        inconsistencies=tagged.inconsistencies,
+    )
 
 
 def _keyed(job: WriteJob, instant: str) -> DataFrame:
@@ -304,20 +319,30 @@ def _tag_located(
 ) -> Tagged:
     """Return changes of rows with their locations. New records are looked up unless their keys are known to be new."""
     job = table.job
-    if not changes.adds or job.operation is Operation.DELETE:
-        return Tagged(located_changes(rows))
-    new = changes.new_keys or job.spec.auto_keys
-    if new and (job.spec.auto_keys or changes.distinct_keys or not job.combines):
+    if not _needs_lookup(job, changes):
         return Tagged(located_changes(rows))
     table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW)]
     located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
     added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
-    if new:
+    if _are_new(job, changes):
         added = cached.add(added)
         untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, cached.add)
         return Tagged(located.unionByName(untagged))
     tagged = tag_rows(table, added, cached, records)
     return Tagged(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
+
+
+def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:
+    """Return True if new records have to be compared with each other or with the keys of the table."""
+    if not changes.adds or job.operation is Operation.DELETE:
+        return False
+    distinct = job.spec.auto_keys or changes.distinct_keys or not job.combines
+    return not (_are_new(job, changes) and distinct)
+
+
+def _are_new(job: WriteJob, changes: RowChanges) -> bool:
+    """Return True if the table does not have the keys of new records."""
+    return changes.new_keys or job.spec.auto_keys
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:

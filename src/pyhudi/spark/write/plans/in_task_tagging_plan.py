@@ -23,7 +23,7 @@ from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup, small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.execution.write_stages import run_in_task_tagging
@@ -41,6 +41,7 @@ from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare
 from pyhudi.write.write_operations import type_name
 
+_TASKS = "_pyhudi_tasks"
 _MOST_BYTES = 1 << 30
 """Most bytes of one partition's base files."""
 _OTHER_ROWS = (
@@ -52,7 +53,7 @@ _SHORT, _BALANCED = 2.0, 1.5
 _SEARCHED, _WRITTEN, _REWRITTEN = 200e6, 400e3, 30e6
 """Throughput of a core per second: bytes of base files whose keys are searched, rows written to log files, bytes of
 base files rewritten. Rough, as they only distinguish small partitions from large ones."""
-_SHARED = 16 * 1024 * 1024
+_SHARED = 8 * 1024 * 1024
 """Bytes of base files that justify another task."""
 UNCOUNTED_ROWS = 100_000
 """Most rows that one task writes without knowing their number. A batch with more of them loses the time of sorting as
@@ -88,7 +89,13 @@ class InTaskTaggingPlan:
     @property
     def takes_one_task(self) -> bool:
         """True if one task writes all rows."""
-        return bool(partition_shares(self, most_tasks(self.job)).num_rows == 1)
+        return bool(self.shares.num_rows == 1)
+
+    @property
+    def shares(self) -> pa.Table:
+        """The tasks of each partition, as of `partition_shares`."""
+        cores = write_cores(self.job, self.rows)
+        return partition_shares(self.partitions, self.lookup.bases, self.job.config.table_type, cores)
 
     def write(self, instant: str) -> pa.Table:
         """Write the rows. Return the write stats. Runs a Spark job, and others if there are more rows than expected."""
@@ -163,16 +170,29 @@ def only_partition(slices: pa.Table) -> pa.Table:
     return pa.table({"partition": [""], "rows": [UNCOUNTED_ROWS], "size": [size]})
 
 
-def is_cheaper(partitions: pa.Table, table_type: TableType, cores: int, most_rows: int) -> bool:
-    """Return True if one task for each partition (`count_partitions`) does not take much longer than all cores
-    together, and none has more than ``most_rows`` rows."""
+def write_cores(job: WriteJob, rows: DataFrame) -> int:
+    """Return the number of tasks of a write that run at a time."""
+    return min(most_tasks(job), parallelism(rows.sparkSession))
+
+
+def is_cheaper(partitions: pa.Table, bases: pa.Table, table_type: TableType, cores: int, most_rows: int) -> bool:
+    """Return True if the tasks of partitions (`partition_shares`) do not take much longer than all cores together.
+
+    Args:
+        partitions: The partitions (`count_partitions`).
+        bases: Their base files (BASES_SCHEMA).
+        table_type: Type of the table.
+        cores: Number of tasks that run at a time.
+        most_rows: Most rows of a partition.
+    """
     if not partitions.num_rows:
         return False
-    rows, size = (partitions[name].to_numpy().astype(np.float64) for name in ("rows", "size"))
+    rows, size = _rows_and_size(partitions)
     if rows.max() > most_rows or size.max() > _MOST_BYTES:
         return False
-    seconds = _seconds(rows, size, table_type)
-    return bool(seconds.max() <= max(_SHORT, _BALANCED * seconds.sum() / cores))
+    longest = pc.max(partition_shares(partitions, bases, table_type, cores)["seconds"]).as_py()
+    fair = (_lookup_seconds(rows, size) + _rewrite_seconds(size, table_type)).sum() / cores
+    return bool(longest <= max(_SHORT, _BALANCED * fair))
 
 
 def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
@@ -186,7 +206,7 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
 def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
     """Return the rows routed to the tasks of their partitions, in input order, without locations. If several tasks
     rewrite files of a partition, each gets all of its rows."""
-    shares = partition_shares(plan, most_tasks)
+    shares = plan.shares
     # Tasks are placed by time, expressed as the bytes rewritten in that time.
     work = (shares["seconds"].to_numpy() * _REWRITTEN).astype(np.int64)
     cores = parallelism(plan.rows.sparkSession)
@@ -213,33 +233,31 @@ def _sorted(routed: DataFrame) -> DataFrame:
     return routed.sortWithinPartitions(*order)
 
 
-def partition_shares(plan: InTaskTaggingPlan, most_tasks: int) -> pa.Table:
+def partition_shares(partitions: pa.Table, bases: pa.Table, table_type: TableType, cores: int) -> pa.Table:
     """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.in_task_tagging.PartitionShare`), and
     the seconds for which it keeps a core busy.
 
     A task for each core that would be idle otherwise rewrites some of the base files of a partition. Each of them
-    looks up all keys, which takes a fraction of the time of rewriting.
+    looks up all keys, which takes a fraction of the time of rewriting. Arguments as of `is_cheaper`.
     """
-    partitions = plan.partitions
-    rows, size = (partitions[name].to_numpy().astype(np.float64) for name in ("rows", "size"))
-    kind = plan.job.config.table_type
-    seconds = _seconds(rows, size, kind)
+    rows, size = _rows_and_size(partitions)
+    lookup, rewrite = _lookup_seconds(rows, size), _rewrite_seconds(size, table_type)
     count = np.ones(len(rows), dtype=np.int64)
-    if kind is TableType.COPY_ON_WRITE:
-        cores = min(most_tasks, parallelism(plan.rows.sparkSession))
-        files = pc.value_counts(plan.lookup.bases["partition"])
+    if table_type is TableType.COPY_ON_WRITE:
+        files = pc.value_counts(bases["partition"].combine_chunks())
         at = pc.index_in(partitions["partition"].combine_chunks(), value_set=files.field("values"))
-        most = np.minimum(pc.fill_null(files.field("counts").take(at), 1).to_numpy(), size / _SHARED)
-        count = np.clip(np.minimum(most, np.round(cores * seconds / max(seconds.sum(), 1e-9))), 1, None).astype(
-            np.int64
-        )
+        most = np.minimum(pc.fill_null(files.field("counts").take(at), 1).to_numpy(), np.round(size / _SHARED))
+        seconds = lookup + rewrite
+        idle = np.round(cores * seconds / max(seconds.sum(), 1e-9))
+        count = np.clip(np.minimum(most, idle), 1, None).astype(np.int64)
     number = np.repeat(np.arange(len(count)), count)
     first = np.repeat(np.cumsum(count) - count, count)
     share = [
         str(PartitionShare(n, of))
         for n, of in zip((np.arange(len(number)) - first).tolist(), count[number].tolist(), strict=True)
     ]
-    columns = [partitions["partition"].take(pa.array(number)), pa.array(share), pa.array((seconds / count)[number])]
+    taken = (lookup + rewrite / count)[number]
+    columns = [partitions["partition"].take(pa.array(number)), pa.array(share), pa.array(taken)]
     return pa.table(columns, names=[PARTITION_PATH, FILE_ID, "seconds"])
 
 
@@ -252,11 +270,26 @@ def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
         return rows.select(
             *table_columns, F.lit(only_share[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(only_share[TASK]).alias(TASK)
         )
-    partition_tasks = F.broadcast(small_frame(rows.sparkSession, shares))
     # If an executor is lost, its cached rows are computed again, and the input may return other rows.
-    changed = F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH))
-    task = F.coalesce(F.col(TASK), F.raise_error(changed).cast("int")).alias(TASK)
+    failure = F.raise_error(F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH)))
+    if shares.num_rows <= MOST_LITERALS:
+        tasks = literal_lookup(_by_partition_path(shares), [PARTITION_PATH], _TASKS)
+        tasks = F.when(tasks.isNull(), failure.cast("array<struct<file:string,task:int>>")).otherwise(tasks)
+        each = rows.select(*table_columns, F.explode(tasks).alias(_TASKS))
+        share, task = F.col(f"{_TASKS}.file"), F.col(f"{_TASKS}.task")
+        return each.select(*table_columns, share.alias(FILE_ID), *nowhere, task.alias(TASK))
+    partition_tasks = F.broadcast(small_frame(rows.sparkSession, shares))
+    task = F.coalesce(F.col(TASK), failure.cast("int")).alias(TASK)
     return rows.join(partition_tasks, PARTITION_PATH, "left").select(*table_columns, FILE_ID, *nowhere, task)
+
+
+def _by_partition_path(shares: pa.Table) -> pa.Table:
+    """Return the shares and tasks of each partition as a list."""
+    tasks: dict[str, list[dict[str, object]]] = {}
+    for row in shares.to_pylist():
+        tasks.setdefault(row[PARTITION_PATH], []).append({"file": row[FILE_ID], "task": row[TASK]})
+    kind = pa.list_(pa.struct([("file", pa.string()), ("task", pa.int32())]))
+    return pa.table({PARTITION_PATH: pa.array(list(tasks), pa.string()), _TASKS: pa.array(list(tasks.values()), kind)})
 
 
 def _by_type(config: TableConfig, slices: pa.Table) -> bool:
@@ -281,9 +314,16 @@ def _sizes(slices: pa.Table) -> pa.Table:
     return pa.table([summed["partition"], pc.fill_null(summed["base_size_sum"], 0)], names=["partition", "size"])
 
 
-def _seconds(
-    rows: npt.NDArray[np.float64], size: npt.NDArray[np.float64], table_type: TableType
-) -> npt.NDArray[np.float64]:
-    """Return the estimated seconds for which a core is busy with each partition."""
-    seconds = rows / _WRITTEN + size / _SEARCHED
-    return seconds + size / _REWRITTEN if table_type is TableType.COPY_ON_WRITE else seconds
+def _rows_and_size(partitions: pa.Table) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the rows of each partition and the bytes of its base files."""
+    return partitions["rows"].to_numpy().astype(np.float64), partitions["size"].to_numpy().astype(np.float64)
+
+
+def _lookup_seconds(rows: npt.NDArray[np.float64], size: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the estimated seconds for which a core searches the rows of each partition."""
+    return rows / _WRITTEN + size / _SEARCHED
+
+
+def _rewrite_seconds(size: npt.NDArray[np.float64], table_type: TableType) -> npt.NDArray[np.float64]:
+    """Return the estimated seconds for which a core rewrites the base files of each partition."""
+    return size / _REWRITTEN if table_type is TableType.COPY_ON_WRITE else np.zeros_like(size)

@@ -1,28 +1,32 @@
 """Routing of tagged rows to the tasks that write their file groups.
 
 The driver only has row counts by partition and file group. It assigns the groups to tasks (`task_placement`), and
-broadcasts two small tables to the rows: the task of each group, and the groups of new records of each partition.
+broadcasts two small tables to the rows: the task of each group, and the groups of new records of each partition. Tables
+of a few rows are literals in the plan instead, because Spark runs a job for each broadcast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.cached_frames import planned_once
+from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup, small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE
+from pyhudi.spark.write.dml_commit import ChangeCounts
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
+from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
 from pyhudi.write.planning.small_files import target_lookup_table
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile
 
@@ -36,9 +40,24 @@ _TASK_BYTES = 4 * 1024 * 1024
 """Bytes to read and write from which on another task pays where a core would be idle."""
 
 
-def count_rows(tagged: DataFrame) -> pa.Table:
-    """Count the rows of a tagged frame by partition and file group (COUNTS_SCHEMA). Runs a Spark job."""
-    counts = coalesced(tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).count()).collect()
+def count_rows(tagged: DataFrame, statement: ChangeCounts | None = None, *, adaptive: bool = True) -> pa.Table:
+    """Count the rows of a tagged frame by partition and file group (COUNTS_SCHEMA). Runs a Spark job.
+
+    Args:
+        tagged: The rows.
+        statement: Where to put the numbers of the rows that a statement changes.
+        adaptive: The plan of the rows may improve while it is executed.
+    """
+    rows = [F.count(F.lit(1))]
+    if statement is not None:
+        rows.append(F.count(F.when(F.col(DELETE), 1)))
+    grouped = coalesced(tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).agg(*rows))
+    with nullcontext(grouped) if adaptive else planned_once(grouped) as planned:
+        counts = planned.collect()
+    if statement is not None:
+        statement.deleted = sum(row[4] for row in counts)
+        statement.inserted = sum(row[3] for row in counts if row[1] is None)
+        statement.updated = sum(row[3] for row in counts) - statement.deleted - statement.inserted
     columns = [[row[i] for row in counts] for i in range(4)]
     return pa.Table.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, COUNTS_SCHEMA, strict=True)], schema=COUNTS_SCHEMA
@@ -54,23 +73,21 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
     fewest = min(max_tasks, max(groups.num_rows, 1), fewest)
     keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=fewest)
     groups = groups.append_column("task", pa.array(keys, pa.int32()))
-    spark = tagged.sparkSession
     rows = tagged
     file_id, base_path, task = F.col(FILE_ID), F.col(BASE_PATH), F.lit(None).cast("int")
     if workload.updates.num_rows:
-        rows = rows.join(F.broadcast(_update_tasks(spark, workload.updates, groups)), [PARTITION_PATH, FILE_ID], "left")
+        rows, update_columns = _looked_up(rows, _update_tasks(workload.updates, groups), [PARTITION_PATH, FILE_ID])
         # a file group that is not in the plan would be created with these rows alone
-        unknown = file_id.isNotNull() & F.col(_UPDATE_TASK).isNull()
+        unknown = file_id.isNotNull() & update_columns[_UPDATE_TASK].isNull()
         text = F.concat(F.lit("rows are stored in another file group than `_hoodie_file_name`: "), file_id)
-        task = F.when(unknown, F.raise_error(text).cast("int")).otherwise(F.col(_UPDATE_TASK))
-        base_path = F.coalesce(base_path, F.col(_UPDATE_PATH))  # not known yet of rows that were read
+        task = F.when(unknown, F.raise_error(text).cast("int")).otherwise(update_columns[_UPDATE_TASK])
+        base_path = F.coalesce(base_path, update_columns[_UPDATE_PATH])  # not known yet of rows that were read
     if workload.insert_targets.num_rows:
-        rows = rows.join(F.broadcast(_insert_routes(spark, workload.insert_targets, groups)), PARTITION_PATH, "left")
-        bucket = _bucket()
+        rows, insert_columns = _insert_columns(rows, workload.insert_targets, groups)
         # a record with a location keeps it; coalesce evaluates the lookup for new records only
-        task = F.coalesce(task, F.element_at(_TASKS, bucket))
-        base_path = F.when(file_id.isNull(), F.element_at(_PATHS, bucket)).otherwise(base_path)
-        file_id = F.coalesce(file_id, F.element_at(_IDS, bucket))
+        task = F.coalesce(task, insert_columns[_TASKS])
+        base_path = F.when(file_id.isNull(), insert_columns[_PATHS]).otherwise(base_path)
+        file_id = F.coalesce(file_id, insert_columns[_IDS])
     routed = {FILE_ID: file_id, BASE_PATH: base_path}
     names = [name for name in tagged.columns if name not in routed]
     rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in routed.items()), task.alias(TASK))
@@ -95,25 +112,40 @@ def _bucket() -> Column:
     return F.element_at(_SLOTS, slot + 1)
 
 
-def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> DataFrame:
+def _update_tasks(updates: pa.Table, groups: pa.Table) -> pa.Table:
+    """Return one row per file group with updates: its task and base file."""
     joined = updates.select(["partition", "file_id"]).join(groups, ["partition", "file_id"], join_type="inner")
     columns = {"partition": PARTITION_PATH, "file_id": FILE_ID, "task": _UPDATE_TASK, "base_path": _UPDATE_PATH}
-    return small_frame(spark, joined.select(list(columns)).rename_columns(list(columns.values())))
+    return joined.select(list(columns)).rename_columns(list(columns.values()))
 
 
-def _insert_routes(spark: SparkSession, targets: pa.Table, groups: pa.Table) -> DataFrame:
-    """Return one row per partition: its targets, and the lookup table from a hash to one of them (counted from 1)."""
+def _insert_columns(rows: DataFrame, targets: pa.Table, groups: pa.Table) -> tuple[DataFrame, dict[str, Column]]:
+    """Return rows with what is needed to route new records, and the columns with the id, base file and task of their
+    file group."""
     at = pc.index_in(group_keys(targets), value_set=group_keys(groups))
-    tasks = groups["task"].combine_chunks().take(at)
-    data = _target_arrays(
-        targets,
-        {
-            _IDS: targets["file_id"].combine_chunks(),
-            _PATHS: targets["base_path"].combine_chunks(),
-            _TASKS: tasks,
-        },
-    )
-    return small_frame(spark, pa.table(data))
+    facts = {
+        _IDS: targets["file_id"].combine_chunks(),
+        _PATHS: targets["base_path"].combine_chunks(),
+        _TASKS: groups["task"].combine_chunks().take(at),
+    }
+    if targets.num_rows <= MOST_LITERALS and pc.count_distinct(targets["partition"]).as_py() == targets.num_rows:
+        one_each = pa.table({PARTITION_PATH: targets["partition"], **facts})
+        return _looked_up(rows, one_each, [PARTITION_PATH])
+    # one row per partition: its targets, and the lookup table from a hash to one of them (counted from 1)
+    routes = small_frame(rows.sparkSession, pa.table(_target_arrays(targets, facts)))
+    bucket = _bucket()
+    joined = rows.join(F.broadcast(routes), PARTITION_PATH, "left")
+    return joined, {name: F.element_at(name, bucket) for name in facts}
+
+
+def _looked_up(rows: DataFrame, table: pa.Table, keys: Sequence[str]) -> tuple[DataFrame, dict[str, Column]]:
+    """Return rows that have access to a table by its columns ``keys``, and its other columns, null where there is no
+    such key."""
+    names = [name for name in table.column_names if name not in keys]
+    if table.num_rows <= MOST_LITERALS:
+        return rows, {name: literal_lookup(table, keys, name) for name in names}
+    joined = rows.join(F.broadcast(small_frame(rows.sparkSession, table)), list(keys), "left")
+    return joined, {name: F.col(name) for name in names}
 
 
 def _target_arrays(targets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
