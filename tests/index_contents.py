@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.metadata_keys import split_secondary_key
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
+from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.table.meta_client import TableMetaClient
 
 Locations = dict[tuple[str, str], str]
@@ -26,7 +26,7 @@ def metadata_table(path: str | Path) -> MetadataTable:
 def indexed_locations(path: str | Path) -> Locations:
     """Return the file group of every (key, partition), by the record index."""
     found = metadata_table(path).scan("record_index", [RECORD_INDEX_PAYLOAD])
-    where = locations_of(found[RECORD_INDEX_PAYLOAD]).to_pylist()
+    where = decode_locations(found[RECORD_INDEX_PAYLOAD]).to_pylist()
     keys = found["key"].to_pylist()
     return {(key, row["partition"]): row["file_id"] for key, row in zip(keys, where, strict=True)}
 

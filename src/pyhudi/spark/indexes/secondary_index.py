@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.index.record_index_values import estimate_file_group_count
 from pyhudi.merge.base_file_readers import row_counts
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
@@ -19,6 +18,7 @@ from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_change
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
+from pyhudi.metadata.records.record_index_file_groups import estimate_file_group_count
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from pyhudi.arrow.group_runs import by_group
-from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
-from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import KEY
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
+from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
+from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.python_workers import prepare_worker
@@ -171,6 +171,6 @@ def _look_up_keys(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.A
         nothing = pa.nulls(len(keys), pa.string())
         return nothing, nothing
     records = index.table.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=index.groups.prefix(number))
-    locations = locations_of(records[RECORD_INDEX_PAYLOAD])
+    locations = decode_locations(records[RECORD_INDEX_PAYLOAD])
     at = pc.index_in(keys, value_set=records[KEY].combine_chunks())
     return locations["partition"].combine_chunks().take(at), locations["file_id"].combine_chunks().take(at)

@@ -14,7 +14,6 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
-from pyhudi.index.record_index_values import encode_locations
 from pyhudi.metadata.file_groups.delta_commit_writer import (
     GroupFiles,
     GroupSlice,
@@ -29,6 +28,7 @@ from pyhudi.metadata.metadata_layout import metadata_timeline, names_by_partitio
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
+from pyhudi.metadata.records.record_locations import encode_locations
 from pyhudi.metadata.writer import metadata_rollback
 from pyhudi.metadata.writer.metadata_rollback import TableRollback, apply_rollback
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner

@@ -42,8 +42,8 @@ class RecordIndexPruner:
     """Pruner of one query by the record index, which is looked up once.
 
     Attributes:
-        locations: Locations of the selected records (`LOCATION_SCHEMA`), once they have been looked up; None also if
-            the index is not used.
+        locations: Locations of the selected records (`KEY_LOCATION_SCHEMA`), once they have been looked up; None also
+            if the index is not used.
     """
 
     locations: pa.Table | None = field(default=None, init=False)

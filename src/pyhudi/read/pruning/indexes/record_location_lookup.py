@@ -13,9 +13,9 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
-from pyhudi.metadata.records import metadata_keys
-from pyhudi.metadata.records.file_id_encoding import file_ids_of
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
+from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
+from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 MOST_KEYS = 10_000
 """Maximum number of keys that are looked up."""
 _MOST_INDEXES = 256
-_GLOBAL = "record-index"
-"""Prefix of the ids of file groups of a global record index; others continue with a partition."""
 
-LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
+KEY_LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
 """Location of a record by its key."""
 
 
@@ -95,21 +93,19 @@ def _key_specs(spec: KeySpec) -> list[KeySpec]:
 def record_index_locations(
     table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None = None
 ) -> pa.Table | None:
-    """Return the locations of the records with these keys (`LOCATION_SCHEMA`), by the record index.
+    """Return the locations of the records with these keys (`KEY_LOCATION_SCHEMA`), by the record index.
 
     A key of a partitioned index may be in several partitions; only these ``partitions`` are looked up. None: there are
     too many partitions to look up all.
     """
-    prefixes = {file_id.rsplit("-", 2)[0] for file_id in table.groups(RECORD_INDEX)["file_id"].to_pylist()}
-    if partitions is not None and not prefixes <= {_GLOBAL}:
-        prefixes &= {f"{_GLOBAL}-{metadata_keys.data_partition_id(path)}" for path in partitions}
+    groups = RecordIndexFileGroups.from_written_ids(table.groups(RECORD_INDEX)["file_id"].to_pylist())
+    prefixes = groups.prefixes(partitions)
     if len(prefixes) > _MOST_INDEXES:
         return None
-    tables = [LOCATION_SCHEMA.empty_table()]
-    for prefix in sorted(prefixes):
-        records = table.lookup(RECORD_INDEX, keys, [RECORD_INDEX_PAYLOAD], prefix=f"{prefix}-").combine_chunks()
-        if records.num_rows:
-            place = records[RECORD_INDEX_PAYLOAD].chunk(0)
-            columns = [records[KEY], metadata_keys.paths_of_keys(place.field("partitionName")), file_ids_of(place)]
-            tables.append(pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA))
+    tables = [KEY_LOCATION_SCHEMA.empty_table()]
+    for prefix in prefixes:
+        records = table.lookup(RECORD_INDEX, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
+        locations = decode_locations(records[RECORD_INDEX_PAYLOAD])
+        columns = [records[KEY], locations["partition"], locations["file_id"]]
+        tables.append(pa.Table.from_arrays(columns, schema=KEY_LOCATION_SCHEMA))
     return pa.concat_tables(tables)

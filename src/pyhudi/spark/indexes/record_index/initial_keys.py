@@ -11,12 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.index.record_index_file_groups import RecordIndexFileGroups, new_group_ids
-from pyhudi.index.record_index_values import estimate_file_group_count
 from pyhudi.merge.base_file_readers import row_counts
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.metadata_layout import file_group_ids
+from pyhudi.metadata.records.record_index_file_groups import (
+    RecordIndexFileGroups,
+    estimate_file_group_count,
+    new_group_ids,
+)
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count

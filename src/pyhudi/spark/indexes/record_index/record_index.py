@@ -11,9 +11,9 @@ import logging
 from dataclasses import dataclass
 
 from pyhudi.errors import MetadataTableError
-from pyhudi.index.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.table.meta_client import TableMetaClient
 

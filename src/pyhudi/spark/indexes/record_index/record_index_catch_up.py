@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyhudi.index.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.merge.file_slice import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
@@ -19,6 +18,7 @@ from pyhudi.metadata.indexes.file_slice_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
-from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.merge.base_file_readers import open_base
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
+from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker

@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import MetadataTableError
-from pyhudi.index.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.indexes.record_index.record_index_keys import (
     KeyRouting,

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
-from pyhudi.index.record_index_values import locations_of
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
+from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -78,7 +78,7 @@ def _elsewhere(storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array,
     path, size = f"{METADATA_FOLDER}/{stat['path']}", int(stat["fileSizeInBytes"])
     reader = HFileReader(StorageRanges(storage, path, size), cache=NO_CACHE, name=(path,))
     entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA)
-    locations = locations_of(
+    locations = decode_locations(
         decode(entries["value"], reader.schema or record_schema(version), [RECORD_INDEX_PAYLOAD])[RECORD_INDEX_PAYLOAD]
     )
     changed = pc.is_in(_location_texts(locations), value_set=left)

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from pyhudi.arrow.group_runs import by_group
-from pyhudi.index.record_index_file_groups import RecordIndexFileGroups
-from pyhudi.index.record_index_values import encode_locations, locations_of
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.metadata.records.record_changes import RecordChanges
+from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
+from pyhudi.metadata.records.record_locations import decode_locations, encode_locations
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
@@ -178,7 +178,7 @@ class LocationMerge:
             return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
         prefix = self.target.groups.prefix(number)
         stored = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
-        where = locations_of(stored[RECORD_INDEX_PAYLOAD])
+        where = decode_locations(stored[RECORD_INDEX_PAYLOAD])
         return pa.table([stored[KEY], where["partition"], where["file_id"]], names=_KNOWN)
 
     def _count_in_other_groups(

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
+from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK
 from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations

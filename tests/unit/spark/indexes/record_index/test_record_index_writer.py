@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyhudi.index.record_index_file_groups import RecordIndexFileGroups, new_group_ids
-from pyhudi.index.record_index_values import encode_locations, locations_of
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
+from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups, new_group_ids
+from pyhudi.metadata.records.record_locations import decode_locations, encode_locations
 from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, LocationMerge, RecordIndexWrite
 from pyhudi.storage.local_storage import LocalStorage
 
@@ -65,7 +65,7 @@ def test_keys_of_a_global_index(
     keys, numbers = (list(column) for column in zip(*events, strict=True))
     merge = LocationMerge.from_locations(KeyLocations(FILES, PARTITIONS), target)
     records, found = merge.records(0, pa.array(keys), pa.array(numbers, pa.int32()))
-    where = locations_of(decode(records.values, record_schema(9))[RECORD_INDEX_PAYLOAD])["file_id"].to_pylist()
+    where = decode_locations(decode(records.values, record_schema(9))[RECORD_INDEX_PAYLOAD])["file_id"].to_pylist()
     assert dict(zip(records.keys.to_pylist(), where, strict=True)) == there
     assert records.deletes.to_pylist() == deletes
     assert found == duplicates

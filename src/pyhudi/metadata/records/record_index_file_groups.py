@@ -6,7 +6,7 @@ the table, named after it, over which the keys of the partition are distributed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from pyhudi.metadata.records.metadata_keys import data_partition_id
 
 PREFIX = "record-index-"
 NO_FILE_GROUP = -1
+_AVERAGE_RECORD = 48
+_GROWING, _MAX_GROUP_BYTES = 2.0, 1 << 30
 Index = npt.NDArray[np.int32]
 
 
@@ -46,6 +48,11 @@ class RecordIndexFileGroups:
             spans[name] = (first, count + 1)
         return cls(ordered, spans)
 
+    @classmethod
+    def from_written_ids(cls, ids: Sequence[str]) -> RecordIndexFileGroups:
+        """Return the groups of an index that has been written: one of its ids shows whether it is partitioned."""
+        return cls.from_ids(ids, partitioned=any(_id_prefix(file_id) != PREFIX for file_id in ids[:1]))
+
     @property
     def partitioned(self) -> bool:
         """True if keys are distinguished by partition."""
@@ -56,7 +63,15 @@ class RecordIndexFileGroups:
 
     def prefix(self, number: int) -> str:
         """Return the prefix of the ids of all file groups that share keys with this one."""
-        return self.ids[number].rsplit("-", 2)[0] + "-"
+        return _id_prefix(self.ids[number])
+
+    def prefixes(self, partitions: Iterable[str] | None = None) -> list[str]:
+        """Return the prefixes of ids, sorted, one for all file groups that share keys; None: of all partitions of the
+        table."""
+        if self.spans is None:
+            return [PREFIX]
+        names = self.spans.keys() if partitions is None else self.spans.keys() & map(data_partition_id, partitions)
+        return sorted(f"{PREFIX}{name}-" for name in names)
 
     def missing(self, partitions: Iterable[str]) -> list[str]:
         """Return the partitions of the table that have no file groups."""
@@ -84,3 +99,15 @@ def new_group_ids(partitions: Mapping[str, int]) -> list[str]:
     """Return the ids of the initial file groups of a partitioned index; ``partitions`` are their numbers per partition
     of the table."""
     return [f"{PREFIX}{data_partition_id(path)}-{n:04d}-0" for path, count in partitions.items() for n in range(count)]
+
+
+def _id_prefix(file_id: str) -> str:
+    return file_id.rsplit("-", 2)[0] + "-"
+
+
+def estimate_file_group_count(keys: int, least: int, most: int) -> int:
+    """Return the initial number of file groups of a record index of ``keys`` keys, as in Apache Hudi."""
+    if least == most:
+        return least
+    count = -(-int(keys * _GROWING) // (_MAX_GROUP_BYTES // _AVERAGE_RECORD))
+    return max(least, min(count, most))

@@ -7,8 +7,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups, new_group_ids
 from pyhudi.metadata.records.file_group_hash import file_group_index_of
+from pyhudi.metadata.records.record_index_file_groups import (
+    NO_FILE_GROUP,
+    RecordIndexFileGroups,
+    estimate_file_group_count,
+    new_group_ids,
+)
 
 # no folder is called ".", which stands for the empty path in the names of groups
 _PATHS = st.text(max_size=6).filter(lambda path: path != ".")
@@ -44,3 +49,22 @@ def test_groups_of_a_global_index() -> None:
     assert np.array_equal(groups.numbers(keys, pa.array(["a", "b", "c"])), file_group_index_of(keys, 3))
     assert groups.missing(["a"]) == []
     assert groups.prefix(2) == "record-index-"
+    assert RecordIndexFileGroups.from_written_ids(ids) == groups
+    assert groups.prefixes() == groups.prefixes(["a"]) == ["record-index-"]
+
+
+def test_prefixes_of_a_partitioned_index() -> None:
+    ids = new_group_ids({"a": 2, "a-b": 1, "": 1})
+    groups = RecordIndexFileGroups.from_written_ids(ids)
+    assert groups == RecordIndexFileGroups.from_ids(ids, partitioned=True)
+    assert {groups.prefix(number) for number in range(len(groups))} == set(groups.prefixes())
+    assert groups.prefixes(["a", "none of them"]) == ["record-index-a-"]
+    counts = {prefix: sum(file_id.startswith(prefix) for file_id in ids) for prefix in groups.prefixes()}
+    assert counts == {"record-index-.-": 1, "record-index-a-": 2, "record-index-a%2Db-": 1}
+
+
+def test_file_groups_are_as_many_as_apache_hudi_makes() -> None:
+    assert estimate_file_group_count(6_000_000, 10, 10_000) == 10
+    assert estimate_file_group_count(10**9, 10, 10_000) == -(-2 * 10**9 // (2**30 // 48))
+    assert estimate_file_group_count(10**13, 10, 10_000) == 10_000
+    assert estimate_file_group_count(5, 3, 3) == 3

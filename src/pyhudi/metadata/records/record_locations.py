@@ -1,4 +1,4 @@
-"""Values of the record index: partition and file group of a key; docs/format/metadata.md, 2.8.
+"""Locations of records in values of the record index: partition, file group and instant; docs/format/metadata.md, 2.8.
 
 There are as few distinct values as file groups and instants, regardless of the number of keys, so each is encoded and
 decoded once.
@@ -23,9 +23,7 @@ LOCATION_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()
 
 _UUID_LETTERS = 36
 _NO_INDEX = -1
-_AS_TEXT = 1
-_AVERAGE_RECORD = 48
-_GROWING, _MAX_GROUP_BYTES = 2.0, 1 << 30
+_AS_PARTS, _AS_TEXT = 0, 1
 
 
 def encode_locations(locations: pa.Table, version: int) -> pa.BinaryArray:
@@ -38,7 +36,7 @@ def encode_locations(locations: pa.Table, version: int) -> pa.BinaryArray:
     return values.take(at)
 
 
-def locations_of(payload: pa.StructArray | pa.ChunkedArray) -> pa.Table:
+def decode_locations(payload: pa.StructArray | pa.ChunkedArray) -> pa.Table:
     """Return the locations (LOCATION_SCHEMA) in payloads of the record index.
 
     Raises:
@@ -57,28 +55,25 @@ _ID_FIELDS = ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileIdEncoding", 
 
 def _file_ids(columns: list[pa.Array]) -> pa.Array:
     """Return file ids from their parts; each distinct text is created once."""
-    numbers = [pc.fill_null(c.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) for c in columns[:4]]
+    defaults = (0, 0, _NO_INDEX, _AS_PARTS)
+    numbers = [
+        pc.fill_null(column.cast(pa.int64()), default).to_numpy(zero_copy_only=False)
+        for column, default in zip(columns, defaults, strict=False)
+    ]
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in numbers:
         mixed = (mixed ^ column.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
     _, first, code = np.unique(mixed, return_index=True, return_inverse=True)
     texts = columns[4]
     alone = all((column == column[first][code]).all() for column in numbers)
-    if not alone or (numbers[3] == _AS_TEXT).any():
+    if not alone or (numbers[3] != _AS_PARTS).any():
         first = code = np.arange(len(mixed))  # Ids that are texts have no parts to distinguish them.
     rows = zip(*(column[first].tolist() for column in numbers), texts.take(pa.array(first)).to_pylist(), strict=True)
     ids = [
-        text or "" if kind == _AS_TEXT else _format_file_id(high, low, number) for high, low, number, kind, text in rows
+        _format_file_id(high, low, number) if encoding == _AS_PARTS else text or ""
+        for high, low, number, encoding, text in rows
     ]
     return pa.array(ids, pa.string()).take(pa.array(code))
-
-
-def estimate_file_group_count(keys: int, least: int, most: int) -> int:
-    """Return the initial number of file groups of a record index of ``keys`` keys, as in Apache Hudi."""
-    if least == most:
-        return least
-    count = -(-int(keys * _GROWING) // (_MAX_GROUP_BYTES // _AVERAGE_RECORD))
-    return max(least, min(count, most))
 
 
 def _payload(locations: pa.Table) -> pa.Table:
@@ -104,7 +99,7 @@ def _split_file_id(file_id: str) -> tuple[int, int, int, str, int]:
         number = int(rest[1:]) if rest else _NO_INDEX
         high, low = struct.unpack(">qq", uuid.UUID(prefix).bytes)
         if _format_file_id(high, low, number) == file_id:
-            return (high, low, number, "", 0)
+            return (high, low, number, "", _AS_PARTS)
     except ValueError:
         pass
     return (-1, -1, _NO_INDEX, file_id, _AS_TEXT)

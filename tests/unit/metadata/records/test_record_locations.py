@@ -1,4 +1,4 @@
-"""Values of the record index."""
+"""Locations in values of the record index."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.index.record_index_values import LOCATION_SCHEMA, encode_locations, estimate_file_group_count, locations_of
+from pyhudi.errors import FormatError
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
+from pyhudi.metadata.records.record_locations import LOCATION_SCHEMA, decode_locations, encode_locations
 
 FILE_ID = "e9850fd0-142c-4d86-8445-86fbbd496c52-0"
 
@@ -40,11 +41,15 @@ _IDS = st.one_of(
 @given(st.lists(st.tuples(st.sampled_from(["", "p", "a=é/b"]), _IDS, st.integers(0, 2**45)), max_size=20))
 def test_places_come_back(rows: list[tuple[str, str, int]]) -> None:
     table = _table(rows)
-    assert locations_of(decode(encode_locations(table, 9), record_schema(9))[RECORD_INDEX_PAYLOAD]).equals(table)
+    assert decode_locations(decode(encode_locations(table, 9), record_schema(9))[RECORD_INDEX_PAYLOAD]).equals(table)
 
 
-def test_file_groups_are_as_many_as_apache_hudi_makes() -> None:
-    assert estimate_file_group_count(6_000_000, 10, 10_000) == 10
-    assert estimate_file_group_count(10**9, 10, 10_000) == -(-2 * 10**9 // (2**30 // 48))
-    assert estimate_file_group_count(10**13, 10, 10_000) == 10_000
-    assert estimate_file_group_count(5, 3, 3) == 3
+def test_locations_without_a_number_or_with_an_unknown_encoding() -> None:
+    kind = record_schema(9)
+    values = encode_locations(_table([("p", FILE_ID, 1)]), 9)
+    (row,) = decode(values, kind)[RECORD_INDEX_PAYLOAD].to_pylist()
+    rows = [row | {"fileIndex": None}, row | {"fileIdEncoding": 2, "fileId": "f-1"}, row | {"fileIdEncoding": None}]
+    payload = pa.array(rows, decode(values, kind)[RECORD_INDEX_PAYLOAD].type)
+    assert decode_locations(payload)["file_id"].to_pylist() == [FILE_ID[:-2], "f-1", FILE_ID]
+    with pytest.raises(FormatError, match="has no location"):
+        decode_locations(pa.array([row, None], payload.type))
