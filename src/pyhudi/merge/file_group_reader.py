@@ -84,8 +84,8 @@ def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSli
 
 
 def combines(rules: MergeRules, blocks: Iterable[LogBlock]) -> bool:
-    """Return True if a merged row may combine values of several versions."""
-    return rules.merger is not None or rules.partial is not None or any(block.is_partial for block in blocks)
+    """Return True if a row that is merged from these log blocks may combine values of several versions."""
+    return rules.combines_versions or any(block.is_partial for block in blocks)
 
 
 @contextmanager

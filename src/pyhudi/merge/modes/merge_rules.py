@@ -79,6 +79,11 @@ class MergeRules:
             sequences=settings.sequences,
         )
 
+    @property
+    def combines_versions(self) -> bool:
+        """True if a merged row may combine values of several versions, or computes values from them."""
+        return self.merger is not None or self.partial is not None
+
     def present(self, schema: pa.Schema) -> MergeRules:
         """Return the rules for rows of such a schema: without ordering fields if the rows have none of them.
 

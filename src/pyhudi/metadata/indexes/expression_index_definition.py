@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_definitions import index_definition, is_supported_version, load_definitions
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
@@ -210,7 +209,7 @@ def can_be_indexed(index: ExpressionIndex, column: pa.DataType | None, version: 
 def can_be_kept(index: ExpressionIndex, config: TableConfig) -> bool:
     """Return True if the index entries of files apply to the rows of the table: not if a merger computes values that
     are in no file, nor for columns that files do not contain."""
-    if config.table_type is TableType.MERGE_ON_READ and config.merge_mode is MergeMode.CUSTOM:
+    if not config.has_stored_values_only:
         return False
     dropped = {field.name for field in config.partition_fields} if config.drop_partition_columns else set()
     return index.expression.column not in dropped

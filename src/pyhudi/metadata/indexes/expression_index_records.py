@@ -32,7 +32,13 @@ def expression_bloom_records(files: pa.Table, filters: pa.StructArray, version: 
 
 
 def expression_stats_records(
-    column: str, files: pa.Table, bounds: pa.StructArray, version: int, *, logs_count: bool, first: bool = False
+    column: str,
+    files: pa.Table,
+    bounds: pa.StructArray,
+    version: int,
+    *,
+    logs_have_statistics: bool,
+    first: bool = False,
 ) -> RecordChanges:
     """Return the index records of files with statistics, and of their partitions.
 
@@ -41,8 +47,8 @@ def expression_stats_records(
         files: FILE_COLUMNS and ``kind``; the files are not empty.
         bounds: Bounds of the values of each file (a column of `pyhudi.format.base_file.column_bounds.bounds_type`).
         version: Version of the data table.
-        logs_count: The values in log files are those of merged rows
-            (`pyhudi.metadata.writer.initialize_partitions.log_values_are_final`).
+        logs_have_statistics: Log files have statistics of their own
+            (`pyhudi.metadata.writer.file_records.logs_have_statistics`).
         first: These are all files, so partition statistics are exact.
     """
     files = files.combine_chunks()
@@ -52,7 +58,7 @@ def expression_stats_records(
     of_partitions = partition_stats_records(
         partitions, of_column, version, tight=exact, dropped=(), make_keys=expression_partition_keys
     )
-    if not logs_count:
+    if not logs_have_statistics:
         base = _are_base(files)
         files, of_column = files.filter(base), of_column.filter(base)
     of_files = column_stats_records(files, of_column, version)

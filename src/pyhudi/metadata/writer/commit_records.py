@@ -9,17 +9,15 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.base_file.column_bounds import bounds_type
-from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names
+from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import (
-    bloom_records,
-    column_stats_records,
     file_records,
     partition_stats_records,
 )
-from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
-from pyhudi.metadata.writer.initialize_partitions import log_values_are_final
+from pyhudi.metadata.writer.file_records import FileRecords
+from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.timeline.operation_types import OVERWRITES
 
 if TYPE_CHECKING:
@@ -42,11 +40,12 @@ def commit_records(
     touched = set(files["partition"].to_pylist())
     replaced = _emptied(metadata)
     new_files = pa.concat_tables([files.select(["partition", "name", "size"]), _change_files(metadata)])
+    converted = FileRecords.from_table(storage, config, columns, instant)
     records = {FILES: file_records(new_files, touched | replaced, version)}
     if used & {COLUMN_STATS, PARTITION_STATS} and columns.names:
-        bounds = _bounds_of(storage, files, columns)
+        bounds = _bounds_of(files, converted)
         if COLUMN_STATS in used:
-            records[COLUMN_STATS] = _column_stats(files, bounds, config)
+            records[COLUMN_STATS] = converted.column_stats(files, bounds)
         if PARTITION_STATS in used:
             whole = alone and metadata.operation in OVERWRITES
             records[PARTITION_STATS] = partition_stats_records(
@@ -57,7 +56,7 @@ def commit_records(
                 dropped=sorted(replaced - touched) if whole else (),
             )
     if BLOOM_FILTERS in used:
-        records[BLOOM_FILTERS] = _blooms(storage, files, instant, version)
+        records[BLOOM_FILTERS] = converted.blooms(files.filter(pc.equal(files["kind"], BASE)).combine_chunks())
     return records
 
 
@@ -103,25 +102,12 @@ def _change_files(metadata: CommitMetadata) -> pa.Table:
     )
 
 
-def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
-    target = bounds_type(columns)
+def _bounds_of(files: pa.Table, converted: FileRecords) -> pa.StructArray:
+    target = bounds_type(converted.columns)
     if BOUNDS in files.column_names:
         bounds = contiguous(files[BOUNDS])
         types = {field.name: field.type for field in bounds.type}
         if not bounds.null_count and all(types.get(field.name) == field.type for field in target):
             children = [pc.struct_field(bounds, [field.name]) for field in target]
             return pa.StructArray.from_arrays(children, fields=list(target))
-    return bounds_of_files(storage, files, columns)
-
-
-def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) -> RecordChanges:
-    if not log_values_are_final(config):
-        other = pc.not_equal(contiguous(files["kind"]), LOG)
-        files, bounds = files.filter(other), bounds.filter(other)
-    return column_stats_records(files, bounds, config.version)
-
-
-def _blooms(storage: Storage, files: pa.Table, instant: str, version: int) -> RecordChanges:
-    base = files.filter(pc.equal(files["kind"], BASE)).combine_chunks()
-    filters = blooms_of_files(storage, base["path"].to_pylist()).combine_chunks()
-    return bloom_records(base, contiguous(filters["text"]), contiguous(filters["type"]), instant, version)
+    return converted.bounds(files)

@@ -10,22 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.format.file_names import LOG
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
 from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
 from pyhudi.metadata.records.record_changes import RecordChanges
-from pyhudi.metadata.records.record_factory import bloom_records, column_stats_records
-from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
+from pyhudi.metadata.writer.file_records import FileRecords
+from pyhudi.metadata.writer.file_statistics import BOUNDS
 
 PARTITION = "partition"
 FILE_FIELDS = (PARTITION, "name", "path", "kind")
@@ -35,40 +31,6 @@ FILTERS_TOGETHER = 64
 
 Entries = Iterable[tuple[pa.Array, pa.Array]]
 """Batches of keys and values in HFile order."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecords:
-    """Conversion of files to records of the metadata table.
-
-    Args:
-        columns: Columns with statistics.
-        logs_count: A log file has statistics of its own
-            (`pyhudi.metadata.writer.initialize_partitions.log_values_are_final`).
-        newest: Instant that is recorded for bloom filters.
-    """
-
-    storage: Storage
-    version: int
-    columns: pa.Schema
-    logs_count: bool
-    newest: str
-
-    def bounds(self, files: pa.Table) -> pa.StructArray:
-        """Return the bounds of files, row by row; read on threads."""
-        return bounds_of_files(self.storage, files, self.columns)
-
-    def column_stats(self, files: pa.Table, bounds: pa.StructArray) -> RecordChanges:
-        """Return the records of files with these bounds."""
-        if not self.logs_count:
-            other = contiguous(pc.not_equal(files["kind"], LOG))
-            files, bounds = files.filter(other), bounds.filter(other)
-        return column_stats_records(files, bounds, self.version)
-
-    def blooms(self, files: pa.Table) -> RecordChanges:
-        """Return the records of base files that have a bloom filter, in the order of the files; read on threads."""
-        filters = blooms_of_files(self.storage, files["path"].to_pylist()).combine_chunks()
-        return bloom_records(files, contiguous(filters["text"]), contiguous(filters["type"]), self.newest, self.version)
 
 
 @dataclass(frozen=True, slots=True)

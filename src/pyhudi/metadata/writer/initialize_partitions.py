@@ -37,8 +37,9 @@ from pyhudi.metadata.metadata_layout import (
     file_group_ids,
 )
 from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records, partition_stats_records
+from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
-from pyhudi.metadata.writer.initial_statistics import PARTITION, FileRecords, FileStatsReader, InitialFileGroups
+from pyhudi.metadata.writer.initial_statistics import PARTITION, FileStatsReader, InitialFileGroups
 from pyhudi.metadata.writer.metadata_rollback import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER, PARTITION_METADATA
@@ -188,7 +189,7 @@ class InitialBuild:
     ) -> None:
         self._stats_reader, self._contents, self._version = stats_reader, contents, config.version
         newest = pc.max(self._base_files()["instant"]).as_py() or INIT_PREFIX
-        self._records = FileRecords(storage, config.version, columns, log_values_are_final(config), newest)
+        self._records = FileRecords.from_table(storage, config, columns, newest)
         self._bounds: pa.Table | None = None
 
     def write(self, groups: InitialFileGroups) -> list[Stat]:
@@ -222,10 +223,3 @@ class InitialBuild:
 
     def _base_files(self) -> pa.Table:
         return self._contents.live.filter(pc.equal(self._contents.live["kind"], BASE))
-
-
-def log_values_are_final(config: TableConfig) -> bool:
-    """Return True if the values in log records are those of the merged rows, or base rows are unchanged. If rows
-    combine values of both, the bounds of a single file do not apply to the row."""
-    merging = config.merging
-    return merging.mode.value != "CUSTOM" and config.partial_update_mode is None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import CorruptTableError, MetadataTableError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.file_groups.delta_commit_writer import (
@@ -296,22 +295,11 @@ def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:
     if stats:
         enabled.append(COLUMN_STATS)
         partitions = opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE)
-        if (
-            partitions is not False
-            and config.version >= 8
-            and config.is_partitioned
-            and _supports_partition_stats(config)
-        ):
+        if partitions is not False and config.version >= 8 and config.is_partitioned and config.has_stored_values_only:
             enabled.append(PARTITION_STATS)
     if opts.get_typed(options.METADATA_BLOOM_ENABLE):
         enabled.append(BLOOM_FILTERS)
     return enabled
-
-
-def _supports_partition_stats(config: TableConfig) -> bool:
-    """Return True if the rows of a partition have only values that are in its files, which is not the case if a merger
-    computes new ones."""
-    return config.table_type is not TableType.MERGE_ON_READ or config.merge_mode is not MergeMode.CUSTOM
 
 
 def _delete_if_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
@@ -334,7 +322,7 @@ def _drop_unmaintained_partitions(
         kept -= {COLUMN_STATS, PARTITION_STATS}
     if opts.is_set(options.METADATA_BLOOM_ENABLE) and not opts.get_typed(options.METADATA_BLOOM_ENABLE):
         kept.discard(BLOOM_FILTERS)
-    if opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE) is False or not _supports_partition_stats(config):
+    if opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE) is False or not config.has_stored_values_only:
         kept.discard(PARTITION_STATS)
     if RECORD_INDEX not in kept.intersection(config.metadata_partitions):
         # Secondary indexes return keys, which must be looked up in the record index.

@@ -27,10 +27,10 @@ from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, metadata_timeline
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.commit_records import files_of_commit
+from pyhudi.metadata.writer.file_records import logs_have_statistics
 from pyhudi.metadata.writer.initialize_partitions import (
     build_partition,
     initial_file_group_count,
-    log_values_are_final,
     table_contents,
 )
 from pyhudi.read.schema.table_columns import schema_after
@@ -172,7 +172,7 @@ def _records(
     if not files.files.num_rows:
         return [RecordChanges() for _ in indexes]
     by_file = summaries(spark, storage, files.files, indexes, files.columns, files.invalid_text)
-    summarized, logs_count = files.files.take(by_file["number"]), log_values_are_final(config)
+    summarized, with_logs = files.files.take(by_file["number"]), logs_have_statistics(config)
 
     def records(index: ExpressionIndex) -> RecordChanges | None:
         values = by_file[index.partition].combine_chunks()
@@ -182,7 +182,7 @@ def _records(
             return expression_bloom_records(summarized, values, config.version, files.instant)
         column = index.expression.column
         return expression_stats_records(
-            column, summarized, values, config.version, logs_count=logs_count, first=files.first
+            column, summarized, values, config.version, logs_have_statistics=with_logs, first=files.first
         )
 
     return [records(index) for index in indexes]

@@ -25,13 +25,13 @@ from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.record_factory import joined_bounds
+from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.initial_statistics import (
     FILE_FIELDS,
     FILTERS_TOGETHER,
     LOCAL,
     PARTITION,
-    FileRecords,
     InitialFileGroups,
 )
 from pyhudi.spark.execution.local_relations import spread_frame

@@ -72,6 +72,16 @@ class MergeSettings:
     sequences: bool = False
 
     @property
+    def computes_values(self) -> bool:
+        """True if merging may compute values that no version of a record has."""
+        return self.mode is MergeMode.CUSTOM
+
+    @property
+    def combines_versions(self) -> bool:
+        """True if a merged row may combine values of several versions of a record, or computes values from them."""
+        return self.computes_values or self.partial_update_mode is not None
+
+    @property
     def deciding_columns(self) -> dict[str, tuple[str, ...]]:
         """Columns that decide between versions of a record, by their role. Without them older versions would win, or
         deleted records come back."""

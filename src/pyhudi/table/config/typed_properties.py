@@ -194,6 +194,12 @@ class TableProperties:
         return self.merging.mode
 
     @property
+    def has_stored_values_only(self) -> bool:
+        """True if every value of a merged row is stored in a file of its slice, so that statistics of files apply to
+        rows. In a merge-on-read table, a custom merger computes other values when log files are read."""
+        return self.table_type is not TableType.MERGE_ON_READ or not self.merging.computes_values
+
+    @property
     def payload_class(self) -> str | None:
         """Name of the payload class that determines merging, or did before it was translated."""
         return self.merging.payload_class or self.merging.legacy_payload

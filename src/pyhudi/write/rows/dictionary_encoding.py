@@ -35,7 +35,7 @@ def kept_as_dictionaries(
         rules: How it selects between versions.
         keys: Record key fields by which it finds rows.
     """
-    if rules.partial is not None or rules.merger is not None:
+    if rules.combines_versions:
         return frozenset()
     texts = {f.name for f in columns if f.type == pa.string()}
     compared = {top_column(path, columns.names) for path in (*rules.ordering_fields, *keys)}

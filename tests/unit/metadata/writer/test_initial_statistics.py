@@ -17,7 +17,8 @@ from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER_PAYLOAD, decode, record_schema
 from pyhudi.metadata.writer import initial_statistics
-from pyhudi.metadata.writer.initial_statistics import FILE_FIELDS, LOCAL, FileRecords, InitialFileGroups
+from pyhudi.metadata.writer.file_records import FileRecords
+from pyhudi.metadata.writer.initial_statistics import FILE_FIELDS, LOCAL, InitialFileGroups
 from pyhudi.storage import open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 

@@ -192,6 +192,14 @@ def test_other_mergers_make_other_values(tmp_path: Path):
     assert plan(table, [("id", "=", "other")], read_optimized=True).tasks.num_rows <= 1
 
 
+def test_base_files_have_the_values_that_mergers_made(tmp_path: Path):
+    custom = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "pyhudi.test.sum"}
+    table = build(tmp_path / "t", {(f"p{n}", f"f{n}-0"): [simple(n, i=n)] for n in range(2)}, properties=custom)
+    found = plan(table, [("i", "=", 1)])
+    assert found.partitions == ["p1"]
+    assert found.skipped[0] == "partition_stats: 1 of 2 partitions out, by i"
+
+
 @pytest.mark.parametrize("name", ["v9_cow_evolution", "v8_cow_alter"])
 def test_columns_that_were_changed(name: str, tmp_path: Path):
     """Renamed, added, promoted and dropped columns, as Apache Hudi has done it."""

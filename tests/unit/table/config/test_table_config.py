@@ -219,6 +219,20 @@ class TestMerging:
     def test_a_missing_mode_is_inferred(self, properties: dict[str, str], mode: MergeMode) -> None:
         assert config(9, **properties).merge_mode is mode
 
+    @pytest.mark.parametrize("kind", list(TableType))
+    @pytest.mark.parametrize("mode", list(MergeMode))
+    @pytest.mark.parametrize("partial", [None, *PartialUpdateMode])
+    def test_values_of_merged_rows(self, kind: TableType, mode: MergeMode, partial: PartialUpdateMode | None) -> None:
+        properties = {"table__type": str(kind), "record__merge__mode": str(mode)}
+        if mode is CUSTOM:
+            properties["record__merge__strategy__id"] = "1897ef5f"
+        if partial is not None:
+            properties["table__partial__update__mode"] = str(partial)
+        table = config(9, **properties)
+        assert table.merging.computes_values == (mode is CUSTOM)
+        assert table.merging.combines_versions == (mode is CUSTOM or partial is not None)
+        assert table.has_stored_values_only == (mode is not CUSTOM or kind is TableType.COPY_ON_WRITE)
+
 
 class TestKeys:
     def test_the_class_of_version_6(self) -> None:

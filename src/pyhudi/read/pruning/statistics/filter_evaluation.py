@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.enums import MergeMode
 from pyhudi.errors import QueryError
 from pyhudi.keygen.partition_value_extractor import has_known_kinds, partition_fields
 from pyhudi.read.filters.sql_predicate import Conjunctions
@@ -113,9 +112,8 @@ class StatisticsEvaluator:
         return fixed and term.value is not None and "." not in term.column and self.is_kept_by_merging(term)
 
     def is_kept_by_merging(self, term: Term) -> bool:
-        """Return True if the values of merged rows are those of their files."""
-        keys = (*self.config.record_keys, RECORD_KEY)
-        return self.config.merge_mode is not MergeMode.CUSTOM or term.column in keys
+        """Return True if the values of merged rows are those of their files. Those of record keys always are."""
+        return self.config.has_stored_values_only or term.column in (*self.config.record_keys, RECORD_KEY)
 
 
 def matches_no_conjunction(conjunctions: Conjunctions, masks: Mapping[Term, Mask], count: int) -> Mask:
