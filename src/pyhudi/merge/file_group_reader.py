@@ -49,16 +49,23 @@ def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Reco
         MergerError: A custom merger failed.
     """
     with open_slice(context, file_slice) as opened:
-        yield from opened.reader.rows(opened.state)
+        yield from opened.reader.rows(opened.log_records)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSlice:
-    """A slice whose logs have been read: its reader, the merged log records (None: no records), all blocks, the valid
-    ones, and the number of record versions in these."""
+    """A slice whose logs have been read.
+
+    Attributes:
+        reader: Reader of the slice.
+        log_records: Merged records of the logs; None: there are none.
+        all_blocks: All blocks of the logs.
+        blocks: Those that are valid.
+        num_versions: Number of record versions in valid blocks.
+    """
 
     reader: SliceReader
-    state: MergedLogRecords | None
+    log_records: MergedLogRecords | None
     all_blocks: list[LogBlock]
     blocks: list[LogBlock]
     num_versions: int
@@ -78,9 +85,9 @@ def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSli
             selection = replace(context.selection, base_rows=None)
             context = replace(context, view=replace(context.view, within=None), selection=selection)
             blocks = valid_blocks(all_blocks, context.view)
-        reader, state = _folded(context, file_slice, blocks, stack)
+        reader, log_records = _folded(context, file_slice, blocks, stack)
         logs.close()  # The valid blocks have been decoded.
-        yield OpenSlice(reader, state, all_blocks, blocks, reader.num_versions)
+        yield OpenSlice(reader, log_records, all_blocks, blocks, reader.num_versions)
 
 
 def combines(rules: MergeRules, blocks: Iterable[LogBlock]) -> bool:
@@ -114,9 +121,9 @@ def _folded(
     if has_positions(context, file_slice, blocks):
         reader = SliceReader(context, file_slice, blocks, by_position=True)
         with suppress(PositionsError):
-            return reader, reader.state(stack)
+            return reader, reader.read_log_records(stack)
     reader = SliceReader(context, file_slice, blocks, by_position=False)
-    return reader, reader.state(stack)
+    return reader, reader.read_log_records(stack)
 
 
 def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
@@ -159,29 +166,25 @@ class SliceReader:
         names = [name for name in file_schema.names if name in needed]
         return names or file_schema.names[:1]
 
-    def rows(self, state: MergedLogRecords | None) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows. ``state`` are the log records; None or empty: there is nothing to merge."""
-        if state is None or not len(state):
+    def rows(self, log_records: MergedLogRecords | None) -> Iterator[pa.RecordBatch]:
+        """Yield the merged rows, given the records of the logs; None or empty: there is nothing to merge."""
+        if log_records is None or not len(log_records):
             for batch in self._base(BATCH_ROWS):
                 yield self.finished(batch)
             return
-        seen = np.zeros(len(state), dtype=np.bool_)
-        start = 0
+        matches = BaseRowMatches(self, log_records)
         # The keys of the logs are hashed again for every batch.
-        size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
-        for batch in self._base(size, self.width(state)):
-            positions, records = self.hits(batch, start, state)
-            start += batch.num_rows
-            seen[records] = True
-            for part, places, picks in split_versions(batch, positions, records, state):
-                merged = merge_base(part, places, state.changes(picks), self.rules).rows if len(picks) else part
-                if merged.num_rows:
-                    yield self.finished(merged)
-        self.check_positions(state, start)
-        for records in state.batches(~seen & ~state.is_delete):
-            yield self.finished(state.changes(records).rows)
+        size = min(max(len(log_records), BATCH_ROWS), MAX_BATCH_ROWS) if log_records.keys is not None else BATCH_ROWS
+        for part in matches.parts(self._base(size, self.width(log_records))):
+            merged = part.rows
+            if len(part.records):
+                merged = merge_base(merged, part.positions, log_records.changes(part.records), self.rules).rows
+            if merged.num_rows:
+                yield self.finished(merged)
+        for records in matches.unmatched():
+            yield self.finished(log_records.changes(records).rows)
 
-    def state(self, stack: ExitStack) -> MergedLogRecords:
+    def read_log_records(self, stack: ExitStack) -> MergedLogRecords:
         """Merge the log records of the slice. Their rows are available as long as the stack is open.
 
         Raises:
@@ -203,9 +206,9 @@ class SliceReader:
         self.num_versions = len(versions)
         return stack.enter_context(closing(versions.fold()))
 
-    def width(self, state: MergedLogRecords) -> float:
+    def width(self, log_records: MergedLogRecords) -> float:
         """Estimate the bytes of a base row from the logs. The file itself is more exact, except for repeated values."""
-        return min(state.row_bytes, self._context.memory.batch_bytes / _LEAST_ROWS)
+        return min(log_records.row_bytes, self._context.memory.batch_bytes / _LEAST_ROWS)
 
     def _base(self, batch_rows: int, row_bytes: float = 0.0) -> Iterator[pa.RecordBatch]:
         context, path = self._context, self._slice.base_path
@@ -217,21 +220,21 @@ class SliceReader:
         read = BaseRead(self.schema, names, limits, context.selection.base_condition(), keys, context.invalid_text)
         yield from read_base(context.storage, path, read)
 
-    def hits(self, batch: pa.RecordBatch, start: int, state: MergedLogRecords) -> tuple[Index, Index]:
+    def match(self, batch: pa.RecordBatch, start: int, log_records: MergedLogRecords) -> tuple[Index, Index]:
         """Return the rows of a base batch that have a version in the logs, and the log record of each."""
-        if state.positions is not None:
-            first, last = np.searchsorted(state.positions, (start, start + batch.num_rows))
-            return state.positions[first:last] - start, np.arange(first, last)
+        if log_records.positions is not None:
+            first, last = np.searchsorted(log_records.positions, (start, start + batch.num_rows))
+            return log_records.positions[first:last] - start, np.arange(first, last)
         spec = self._context.stored.keys
         keys = batch.column(RECORD_KEY) if spec is None else record_keys(batch, spec)
-        records = pc.index_in(keys, value_set=state.keys)
+        records = pc.index_in(keys, value_set=log_records.keys)
         positions = np.flatnonzero(pc.is_valid(records).to_numpy(zero_copy_only=False))
         return positions, records.drop_null().to_numpy().astype(np.int64)
 
-    def check_positions(self, state: MergedLogRecords, rows: int) -> None:
+    def check_positions(self, log_records: MergedLogRecords, rows: int) -> None:
         """Raise an error for versions of rows beyond the end of a base file with ``rows`` rows."""
-        if state.positions is not None:
-            check_positions(self._slice, state.positions, rows)
+        if log_records.positions is not None:
+            check_positions(self._slice, log_records.positions, rows)
 
     def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of the result."""
@@ -247,19 +250,63 @@ class SliceReader:
         return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)
 
 
-def split_versions(
-    batch: pa.RecordBatch, positions: Index, records: Index, state: MergedLogRecords
-) -> Iterator[tuple[pa.RecordBatch, Index, Index]]:
-    """Split a base batch so that the versions of each part fit into memory: yield parts in order, with the positions in
-    each that have versions, and the numbers of their records."""
+@dataclass(frozen=True, slots=True)
+class BasePart:
+    """Base rows of a slice whose versions in the logs fit into memory.
+
+    Attributes:
+        start: Number of rows that were read before them.
+        rows: The rows.
+        positions: Those that have a version in the logs (from 0, ascending).
+        records: Numbers of the log records of these.
+    """
+
+    start: int
+    rows: pa.RecordBatch
+    positions: Index
+    records: Index
+
+
+class BaseRowMatches:
+    """Base rows of a slice, matched with the records of its logs, and the records without a base row."""
+
+    def __init__(self, reader: SliceReader, log_records: MergedLogRecords) -> None:
+        self._reader, self._log_records = reader, log_records
+        self._is_matched = np.zeros(len(log_records), dtype=np.bool_)
+
+    def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[BasePart]:
+        """Yield the rows of a base file in order, in parts whose versions fit into memory.
+
+        Raises:
+            CorruptTableError: The logs have versions of rows beyond the end.
+        """
+        start = 0
+        for batch in batches:
+            positions, records = self._reader.match(batch, start, self._log_records)
+            self._is_matched[records] = True
+            for part in _split(BasePart(start, batch, positions, records), self._log_records):
+                yield part
+                start += part.rows.num_rows
+        self._reader.check_positions(self._log_records, start)
+
+    def unmatched(self) -> Iterator[Index]:
+        """Yield the numbers of the records without a base row in the parts that have been read, in batches. Deletes are
+        omitted."""
+        return self._log_records.batches(~self._is_matched & ~self._log_records.is_delete)
+
+
+def _split(part: BasePart, log_records: MergedLogRecords) -> Iterator[BasePart]:
+    """Split base rows so that the versions of each part fit into memory."""
+    cuts = list(log_records.runs(part.records, MAX_BATCH_ROWS))
+    if len(cuts) < 2:
+        yield part
+        return
     first = 0
-    cuts = list(state.runs(records, MAX_BATCH_ROWS))
     for i, run in enumerate(cuts):
-        end = int(positions[run.stop]) if i + 1 < len(cuts) else batch.num_rows
-        yield batch.slice(first, end - first), positions[run] - first, records[run]
+        end = int(part.positions[run.stop]) if i + 1 < len(cuts) else part.rows.num_rows
+        rows = part.rows.slice(first, end - first)
+        yield BasePart(part.start + first, rows, part.positions[run] - first, part.records[run])
         first = end
-    if not cuts:
-        yield batch, positions, records
 
 
 def check_positions(file_slice: FileSlice, positions: Index, rows: int) -> None:

@@ -20,6 +20,8 @@ from pyhudi.merge.base_file_rows import BaseRead, Condition, read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_group_reader import (
     MAX_BATCH_ROWS,
+    BasePart,
+    BaseRowMatches,
     OpenSlice,
     check_positions,
     combines,
@@ -27,7 +29,6 @@ from pyhudi.merge.file_group_reader import (
     log_files,
     open_slice,
     slice_errors,
-    split_versions,
 )
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_file_pool import LogFiles
@@ -54,13 +55,14 @@ def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
         return named
     context = _with_all_keys(replace(context, columns=()))  # Rows are only counted.
     with open_slice(context, file_slice) as opened:
-        if opened.state is None or not len(opened.state):
+        log_records = opened.log_records
+        if log_records is None or not len(log_records):
             return nothing
-        overlay = _Overlay(context, file_slice, opened, opened.state)
-        if opened.state.positions is not None and not overlay.compares:
-            return _existing(context, file_slice, opened.state.positions)
-        parts = [start + positions[wins] for start, _, positions, _, wins in overlay.touched()]
-    return np.concatenate(parts) if parts else nothing
+        overlay = _Overlay(context, file_slice, opened, log_records)
+        if log_records.positions is not None and not overlay.compares:
+            return _existing(context, file_slice, log_records.positions)
+        replaced = [part.start + part.positions[wins] for part, wins in overlay.touched()]
+    return np.concatenate(replaced) if replaced else nothing
 
 
 def merged_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
@@ -107,30 +109,28 @@ def _changes(
 ) -> Iterator[tuple[pa.RecordBatch, Index]]:
     """Yield the merged rows of an open slice, each batch with the positions of the base rows that it, or deletes,
     replace. With ``rows_alone`` not all positions are returned."""
-    reader, state = opened.reader, opened.state
-    if state is None or not len(state):
+    reader, log_records = opened.reader, opened.log_records
+    if log_records is None or not len(log_records):
         return
     nothing = np.zeros(0, dtype=np.int64)
-    overlay = _Overlay(context, file_slice, opened, state)
-    seen = np.zeros(len(state), dtype=np.bool_)
+    overlay = _Overlay(context, file_slice, opened, log_records)
     by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
     # If versions in the logs are whole rows and win, it makes no difference whether the base file has their records.
     base_counts = not (rows_alone and overlay.whole and not overlay.compares)
-    for start, base, positions, records, wins in overlay.touched(by_key) if base_counts else ():
-        seen[records] = True
+    for part, wins in overlay.touched(by_key) if base_counts else ():
         if overlay.whole:
-            picks = records[wins & ~state.is_delete[records]]
-            rows = state.changes(picks).rows
+            winners = part.records[wins & ~log_records.is_delete[part.records]]
+            rows = log_records.changes(winners).rows
         else:
-            touched = base.take(pa.array(positions))
-            numbers = np.arange(len(positions), dtype=np.int64)
-            rows = merge_base(touched, numbers, state.changes(records), reader.rules).rows
-        yield reader.finished(rows), start + positions[wins]
-    for records in state.batches(~seen & ~state.is_delete):
-        yield reader.finished(state.changes(records).rows), nothing
-    if overlay.named_by_positions and state.positions is not None and file_slice.base_path is not None:
+            touched = part.rows.take(pa.array(part.positions))
+            numbers = np.arange(len(part.positions), dtype=np.int64)
+            rows = merge_base(touched, numbers, log_records.changes(part.records), reader.rules).rows
+        yield reader.finished(rows), part.start + part.positions[wins]
+    for records in overlay.matches.unmatched():
+        yield reader.finished(log_records.changes(records).rows), nothing
+    if overlay.named_by_positions and log_records.positions is not None and file_slice.base_path is not None:
         none = pa.RecordBatch.from_pylist([], schema=context.output_schema)
-        yield none, _existing(context, file_slice, state.positions)
+        yield none, _existing(context, file_slice, log_records.positions)
 
 
 def _with_all_keys(context: SliceContext) -> SliceContext:
@@ -142,43 +142,38 @@ class _Overlay:
 
     ``whole``: versions in the logs are whole rows, to which base rows contribute no values. ``compares``: a base
     row may win by its ordering value. ``named_by_positions``: the logs themselves have the positions of the base rows
-    that they replace.
+    that they replace. ``matches``: the base rows that `touched` has read.
     """
 
     def __init__(
-        self, context: SliceContext, file_slice: FileSlice, opened: OpenSlice, state: MergedLogRecords
+        self, context: SliceContext, file_slice: FileSlice, opened: OpenSlice, log_records: MergedLogRecords
     ) -> None:
-        self._context, self._slice, self._reader, self._state = context, file_slice, opened.reader, state
+        self._context, self._slice, self._reader, self._log_records = context, file_slice, opened.reader, log_records
         rules = opened.reader.rules
+        self.matches = BaseRowMatches(opened.reader, log_records)
         self.whole = not combines(rules, opened.blocks)
         self.compares = self.whole and bool(rules.ordering_fields)
-        self.named_by_positions = state.positions is not None and self.whole and not self.compares
+        self.named_by_positions = log_records.positions is not None and self.whole and not self.compares
 
-    def touched(self, condition: Condition | None = None) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
-        """Yield for each part of the base file its start, its rows, the rows with versions in the logs, the numbers of
-        their records, and a mask of the winning versions. With a ``condition`` only rows that meet it are read and
-        counted."""
-        path, context, state = self._slice.base_path, self._context, self._state
+    def touched(self, condition: Condition | None = None) -> Iterator[tuple[BasePart, Mask]]:
+        """Yield the parts of the base file with versions in the logs, and a mask of the winning ones of these versions.
+        With a ``condition`` only rows that meet it are read and counted."""
+        path, context, log_records = self._slice.base_path, self._context, self._log_records
         if path is None or self.named_by_positions:
             return
         names = context.stored.names(self._slice.base_instant)
-        start = 0
-        size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
-        width = 0.0 if self.whole else self._reader.width(state)
+        size = min(max(len(log_records), BATCH_ROWS), MAX_BATCH_ROWS)
+        width = 0.0 if self.whole else self._reader.width(log_records)
         limits = BatchLimits(size, context.memory.batch_bytes, width)
         read = BaseRead(self._schema(), names, limits, condition, invalid_text=context.invalid_text)
-        for base in read_base(context.storage, path, read):
-            positions, records = self._reader.hits(base, start, state)
-            for part, places, picks in split_versions(base, positions, records, state):
-                if len(places):
-                    yield start, part, places, picks, self._wins(part, places, picks)
-                start += part.num_rows
-        self._reader.check_positions(state, start)
+        for part in self.matches.parts(read_base(context.storage, path, read)):
+            if len(part.positions):
+                yield part, self._wins(part)
 
-    def _wins(self, base: pa.RecordBatch, positions: Index, records: Index) -> Mask:
+    def _wins(self, part: BasePart) -> Mask:
         if not self.compares:
-            return np.ones(len(positions), dtype=np.bool_)
-        return self._state.winners(records, self._reader.rules.stored(base, positions))
+            return np.ones(len(part.positions), dtype=np.bool_)
+        return self._log_records.winners(part.records, self._reader.rules.stored(part.rows, part.positions))
 
     def _schema(self) -> pa.Schema:
         """Return the columns of the base file that are needed."""
@@ -188,7 +183,7 @@ class _Overlay:
         needed = {top_column(path, schema.names) for path in self._reader.rules.ordering_fields}
         if self._context.key_rows is not None:
             needed |= set(self._context.key_rows.columns)
-        if self._state.positions is None:
+        if self._log_records.positions is None:
             keys = self._context.stored.keys
             needed |= {RECORD_KEY} if keys is None else {top_column(path, schema.names) for path in keys.record_fields}
         return pa.schema([field for field in schema if field.name in needed])

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.file_group_reader import open_slice, read_slice
+from pyhudi.merge.file_group_reader import BaseRowMatches, open_slice, read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
@@ -79,17 +79,15 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
 def _with_deleted(context: SliceContext, file_slice: FileSlice) -> Batches:
     """Yield all rows of the base file, deleted or not, and the rows that only log files have."""
     with open_slice(context, file_slice) as opened:
-        state = opened.state
-        by_key = state is not None and state.keys is not None
-        seen = np.zeros(len(state) if state is not None else 0, dtype=np.bool_)
-        if file_slice.base_path is not None:
-            for batch in read_slice(context, replace(file_slice, log_paths=(), log_sizes=())):
-                if state is not None and by_key:
-                    seen[opened.reader.hits(batch, 0, state)[1]] = True
-                yield batch
-        if state is not None and by_key:  # With positions, all are versions of base rows.
-            for left in state.batches(~seen & ~state.is_delete):
-                yield state.changes(left).rows.select(list(context.columns))
+        base_rows = read_slice(context, replace(file_slice, log_paths=(), log_sizes=()))
+        log_records = opened.log_records
+        if log_records is None:
+            yield from base_rows
+            return
+        matches = BaseRowMatches(opened.reader, log_records)
+        yield from (part.rows for part in matches.parts(base_rows))
+        for records in matches.unmatched():
+            yield log_records.changes(records).rows.select(list(context.columns))
 
 
 def _rows(merged: Batches, number: int, schema: pa.Schema) -> Batches:

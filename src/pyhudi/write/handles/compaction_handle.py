@@ -8,18 +8,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.log import BlockType
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_readers import BaseFileReader, open_base
-from pyhudi.merge.file_group_reader import OpenSlice, open_slice, split_versions
+from pyhudi.merge.file_group_reader import BaseRowMatches, OpenSlice, open_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.modes.record_versions import RecordVersions
-from pyhudi.merge.ordering_values import Index, Mask
+from pyhudi.merge.ordering_values import Index
 from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType
@@ -65,7 +64,7 @@ def with_log_statistics(stat: Stat, file_slice: FileSlice, opened: OpenSlice, mi
         "totalLogRecords": opened.num_versions,
         "totalLogFilesCompacted": len(file_slice.log_paths),
         "totalLogSizeCompacted": sum(file_slice.log_sizes),
-        "totalUpdatedRecordsCompacted": 0 if opened.state is None else len(opened.state),
+        "totalUpdatedRecordsCompacted": 0 if opened.log_records is None else len(opened.log_records),
         "totalLogBlocks": len(opened.all_blocks),
         "totalCorruptLogBlock": sum(block.type is BlockType.CORRUPT for block in opened.all_blocks),
         "totalRollbackBlocks": sum(block.is_rollback for block in opened.all_blocks),
@@ -102,7 +101,8 @@ class _CompactionHandle:
     ) -> None:
         self.inserts = self.updates = self.deletes = 0
         self._reader, self._base = opened.reader, base
-        self._state = opened.state if opened.state is not None and len(opened.state) else None
+        records = opened.log_records
+        self._log_records = records if records is not None and len(records) else None
         # Columns that the writer fills in are not read.
         columns = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
         keys = (RECORD_KEY,) if reading.stored.keys is None else reading.stored.keys.record_fields
@@ -117,56 +117,39 @@ class _CompactionHandle:
     def run(self) -> FileSummary:
         """Write the file."""
         try:
-            merged = np.zeros(0 if self._state is None else len(self._state), dtype=np.bool_)
-            for batch in self._merged(merged):
-                self.output.write(batch, old_keys=True)
-            for batch in self._new_rows(merged):
-                self.output.write(batch)
+            if self._log_records is None:
+                for batch in self._base_rows():
+                    self.output.write(batch, old_keys=True)
+            else:
+                self._merge(self._log_records)
         except BaseException:
             self.output.abort()
             raise
         return self.output.close()
 
-    def _merged(self, seen: Mask) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the base file merged with the versions in the logs; ``seen`` marks the records with a base
-        row."""
-        if self._base is None:
-            return
-        start = 0
-        for stored in self._base.batches(self._schema, self._repeating):
-            batch = conform(stored, self._schema)
-            start += stored.num_rows
-            if self._state is None:
-                yield batch
-            else:
-                yield from self._apply(batch, start - stored.num_rows, self._state, seen)
-        if self._state is not None:
-            self._reader.check_positions(self._state, start)
+    def _base_rows(self) -> Iterator[pa.RecordBatch]:
+        if self._base is not None:
+            for stored in self._base.batches(self._schema, self._repeating):
+                yield conform(stored, self._schema)
 
-    def _apply(
-        self, batch: pa.RecordBatch, start: int, state: MergedLogRecords, seen: Mask
-    ) -> Iterator[pa.RecordBatch]:
-        positions, records = self._reader.hits(batch, start, state)
-        seen[records] = True
-        for part, places, picks in split_versions(batch, positions, records, state):
-            if not len(picks):
-                yield part
-                continue
-            merged = merge_base(part, places, self._changes(state, picks), self._reader.rules)
-            self.updates += int(merged.changed.sum())
-            self.deletes += int(merged.deleted.sum())
-            yield merged.rows
-
-    def _new_rows(self, seen: Mask) -> Iterator[pa.RecordBatch]:
-        """Yield the records that occur only in the logs."""
-        if self._state is None:
-            return
-        for records in self._state.batches(~seen & ~self._state.is_delete):
+    def _merge(self, log_records: MergedLogRecords) -> None:
+        """Write the rows of the base file, merged with the versions in the logs, and the records that only the logs
+        have."""
+        matches = BaseRowMatches(self._reader, log_records)
+        for part in matches.parts(self._base_rows()):
+            rows = part.rows
+            if len(part.records):
+                merged = merge_base(rows, part.positions, self._changes(log_records, part.records), self._reader.rules)
+                self.updates += int(merged.changed.sum())
+                self.deletes += int(merged.deleted.sum())
+                rows = merged.rows
+            self.output.write(rows, old_keys=True)
+        for records in matches.unmatched():
             self.inserts += len(records)
-            yield self._changes(self._state, records).rows
+            self.output.write(self._changes(log_records, records).rows)
 
-    def _changes(self, state: MergedLogRecords, records: Index) -> RecordVersions:
+    def _changes(self, log_records: MergedLogRecords, records: Index) -> RecordVersions:
         """Return versions of these records with the schema of base rows."""
-        changes = state.changes(records)
+        changes = log_records.changes(records)
         rows = as_dictionaries(changes.rows.select(self._schema.names), self._repeating)
         return replace(changes, rows=pa.RecordBatch.from_arrays(rows.columns, schema=self._schema))

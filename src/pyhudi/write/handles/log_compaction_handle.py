@@ -38,8 +38,8 @@ def compact_logs(
     started = time.monotonic()
     reading = replace(reading, use_positions=False)  # Deletes are written by key.
     with open_slice(reading, replace(file_slice, base_path=None)) as opened:
-        state = opened.state
-        if state is None or not len(state) or any(block.is_partial for block in opened.blocks):
+        log_records = opened.log_records
+        if log_records is None or not len(log_records) or any(block.is_partial for block in opened.blocks):
             return []
         millis = int((time.monotonic() - started) * 1000)
         names = file_names_of(pa.array(file_slice.log_paths, pa.string()))
@@ -56,7 +56,7 @@ def compact_logs(
             constants=None if context.columns.populate_meta_fields else dict.fromkeys(META_COLUMNS),
         ) as writer:
             recorder = None if context.columns.indexed is None else BoundsRecorder(context.columns.indexed)
-            _write(writer, state, opened, file_slice.partition, recorder)
+            _write(writer, log_records, opened, file_slice.partition, recorder)
             files = writer.close()
     bounds = None if recorder is None else recorder.finish()
     stats = [_stat(file_slice, file, logs, started, bounds) for file in files]
@@ -64,22 +64,22 @@ def compact_logs(
 
 
 def _write(
-    writer: LogWriter, state: MergedLogRecords, opened: OpenSlice, partition: str, recorder: BoundsRecorder | None
+    writer: LogWriter, log_records: MergedLogRecords, opened: OpenSlice, partition: str, recorder: BoundsRecorder | None
 ) -> None:
-    for records in state.batches(~state.is_delete):
-        rows = state.changes(records).rows
+    for records in log_records.batches(~log_records.is_delete):
+        rows = log_records.changes(records).rows
         if recorder is not None:
             recorder.add(rows)
         writer.write(rows)
     fields = opened.reader.rules.ordering_fields
-    for records in state.batches(state.is_delete):
-        is_delete = state.changes(records)
-        assert state.keys is not None
+    for records in log_records.batches(log_records.is_delete):
+        deletes = log_records.changes(records)
+        assert log_records.keys is not None
         columns = {
-            RECORD_KEY: state.keys.take(pa.array(records)),
+            RECORD_KEY: log_records.keys.take(pa.array(records)),
             PARTITION_PATH: pa.repeat(pa.scalar(partition), len(records)),
-            **dict(zip(fields, is_delete.ordering, strict=True)),
-            NATURAL_COLUMN: pa.array(is_delete.natural),
+            **dict(zip(fields, deletes.ordering, strict=True)),
+            NATURAL_COLUMN: pa.array(deletes.natural),
         }
         writer.delete(pa.table(columns))
 
