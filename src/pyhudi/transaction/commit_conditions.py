@@ -47,14 +47,14 @@ class CommitRequest:
     """A commit as requested from `Transaction.commit`, which documents the fields."""
 
     metadata: CommitMetadata
-    before_release: Callable[[Instant], None] | None = None
+    exchange_table: Callable[[Instant], None] | None = None
     index: IndexDelta | None = None
     conditions: CommitConditions = CommitConditions()
     schema_history: SchemaHistory | None = None
 
     def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
         """Find another writer's commit that contains this one, adds the same keys, or changes file groups that this one
-        has read; any commit, if this one must be exclusive. ``begun`` is the timeline at the start of the write,
+        has read; any commit, if the table is exchanged. ``begun`` is the timeline at the start of the write,
         ``active`` was loaded under the lock of the table."""
         committed = self.conditions.already_committed
         other = committed(active) if committed is not None else None
@@ -64,7 +64,7 @@ class CommitRequest:
         conflict = find_key_conflict(self.index, instant, begun, active)
         if conflict is None and self.conditions.reads is not None:
             conflict = self.conditions.reads.find_conflict(instant, active)
-        if conflict is None and self.before_release is not None:
+        if conflict is None and self.exchange_table is not None:
             conflict = find_concurrent_write(instant, begun, active)
         return conflict
 

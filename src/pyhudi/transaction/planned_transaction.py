@@ -156,12 +156,22 @@ class PlannedTransaction(Transaction):
     def fence(self) -> WriteFence:
         return WriteFence(self.storage, self.instant, self._attempt)
 
-    def _begun(self) -> None:
+    def _after_inflight(self) -> None:
         self._claim.begin()
 
     def reconcile_files(self, metadata: CommitMetadata) -> None:
         """Do nothing yet: another attempt has the same instant, and only under the lock is it certain that files with
         markers do not belong to one that took over."""
+
+    def _reconcile_under_lock(self, metadata: CommitMetadata, active: ActiveTimeline) -> None:
+        """Delete files left behind by retried tasks and by other attempts.
+
+        Raises:
+            ConflictError: Another process took over and deleted files of this attempt.
+        """
+        _check_files(self.storage, self._entry, metadata.stats)
+        reconcile_against_markers(self.storage, self.instant, metadata)
+        late_data_files.delete_of_other_attempts(active, self.instant, metadata.named_files())
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
         self._refuse_if_superseded(active)
@@ -170,9 +180,6 @@ class PlannedTransaction(Transaction):
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         """Find a conflict. Writes concurrent with a compaction belong to the slice after it, so they do not conflict. A
         log compaction conflicts if its logs are being compacted, a clustering if its file groups were changed."""
-        _check_files(self.storage, self._entry, metadata.stats)
-        reconcile_against_markers(self.storage, self.instant, metadata)
-        late_data_files.delete_of_other_attempts(active, self.instant, metadata.named_files())
         if metadata.replaced is not None:
             return find_change(metadata.replaced, self.instant, self.timeline, active)
         if self.action != Action.LOG_COMPACTION:

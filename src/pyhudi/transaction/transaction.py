@@ -59,6 +59,7 @@ from pyhudi.transaction.post_commit.metadata_updates import (
 from pyhudi.transaction.publication import Publication, complete_instant
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
+from pyhudi.transaction.schema_versions import RecordedSchema
 from pyhudi.transaction.writer_coordination import WriterCoordination
 
 if TYPE_CHECKING:
@@ -206,16 +207,16 @@ class Transaction:
             self.fence.open()  # A process that plans a rollback after this check closes it.
             self._check_alive(self._active.reload(), State.REQUESTED)
             self._entry = self._active.to_inflight(self._entry, content)
-            self._begun()
+            self._after_inflight()
 
-    def _begun(self) -> None:
+    def _after_inflight(self) -> None:
         """Called after the inflight file has been created, under the lock."""
 
     def commit(
         self,
         metadata: CommitMetadata,
         *,
-        before_release: Callable[[Instant], None] | None = None,
+        exchange_table: Callable[[Instant], None] | None = None,
         index: IndexDelta | None = None,
         conditions: CommitConditions | None = None,
         schema_history: SchemaHistory | None = None,
@@ -223,13 +224,14 @@ class Transaction:
         """Publish the write, or roll it back because another writer changed the same file groups first.
 
         The metadata table is updated first; ``index`` are the changes that the writer itself has written to some of its
-        partitions. ``before_release`` is called with the completed instant before any other writer may start or commit;
-        then every write of others that is pending, or was completed since this one started, is a conflict.
+        partitions. ``exchange_table`` replaces the table by another one: it is called with the completed instant before
+        any other writer may start or commit, and every write of others that is pending, or was completed since this one
+        started, is a conflict.
         ``conditions``: state of the table on which the write depends. ``schema_history``: the schema history with the
         version that the commit adds.
 
         After the publication nothing is raised: failures are logged, and included in the warnings of the result (except
-        those of ``before_release``).
+        those of ``exchange_table``).
 
         Raises:
             ConflictError: Another writer considered this one dead and rolled it back.
@@ -246,8 +248,8 @@ class Transaction:
         self.reconcile_files(metadata)
         warnings: list[str] = []
         try:
-            request = CommitRequest(metadata, before_release, index, conditions or CommitConditions(), schema_history)
-            conflict = self._resolve_and_publish(request)
+            request = CommitRequest(metadata, exchange_table, index, conditions or CommitConditions(), schema_history)
+            conflict = self._publish_under_lock(request)
         except CommitStateUnknownError:
             self._leave_pending()
             raise
@@ -271,48 +273,61 @@ class Transaction:
         report_commit(self.storage, self.config, self._entry, metadata, millis, self.opts)
         return Committed(self._entry, tuple(warnings), millis)
 
-    def _resolve_and_publish(self, request: CommitRequest) -> Conflicted | None:
-        """Publish the write under the lock, or return the conflict."""
+    def _publish_under_lock(self, request: CommitRequest) -> Conflicted | None:
+        """Publish the write under the lock, or return the conflict.
+
+        1. Check that no other writer has rolled back this one, and delete what its failed tasks left.
+        2. Check for conflicts, and agree with other writers on the columns of the table.
+        3. Update the metadata table, or delete it if the table is about to be exchanged.
+        4. Publish the instant by one file. Until then the write is invisible and can be rolled back.
+        5. Exchange the table, or plan services of its metadata table.
+        """
         with self._coordination.generator.reserve() as reserved:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
             active = self._coordination.rollbacks.resolve_unanswered_publications(active, self.instant)
-            conflict = self._find_conflict(request.metadata, active)
-            if conflict is None:
-                conflict = request.find_conflict(self.instant, self.timeline, active)
-            if conflict is not None:
-                return conflict
-            recorded = request.agreed_metadata(self.instant, active)
+            self._reconcile_under_lock(request.metadata, active)
+            recorded = self._check_conflicts(request, active)
             if isinstance(recorded, Conflicted):
                 return recorded
-            metadata = recorded.metadata
             self.config = current_config(self.storage, self.config)
-            content = metadata.encode(self.config.version, self.action)
+            content = recorded.metadata.encode(self.config.version, self.action)
             metadata_context = metadata_write_context(self.storage, self.opts, active, reserved, self.stats_reader)
-            if request.before_release is None:
-                index = request.index or IndexDelta()
-                self.config = update_from_commit(metadata_context, self.config, self.instant, metadata, index)
-            else:
-                # It will be followed by another table.
+            if request.exchange_table is not None:
                 self.config = delete_metadata_table(self.storage, self.config)
-            completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
-            if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
-                late_data_files.delete_older_than(active, self.instant)
-            if self._fixed_instant:
-                late_data_files.delete_of_other_attempts(active, self.instant, metadata.named_files())
-            if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
-                self._intent.set()
-            if recorded.history is not None:
-                persist_history(active, self.instant, completion, recorded.history)
-            self._coordination.lock.ensure_held()
-            done = complete_instant(active, self._entry, content, completion, self.timeline)
-            if request.before_release is not None:
-                request.before_release(done)
-            self._publication = Publication(done)
-            if request.before_release is None:
-                job = plan_metadata_services(metadata_context, self.config)
-                self._publication = Publication(done, job)
+                done = self._publish(recorded, content, active, reserved)
+                request.exchange_table(done)
+                self._publication = Publication(done)
+                return None
+            index = request.index or IndexDelta()
+            self.config = update_from_commit(metadata_context, self.config, self.instant, recorded.metadata, index)
+            done = self._publish(recorded, content, active, reserved)
+            self._publication = Publication(done)  # Services of the metadata table may fail.
+            self._publication = Publication(done, plan_metadata_services(metadata_context, self.config))
         return None
+
+    def _check_conflicts(self, request: CommitRequest, active: ActiveTimeline) -> RecordedSchema | Conflicted:
+        """Return the metadata to publish, with the columns on which concurrent writers agree; or the conflict."""
+        conflict = self._find_conflict(request.metadata, active)
+        if conflict is None:
+            conflict = request.find_conflict(self.instant, self.timeline, active)
+        return request.agreed_metadata(self.instant, active) if conflict is None else conflict
+
+    def _publish(
+        self, recorded: RecordedSchema, content: bytes, active: ActiveTimeline, reserved: ReservedTime
+    ) -> Instant:
+        """Complete the instant, after everything that must exist as soon as it is visible. The lock is held."""
+        completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
+        if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
+            late_data_files.delete_older_than(active, self.instant)
+        if self._fixed_instant:
+            late_data_files.delete_of_other_attempts(active, self.instant, recorded.metadata.named_files())
+        if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
+            self._intent.set()
+        if recorded.history is not None:
+            persist_history(active, self.instant, completion, recorded.history)
+        self._coordination.lock.ensure_held()
+        return complete_instant(active, self._entry, content, completion, self.timeline)
 
     def _log_failure_after_commit(self, failure: BaseException) -> str:
         """Log a failure after the write was published."""
@@ -333,6 +348,9 @@ class Transaction:
             metadata: Metadata of the commit, which names the files of the write.
         """
         reconcile_against_markers(self.storage, self.instant, metadata)
+
+    def _reconcile_under_lock(self, metadata: CommitMetadata, active: ActiveTimeline) -> None:
+        """Delete files left behind that can be told apart from those of other writers only under the lock."""
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         allows = allows_updates(self.opts)

@@ -101,7 +101,7 @@ def replace_table(
             _log.warning("invisible leftovers of the old table at %s were not deleted: %s", tx.storage.root, error)
         tx.build_metadata_table(metadata)
 
-    outcome = tx.commit(metadata, before_release=replace_with)
+    outcome = tx.commit(metadata, exchange_table=replace_with)
     return (Committed(entered[0]) if isinstance(outcome, Committed) else outcome), metadata
 
 
