@@ -12,7 +12,7 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
-from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.table.config.table_config import TableConfig

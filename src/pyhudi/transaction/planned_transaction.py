@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError
+from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metadata.writer.metadata_writer import delete_if_disabled
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata

@@ -24,8 +24,9 @@ from pyhudi.config.enums import FailedWritesPolicy, MergeMode
 from pyhudi.errors import CommitStateUnknownError, TransactionError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metadata.writer.metadata_writer import delete_if_disabled, update_from_commit
+from pyhudi.metadata.writer.metadata_writer import update_from_commit
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import persist_history

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,21 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.format.base_file.column_bounds import flat_schema
+from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.metadata_layout import COLUMN_STATS
 from pyhudi.metadata.records.stats_values import is_supported
+from pyhudi.schema.converters.arrow_avro import from_avro
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns, is_meta_column
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
+from pyhudi.timeline.latest_schema import newest_columns
 
 if TYPE_CHECKING:
+    from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _ALWAYS = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
 
@@ -46,3 +56,66 @@ def with_requested_columns(
     statistics."""
     more = flat_schema(stored, [name for name in names if name not in columns.names])
     return pa.schema([*columns, *(field for field in more if is_supported(field.type, config.version))])
+
+
+def columns_to_index(storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline) -> pa.Schema:
+    """Return the columns with statistics, independently of a write; none before the first write."""
+    newest = newest_columns(data)
+    return pa.schema([]) if newest is None else columns_after_write(storage, config, opts, data, newest[1])
+
+
+def columns_of_new_table(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
+    """Return the columns with statistics after the first write; none if it does not record the columns of the table."""
+    schema = _stored_columns(config, metadata)
+    return pa.schema([]) if schema is None else indexed_columns(schema, config, opts)
+
+
+def _stored_columns(config: TableConfig, metadata: CommitMetadata) -> pa.Schema | None:
+    """Return the columns in files of a write; None if it does not record them."""
+    text = metadata.schema_json
+    if text is None:
+        return None
+    dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
+    return pa.schema([f for f in from_avro(text) if f.name not in dropped])
+
+
+def columns_after_write(
+    storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline, metadata: CommitMetadata
+) -> pa.Schema:
+    """Return the columns with statistics after a write, taking existing statistics into account.
+
+    Columns keep their statistics regardless of the options of a single write, because partition statistics that omit a
+    write would hide its rows. Columns that another writer has omitted and that the options do not name remain omitted:
+    releases differ in supported types, and must not alternate in rebuilding statistics. New columns of the table are
+    included.
+    """
+    columns, stored = columns_of_new_table(config, opts, metadata), _stored_columns(config, metadata)
+    if stored is not None and (version := metadata.extra.get(LATEST_SCHEMA)):
+        stored = _never_renamed_columns(stored, version, config, data)
+        columns = pa.schema([field for field in columns if field.name.split(".")[0] in stored.names])
+    used = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if config.version < 8 or COLUMN_STATS not in used or stored is None:
+        return columns
+    indexed = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
+    extra = [name for name in columns.names if name not in indexed]
+    last = data.timeline.completed().writes().last
+    if extra and last is not None and not opts.is_set(options.METADATA_COLUMN_STATS_COLUMNS):
+        text = data.commit_metadata(last).schema_json
+        before = set() if text is None else set(from_avro(text).names)
+        columns = pa.schema([field for field in columns if field.name in indexed or field.name not in before])
+    return with_requested_columns(columns, indexed, stored, config)
+
+
+def _never_renamed_columns(columns: pa.Schema, version: str, config: TableConfig, data: ActiveTimeline) -> pa.Schema:
+    """Return the columns that were never renamed, because partition statistics of renamed ones would omit older files.
+    ``version`` is the schema recorded by a write."""
+    newest = InternalSchema.from_json(json.loads(version))
+    history = SchemaHistory.load(data)
+    if history is None:  # The write starts it: the files before it have the columns that were recorded until then.
+        recorded = newest_columns(data)
+        text = config.create_schema if recorded is None else recorded[1].schema_json
+        history = SchemaHistory.from_schema(
+            InternalSchema.from_arrow(add_meta_columns(from_avro(text))) if text else newest
+        )
+    unchanged = history.with_version(newest).unchanged()
+    return pa.schema([field for field in columns if field.name in unchanged])

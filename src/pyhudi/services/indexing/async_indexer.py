@@ -21,9 +21,9 @@ from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotF
 from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
 from pyhudi.metadata.writer.index_build_state import begin_index_build, files_exist, is_in_use, rollback_index_build
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
 from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, LockedTable, lock_table

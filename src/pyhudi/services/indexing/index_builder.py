@@ -18,10 +18,10 @@ from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableErr
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY, is_secondary
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
 from pyhudi.metadata.writer.index_build_state import cancel_index_plans
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
-from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, indexes_of, partitions_to_drop

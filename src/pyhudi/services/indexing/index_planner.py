@@ -9,8 +9,8 @@ from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_declarations import define_indexes
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.services.indexing.index_builder import LockedTable, existing_index, lock_table
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options
 from pyhudi.timeline.instant import Action

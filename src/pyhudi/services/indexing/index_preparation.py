@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.indexes.index_definitions import column_stats_definition
+from pyhudi.metadata.indexes.indexed_columns import columns_to_index
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS, file_group_ids
 from pyhudi.metadata.writer.initial_statistics import InitialFileGroups
 from pyhudi.metadata.writer.initialize_partitions import InitialBuild, initial_file_group_count, table_contents
-from pyhudi.metadata.writer.metadata_writer import columns_to_index
 
 if TYPE_CHECKING:
     from pyhudi.services.indexing.index_builder import LockedTable
@@ -54,7 +54,7 @@ def prepare(
     local_partitions = [request.partition for request in requests if not request.needs_spark]
     prepared = []
     if local_partitions:
-        columns = columns_to_index(table.metadata_context(), config)
+        columns = columns_to_index(storage, config, table.opts, table.data)
         if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(local_partitions):
             raise UnsupportedTableError(
                 f"{local_partitions[0]} cannot be built for this table, because its columns are not known yet"

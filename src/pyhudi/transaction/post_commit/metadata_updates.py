@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from pyhudi.metadata.indexes.indexed_columns import columns_of_new_table
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
+from pyhudi.metadata.writer.enabled_partitions import build_all, is_enabled
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
-from pyhudi.metadata.writer.metadata_writer import build_all, columns_of, is_enabled
 from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
@@ -134,7 +135,7 @@ def build_metadata_table(
     try:
         config = TableConfig.load(storage)
         active = ActiveTimeline.load(storage, config.layout)
-        columns = columns_of(config, opts, metadata)
+        columns = columns_of_new_table(config, opts, metadata)
         with generator.reserve(locked=True) as reserved:
             build_all(metadata_write_context(storage, opts, active, reserved, stats_reader), config, columns)
     except Exception as failure:  # The next write tries again.

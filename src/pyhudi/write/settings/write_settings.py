@@ -15,7 +15,7 @@ from pyhudi.format.log.cdc_schema import cdc_schema
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
-from pyhudi.metadata.writer.metadata_writer import enabled_partitions, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import enabled_partitions, is_enabled
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.schema.name_resolution import field_type

@@ -9,13 +9,12 @@ import pytest
 
 from pyhudi.errors import MetadataTableError
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex, expression_definition
-from pyhudi.metadata.indexes.index_declarations import declare_partitions
+from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_definition
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.metadata.writer.metadata_writer import drop_partitions
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER

@@ -12,8 +12,8 @@ from pyhudi.config.enums import MergeMode, PartialUpdateMode, TableType
 from pyhudi.format.base_file.column_bounds import bounds_type
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex, can_be_kept
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
+from pyhudi.metadata.writer.enabled_partitions import enabled_partitions
 from pyhudi.metadata.writer.file_records import FileRecords
-from pyhudi.metadata.writer.metadata_writer import enabled_partitions
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 

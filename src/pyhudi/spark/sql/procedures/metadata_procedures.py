@@ -18,7 +18,7 @@ from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records import metadata_record, stats_values
-from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
