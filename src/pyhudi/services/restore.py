@@ -32,13 +32,13 @@ from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
-from pyhudi.transaction.begin_checks import current_config, latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
+from pyhudi.transaction.table_checks import current_config
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.initial_statistics import FileStatsReader
@@ -207,7 +207,7 @@ class Restorer:
         rollbacks.check(active, targets)
         rollbacks.complete_and_roll_back(active, [])
         with self._generator.reserve(locked=True) as reserved:
-            instant = reserved.take(latest_instant_time(active))
+            instant = reserved.take(active.latest_time)
             active.create_requested(Action.RESTORE, instant, plan.encode(config.version))
         return RestorePlan(plan.to, plan.targets, instant)
 
@@ -247,7 +247,7 @@ class Restorer:
         version = self._client.config.version
         content = encode_record(Action.RESTORE, State.COMPLETED, result, version)
         with self._generator.reserve(locked=True) as reserved:
-            active.complete(entry, content, reserved.take(latest_instant_time(active)) if version >= 8 else None)
+            active.complete(entry, content, reserved.take(active.latest_time) if version >= 8 else None)
         for rollback in own_rollbacks:
             # The completed file is deleted last: without it the others would look like an interrupted rollback.
             for state in reversed(active.states(rollback)):

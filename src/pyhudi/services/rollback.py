@@ -23,7 +23,6 @@ from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.begin_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.conflicts.conflict_resolution import touched_groups
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
@@ -34,6 +33,7 @@ from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_planner import files_of_instant
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,8 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
-from pyhudi.transaction.begin_checks import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -103,7 +103,7 @@ def create_savepoint(
             "version": 1,
         }
         content = encode_record(Action.SAVEPOINT, State.COMPLETED, record, config.version)
-        active.complete(entry, content, reserved.take(latest_instant_time(active)) if config.version >= 8 else None)
+        active.complete(entry, content, reserved.take(active.latest_time) if config.version >= 8 else None)
     counts, size = {"files": files.num_rows}, int(pc.sum(files["size"]).as_py() or 0)
     return ServiceResult(SERVICE, storage.uri(), (target.requested,), counts, size, phases.millis).published(opts)
 

@@ -14,9 +14,9 @@ from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.time_generator import ReservedTime
-from pyhudi.transaction.begin_checks import latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_lock_provider, make_time_generator
 from pyhudi.transaction.locks.lock_provider import LockProvider
+from pyhudi.transaction.table_checks import refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -76,7 +76,7 @@ class LockedTimeline:
         Raises:
             LockError: The lock was lost.
         """
-        instant = self._reserved.take(latest_instant_time(self.active))
+        instant = self._reserved.take(self.active.latest_time)
         self._lock.ensure_held()
         return self.active.create_requested(action, instant, content)
 

@@ -69,6 +69,12 @@ class ActiveTimeline:
             self._timeline = Timeline.from_files(self._files.values())
         return self._timeline
 
+    @property
+    def latest_time(self) -> str | None:
+        """The latest requested or completion time; new instants are later. None: the timeline is empty."""
+        times = [t for i in self.timeline for t in (i.requested, i.completion) if t is not None]
+        return max(times, default=None)
+
     def __repr__(self) -> str:
         return f"ActiveTimeline({self.storage.root}, {self.timeline!r})"
 

@@ -76,6 +76,12 @@ class Heartbeat:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
+    @classmethod
+    def from_options(cls, storage: Storage, instant: str, opts: Options) -> Self:
+        """Return the heartbeat of a writer with these options, not started yet."""
+        policy = HeartbeatPolicy.from_options(opts)
+        return cls(storage, instant, interval_ms=policy.interval_ms, tolerable_misses=policy.tolerable_misses)
+
     @property
     def path(self) -> str:
         """Path of the heartbeat file, relative to the root of the table."""

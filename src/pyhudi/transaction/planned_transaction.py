@@ -25,9 +25,9 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.fencing.write_fence import WriteFence
+from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.transaction.begin_checks import current_config, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import (
     find_change,
@@ -40,6 +40,7 @@ from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.plan_ownership import check_no_heartbeat, check_not_running_elsewhere, newest_rollback
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class PlannedTransaction(Transaction):
             self._claim.take(newest_rollback(active))
             self.timeline = active.timeline
             if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
-                self._heartbeat = new_heartbeat(storage, instant, opts)
+                self._heartbeat = Heartbeat.from_options(storage, instant, opts)
                 self._heartbeat.start()
             self._active, self._entry = active, entry
         return self

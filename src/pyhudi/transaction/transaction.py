@@ -41,7 +41,6 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.transaction.begin_checks import current_config, latest_instant_time, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
@@ -61,6 +60,7 @@ from pyhudi.transaction.publication import Publication, complete_instant
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 from pyhudi.transaction.schema_versions import RecordedSchema
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.writer_coordination import WriterCoordination
 
 if TYPE_CHECKING:
@@ -150,9 +150,9 @@ class Transaction:
         if self._fixed_instant:  # It may have been used before; those attempts are rolled back by now.
             active = active.reload()
         self.timeline, self._active = active.timeline, active
-        requested = instant or reserved.take(latest_instant_time(active))
+        requested = instant or reserved.take(active.latest_time)
         if policy is not FailedWritesPolicy.EAGER:
-            self._heartbeat = new_heartbeat(storage, requested, opts)
+            self._heartbeat = heartbeat.Heartbeat.from_options(storage, requested, opts)
             self._heartbeat.start()
         content = requested_replace(config.version) if action == Action.REPLACE_COMMIT else b""
         self._entry = active.create_requested(action, requested, content)
@@ -318,7 +318,7 @@ class Transaction:
         self, recorded: RecordedSchema, content: bytes, active: ActiveTimeline, reserved: ReservedTime
     ) -> Instant:
         """Complete the instant, after everything that must exist as soon as it is visible. The lock is held."""
-        completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
+        completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
         if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
             late_data_files.delete_older_than(active, self.instant)
         if self._fixed_instant:

@@ -22,7 +22,6 @@ from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import IOType
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
@@ -218,7 +217,7 @@ class Compaction:
                 "metrics": {},
             }
             record = {"operations": [operation], "extraMetadata": None, "version": 2}
-            instant = reserved.take(latest_instant_time(now))
+            instant = reserved.take(now.latest_time)
             content = encode_record(Action.COMPACTION, State.REQUESTED, record, client.config.version)
             lock.ensure_held()
             now.create_requested(Action.COMPACTION, instant, content)
@@ -239,7 +238,7 @@ def plan_clustering(client: Any, options: dict[str, str]) -> tuple[Instant, dict
         piece = slices_of(client, now)[0]
         group = {"partitionPath": PARTITION, "fileId": piece["file_id"], "dataFilePath": "x", "deltaFilePaths": []}
         record = {"operationType": "CLUSTER", "clusteringPlan": {"inputGroups": [{"slices": [group]}]}}
-        instant = reserved.take(latest_instant_time(now))
+        instant = reserved.take(now.latest_time)
         content = encode_record(Action.CLUSTERING, State.REQUESTED, record, client.config.version)
         lock.ensure_held()
         return now.create_requested(Action.CLUSTERING, instant, content), piece
@@ -272,7 +271,7 @@ class ForeignClustering:
         lock = make_lock(storage.actor)
         with TimeGenerator(storage, self.options, "UTC", lock=lock).reserve() as reserved:
             now = client.active_timeline()
-            completion = reserved.take(latest_instant_time(now)) if now.layout.version >= 2 else None
+            completion = reserved.take(now.latest_time) if now.layout.version >= 2 else None
             content = replacement(piece, path).encode(client.config.version, Action.CLUSTERING)
             lock.ensure_held()
             now.complete(entry, content, completion)

@@ -14,9 +14,9 @@ from pyhudi.timeline.archive.archive_log_writer import SmallFiles
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants
-from pyhudi.transaction.begin_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.rollback import late_data_files
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient

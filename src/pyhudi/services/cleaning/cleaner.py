@@ -39,7 +39,6 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
-from pyhudi.transaction.begin_checks import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import (
@@ -48,6 +47,7 @@ from pyhudi.transaction.post_commit.metadata_updates import (
     run_metadata_services,
 )
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.initial_statistics import FileStatsReader
@@ -152,7 +152,7 @@ class Cleaner:
                 if not len(plan):
                     return
             plan = after_last_clean(plan, active, self._opts)
-            instant = reserved.take(latest_instant_time(active))
+            instant = reserved.take(active.latest_time)
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
         self._execute(plan.scheduled(instant))
 
@@ -188,7 +188,7 @@ class Cleaner:
                 plan = make_clean_plan(now, self._opts, only_if_due=only_if_due)
                 if not len(plan):
                     return None
-            instant = reserved.take(latest_instant_time(active))
+            instant = reserved.take(active.latest_time)
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
         return plan.scheduled(instant)
 

@@ -24,7 +24,6 @@ from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, instant_of_millis
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
-from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
 
@@ -86,7 +85,7 @@ def schedule(
     with lock_timeline(client, opts) as locked:
         active = locked.active
         now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
-        plan = planner(active, max(now, latest_instant_time(active) or ""))
+        plan = planner(active, max(now, active.latest_time or ""))
         if not len(plan):
             return plan
         if to_run:

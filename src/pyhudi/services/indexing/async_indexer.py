@@ -31,9 +31,9 @@ from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, 
 from pyhudi.services.indexing.index_requests import build_options, request_of
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
+from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
-from pyhudi.transaction.begin_checks import new_heartbeat
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 
@@ -214,7 +214,7 @@ class _Attempt:
             entry = data.to_inflight(entry)
         self._claim.take()
         if several and self._heartbeat is None:
-            self._heartbeat = new_heartbeat(storage, self._instant, self._opts)
+            self._heartbeat = Heartbeat.from_options(storage, self._instant, self._opts)
             self._heartbeat.start()
         definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
         begin_index_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)

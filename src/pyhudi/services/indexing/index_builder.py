@@ -29,8 +29,8 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.plans.index_plan import pending_index_plans
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.transaction.begin_checks import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -89,7 +89,7 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
         config = current_config(storage, client.config)
         data = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
         refuse_pending_restore(data)
-        yield LockedTable(storage, config, opts, data, lambda: reserved.take(latest_instant_time(data)), stats_reader)
+        yield LockedTable(storage, config, opts, data, lambda: reserved.take(data.latest_time), stats_reader)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ or rebuilt (``metadata_table_conversion``):
 
 ======  ==============================================================================================================
 5 -> 6  second copies of compaction plans are deleted, and the metadata table is rebuilt
-6 -> 8  timeline, archive and schema history move to layout 2 (``timeline_conversion``)
+6 -> 8  timeline, archive and schema history move to layout 2 (``timeline_copy``)
 8 -> 9  definitions of indexes get a version
 9 -> 8  metadata partitions of a form that version 8 does not have are dropped
 8 -> 6  all log files are compacted and cleaned; timeline, archive and schema history move to layout 1; metadata
@@ -49,7 +49,7 @@ from pyhudi.services.upgrade.preconditions import (
     dropped_partitions,
 )
 from pyhudi.services.upgrade.property_conversion import changed_properties
-from pyhudi.services.upgrade.timeline_conversion import (
+from pyhudi.services.upgrade.timeline_copy import (
     copy_schema_history,
     copy_timeline,
     remove_leftovers,
@@ -66,7 +66,6 @@ from pyhudi.timeline.archive.archiver import finish
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.layout_conversion import was_copied
-from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
@@ -322,9 +321,7 @@ class UpgradeDowngrade:
 
     def _add_empty_commits(self, active: ActiveTimeline) -> None:
         with self._generator.reserve(locked=True) as reserved:
-            metadata_table_conversion.add_empty_commits(
-                self._storage, active, reserved.take(latest_instant_time(active))
-            )
+            metadata_table_conversion.add_empty_commits(self._storage, active, reserved.take(active.latest_time))
 
     def _complete_definitions(self, config: TableConfig) -> None:
         """Add the first index version to definitions without one, as later releases expect."""

@@ -17,7 +17,7 @@ from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_catch_up import catch_up_delta
 from pyhudi.spark.indexes.secondary_index import secondary_delta
-from pyhudi.transaction.begin_checks import current_config
+from pyhudi.transaction.table_checks import current_config
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig

@@ -14,7 +14,7 @@ from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.operation_types import COMPACT
-from pyhudi.transaction.begin_checks import current_config, latest_instant_time
+from pyhudi.transaction.table_checks import current_config
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -32,7 +32,7 @@ def metadata_write_context(
     storage: Storage, opts: Options, active: ActiveTimeline, reserved: ReservedTime, stats_reader: FileStatsReader
 ) -> MetadataWriteContext:
     """Return the context for changes of the metadata table. The caller holds the lock of the table."""
-    return MetadataWriteContext(storage, opts, active, lambda: reserved.take(latest_instant_time(active)), stats_reader)
+    return MetadataWriteContext(storage, opts, active, lambda: reserved.take(active.latest_time), stats_reader)
 
 
 def plan_metadata_services(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:

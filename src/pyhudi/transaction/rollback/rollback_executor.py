@@ -40,7 +40,6 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.rollback.late_data_files import RETRIED
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_planner import plan_rollback, planned_paths, unplanned_paths
@@ -129,9 +128,7 @@ class RollbackExecutor:
         close_fences(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
         with self.generator.reserve(locked=True) as reserved:
             plan = plan_rollback(active, self.version, target, with_plan=with_plan)
-            requested = active.create_requested(
-                Action.ROLLBACK, reserved.take(latest_instant_time(active)), plan.encode()
-            )
+            requested = active.create_requested(Action.ROLLBACK, reserved.take(active.latest_time), plan.encode())
         return self._finish(active, requested, plan, announced_for=target)
 
     def resolve_unanswered_publications(self, active: ActiveTimeline, instant: str) -> ActiveTimeline:
@@ -200,7 +197,7 @@ class RollbackExecutor:
                 action=plan.action,
                 partitions=self._rolled_back_partitions(plan, paths, commands),
             )
-            completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
+            completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
             return _complete(active, rollback, metadata.encode(), completion)
 
     def _delete_late_completed_files(self, active: ActiveTimeline) -> None:
@@ -247,7 +244,7 @@ class RollbackExecutor:
         try:
             with self.generator.reserve(locked=True) as reserved:
                 done = TableRollback(plan.instant, rollback.requested, files, retried=plan.action in RETRIED)
-                apply_rollback(self.storage, config, done, lambda: reserved.take(latest_instant_time(active)))
+                apply_rollback(self.storage, config, done, lambda: reserved.take(active.latest_time))
         except (CorruptTableError, FormatError) as failure:
             _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
             delete_metadata_table(self.storage, config)

@@ -1,4 +1,4 @@
-"""First steps of every action on a table: checks, the latest time of its timeline, and a heartbeat."""
+"""Checks at the start of every action on a table."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyhudi.errors import TransactionError
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
-    from pyhudi.config import Options
     from pyhudi.storage import Storage
 
 
@@ -30,14 +28,6 @@ def current_config(storage: Storage, expected: TableConfig) -> TableConfig:
     return config
 
 
-def new_heartbeat(storage: Storage, instant: str, opts: Options) -> heartbeat.Heartbeat:
-    """Return the heartbeat of a writer according to its options, not started yet."""
-    policy = heartbeat.HeartbeatPolicy.from_options(opts)
-    return heartbeat.Heartbeat(
-        storage, instant, interval_ms=policy.interval_ms, tolerable_misses=policy.tolerable_misses
-    )
-
-
 def refuse_pending_restore(active: ActiveTimeline) -> None:
     """Refuse to write to a table with an unfinished restore."""
     pending = active.timeline.pending().of_actions(Action.RESTORE).first
@@ -46,9 +36,3 @@ def refuse_pending_restore(active: ActiveTimeline) -> None:
             f"a restore (instant {pending.requested}) was started but not completed; run the restore again before "
             "writing"
         )
-
-
-def latest_instant_time(active: ActiveTimeline) -> str | None:
-    """Return the latest time in the timeline, requested or completed; new instants are later."""
-    times = [t for i in active.timeline for t in (i.requested, i.completion) if t is not None]
-    return max(times, default=None)
