@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _RESIZES = (Action.CLUSTERING, Action.REPLACE_COMMIT)
-RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, *_RESIZES)
+MAY_HAVE_SEVERAL_ATTEMPTS = (Action.COMPACTION, Action.LOG_COMPACTION, *_RESIZES)
 """Actions of which another attempt may have been completed under the same instant; clusterings of version 6 are
 replacecommits."""
 
@@ -118,7 +118,7 @@ def _archived_later_attempts(active: ActiveTimeline, plans: list[RollbackPlan]) 
     because file names of Apache Hudi repeat: the numbers of stages and task attempts start again in each application of
     Spark.
     """
-    retried = (p.instant for p in plans if p.action in RETRIED or p.instant in BOOTSTRAP_INSTANTS)
+    retried = (p.instant for p in plans if p.action in MAY_HAVE_SEVERAL_ATTEMPTS or p.instant in BOOTSTRAP_INSTANTS)
     archived = [instant for instant in retried if active.timeline.find(instant) is None]
     if not archived:
         return set()

@@ -36,11 +36,11 @@ from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
 from pyhudi.timeline.fencing.write_fence import close_fences, fenced_instants, remove_fences
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.rollback.late_data_files import RETRIED
+from pyhudi.transaction.rollback.late_data_files import MAY_HAVE_SEVERAL_ATTEMPTS
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_planner import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
@@ -48,9 +48,9 @@ from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
-_WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-_FORGOTTEN = _WRITES | {Action.LOG_COMPACTION}
-"""Actions that are removed completely by a rollback. For others the plan remains, to be retried."""
+_REMOVED_WITH_PLAN = WRITE_ACTIONS | {Action.LOG_COMPACTION}
+"""Actions that are removed completely by a rollback. For others the plan remains, to be retried. So it does for
+clusterings of version 6, which are replacecommits."""
 _log = logging.getLogger(__name__)
 
 
@@ -74,7 +74,7 @@ class RollbackExecutor:
         writes = [
             i
             for i in active.timeline.pending()
-            if (i.action in _WRITES and not is_clustering(active, i))
+            if (i.action in WRITE_ACTIONS and not is_clustering(active, i))
             or (i.action == Action.LOG_COMPACTION and i.state is State.INFLIGHT)
         ]
         if policy is FailedWritesPolicy.LAZY:
@@ -164,32 +164,11 @@ class RollbackExecutor:
                 rollback = active.to_inflight(rollback)
             except AlreadyExistsError:  # By a delayed request.
                 _log.warning("%s was begun already", rollback)
-        if target is not None and target.is_completed:
-            self._detach_if_merged(target)
-        _delete_completed_files(active, target)  # First make it invisible.
-        close_fences(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
-        self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
-        paths = planned_paths(plan)
-        for files in paths.values():
-            self.storage.delete_many(files)
-        commands = write_rollback_blocks(self.storage, plan.requests, rollback.requested, plan.instant)
+        paths, commands = self._delete_data(active, plan, rollback, target)
         self._roll_back_metadata_table(active, plan, rollback, commands)
-        if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
-            consistent_hashing.forget(self.storage, plan.instant)
-            bucket_counts.forget_counts(self.storage, plan.instant)
-        delete_history(active, plan.instant)
-        Markers(self.storage, plan.instant).delete()
-        # A completed compaction is a commit, so the action in the plan is used.
-        keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))
+        self._delete_records_of_write(active, plan)
         with self.generator.reserve(locked=True) as reserved:
-            active.refresh()
-            _delete_completed_files(active, active.timeline.find(plan.instant))
-            if keeps_plan:
-                _revert_to_requested(active, plan)
-            else:
-                active.delete_pending(plan.instant, plan.action)
-            self.storage.delete(heartbeat.heartbeat_path(plan.instant))
-            PublicationIntent(self.storage, plan.instant).remove()
+            self._close_instant(active, plan, target)
             metadata = RollbackMetadata(
                 start=rollback.requested,
                 millis=int((time.monotonic() - begun) * 1000),
@@ -199,6 +178,47 @@ class RollbackExecutor:
             )
             completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
             return _complete(active, rollback, metadata.encode(), completion)
+
+    def _delete_data(
+        self, active: ActiveTimeline, plan: RollbackPlan, rollback: Instant, target: Instant | None
+    ) -> tuple[Mapping[str, list[str]], Mapping[str, Mapping[str, int]]]:
+        """Make the write invisible, and delete its data files, or void its log blocks.
+
+        Returns:
+            By partition: the planned files, and the command blocks with their sizes.
+        """
+        if target is not None and target.is_completed:
+            self._detach_if_merged(target)
+        _delete_completed_files(active, target)  # First make it invisible.
+        close_fences(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
+        self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
+        paths = planned_paths(plan)
+        for files in paths.values():
+            self.storage.delete_many(files)
+        return paths, write_rollback_blocks(self.storage, plan.requests, rollback.requested, plan.instant)
+
+    def _delete_records_of_write(self, active: ActiveTimeline, plan: RollbackPlan) -> None:
+        """Delete what the write has recorded besides its data and its instant. Its markers go last, because a rollback
+        that is resumed needs them."""
+        if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
+            consistent_hashing.forget(self.storage, plan.instant)
+            bucket_counts.forget_counts(self.storage, plan.instant)
+        delete_history(active, plan.instant)
+        Markers(self.storage, plan.instant).delete()
+
+    def _close_instant(self, active: ActiveTimeline, plan: RollbackPlan, target: Instant | None) -> None:
+        """Remove the write from the timeline, or revert it to its plan, and its signs of life."""
+        # A completed compaction is a commit, so the action in the plan is used.
+        keeps_plan = plan.action not in _REMOVED_WITH_PLAN or (target is not None and is_clustering(active, target))
+        active.refresh()
+        # A delayed request may have published the write since its completed files were deleted.
+        _delete_completed_files(active, active.timeline.find(plan.instant))
+        if keeps_plan:
+            _revert_to_requested(active, plan)
+        else:
+            active.delete_pending(plan.instant, plan.action)
+        self.storage.delete(heartbeat.heartbeat_path(plan.instant))
+        PublicationIntent(self.storage, plan.instant).remove()
 
     def _delete_late_completed_files(self, active: ActiveTimeline) -> None:
         """Delete completed files that appeared after their writes had been rolled back, by delayed requests.
@@ -215,7 +235,7 @@ class RollbackExecutor:
             if plan is None or plan.instant not in late_writes:
                 continue
             for files in (files for files, requested in late if requested == plan.instant):
-                for instant in _invalidated_files(files, rollback, forgets=plan.action in _FORGOTTEN):
+                for instant in _invalidated_files(files, rollback, forgets=plan.action in _REMOVED_WITH_PLAN):
                     _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
                     active.delete(instant)
 
@@ -243,7 +263,9 @@ class RollbackExecutor:
         }
         try:
             with self.generator.reserve(locked=True) as reserved:
-                done = TableRollback(plan.instant, rollback.requested, files, retried=plan.action in RETRIED)
+                done = TableRollback(
+                    plan.instant, rollback.requested, files, retried=plan.action in MAY_HAVE_SEVERAL_ATTEMPTS
+                )
                 apply_rollback(self.storage, config, done, lambda: reserved.take(active.latest_time))
         except (CorruptTableError, FormatError) as failure:
             _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
