@@ -17,8 +17,8 @@ NULL_KEY_PART = "__null__"
 EMPTY_KEY_PART = "__empty__"
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
-# : Characters that URL-encoded partition paths represent as ``%`` and two upper-case hex digits.
 ENCODED_CHARS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?[\\]^{"
+"""Characters that URL-encoded partition paths represent as ``%`` and two upper-case hex digits."""
 
 _OLDER_TIMESTAMP_PREFIXES = ("hoodie.streamer.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 

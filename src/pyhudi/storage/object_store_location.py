@@ -13,7 +13,6 @@ from pyhudi.errors import ConfigError, InvalidOptionError, StorageError
 
 PREFIX = "pyhudi.storage."
 _STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
-# : settings of the HTTP client and of retries, in contrast to those of the store
 _CLIENT_KEYS = {
     "allow_http",
     "allow_invalid_certificates",
@@ -28,18 +27,19 @@ _CLIENT_KEYS = {
     "timeout",
     "user_agent",
 }
+"""Settings of the HTTP client and of retries, in contrast to those of the store."""
 _RETRY_KEYS = {"max_retries", "retry_timeout"}
 _SECRET_WORDS = ("key", "token", "secret", "sas")
 _GIVE = (
     f"set them by options ({PREFIX}access_key_id, {PREFIX}secret_access_key, …) or in the environment (AWS_…, "
     "GOOGLE_…, AZURE_…)"
 )
-# : patterns for class names and messages of the object library's errors, with the solution
 _CURES = (
     (r"http://.*builder error", f"an endpoint without TLS needs {PREFIX}allow_http=true"),
     (r"169\.254\.169\.254|metadata\.google\.internal", f"no credentials: {_GIVE}"),
     (r"^(PermissionDenied|Unauthenticated)Error", f"access denied with these credentials: {_GIVE}"),
 )
+"""Patterns for class names and messages of the object library's errors, with the solution."""
 
 
 @dataclass(frozen=True)

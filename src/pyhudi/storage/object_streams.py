@@ -19,11 +19,11 @@ if TYPE_CHECKING:
         def read_range(self, path: str, offset: int, length: int) -> bytes: ...
 
 
-# : minimum bytes of one request: below, the round trip dominates
 _READ_AHEAD = 256 * 1024
-# : size of one part of a multipart upload, and the number of concurrent parts
+"""Minimum bytes of one request; below, the round trip dominates."""
 _PART = 8 * 1024 * 1024
 _PARTS_AT_ONCE = 3
+"""Number of concurrent parts of a multipart upload, each of `_PART` bytes."""
 
 
 class ObjectReader(io.RawIOBase):

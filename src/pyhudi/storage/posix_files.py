@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pyhudi.errors import AlreadyExistsError, NotFoundError, StorageError, UnansweredError
 
 TEMP_PREFIX = ".pyhudi-tmp-"
-# : errors of ``link`` on file systems without hard links
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
-# : errors of network file systems after which the server may have executed the request
+"""Errors of ``link`` on file systems without hard links."""
 _UNANSWERED = {errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.ECONNRESET, errno.EHOSTDOWN, errno.EINTR}
+"""Errors of network file systems after which the server may have executed the request."""
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 

@@ -26,7 +26,6 @@ _KINDS = {
     "memory": "memory",
 }
 _HADOOP_FILE_SYSTEMS = frozenset({"hdfs", "viewfs"})
-# : settings of S3 that a Spark session may have (with or without the prefix ``spark.hadoop.``)
 _HADOOP_S3 = {
     "fs.s3a.access.key": "access_key_id",
     "fs.s3a.secret.key": "secret_access_key",
@@ -34,6 +33,7 @@ _HADOOP_S3 = {
     "fs.s3a.endpoint": "endpoint",
     "fs.s3a.endpoint.region": "region",
 }
+"""Settings of S3 that a Spark session may have (with or without the prefix ``spark.hadoop.``)."""
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:

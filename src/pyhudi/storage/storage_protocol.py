@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from pyhudi.errors import StorageError
 
-# : Columns of ``Storage.list``: path relative to the root, size in bytes, last change in epoch milliseconds. : The
-# order of rows is undefined.
 LISTING_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("mtime_ms", pa.int64())])
+"""Columns of ``Storage.list``: path relative to the root, size in bytes, last change in epoch milliseconds.
+
+The order of rows is undefined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from pyhudi.storage.table_paths import META_FOLDER
 TEMP_FOLDER = f"{META_FOLDER}/.temp"
 TYPE_FILE = "MARKERS.type"
 
-# One row per marker. ``data_path`` is relative to the root of the table; ``partition`` is "" without partitions.
 MARKER_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_name", pa.string()), ("data_path", pa.string()), ("io_type", pa.string())]
 )
+"""One row per marker: ``data_path`` is relative to the root of the table, ``partition`` is "" without partitions."""
 
 _MARKER = r"(?s)^(?P<data_path>.*)\.marker\.(?P<io_type>CREATE|MERGE|APPEND)$"
 _LISTED = re.compile(r"MARKERS\d+", re.ASCII)

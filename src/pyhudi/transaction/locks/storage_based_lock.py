@@ -29,8 +29,8 @@ from pyhudi.transaction.locks.lock_provider import (
 )
 
 LOCK_PATH = f"{META_FOLDER}/.locks/table_lock.json"
-# : maximum clock skew between two writers
 CLOCK_DRIFT_MS = 500
+"""Maximum clock skew between two writers."""
 
 _log = logging.getLogger(__name__)
 
