@@ -122,16 +122,6 @@ class SinkHistory:
         return None
 
 
-def last_checkpoint(storage: Storage, identifier: str) -> SinkCheckpoint | None:
-    """Return the checkpoint of the newest commit, archived ones included, that has the identifier; None if there is
-    none.
-
-    Raises:
-        CheckpointError: The entry of the commit is malformed.
-    """
-    return SinkHistory.load(storage, identifier).last
-
-
 def check_continuity(last: SinkCheckpoint | None, this: SinkCheckpoint) -> None:
     """Reject a batch if the table does not contain those before it.
 

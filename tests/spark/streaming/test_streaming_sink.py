@@ -20,7 +20,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError, StorageError, Validat
 from pyhudi.spark.streaming import sink as sink_module
 from pyhudi.storage import open_storage
 from pyhudi.streaming import checkpoint
-from pyhudi.streaming.checkpoint import SinkCheckpoint, last_checkpoint
+from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory
 from tests.spark.streaming.streams import KEYS, archive, commits
 from tests.tables import HandMadeTable
 
@@ -36,7 +36,7 @@ def test_batches_count_once(spark, feed, tmp_path, monkeypatch):
     feed.run(path)
     assert rows_of(spark, path) == [("a", 2), ("b", 1), ("c", 1)]
     storage = open_storage(str(path))
-    assert last_checkpoint(storage, "default_single_writer").batch == 1
+    assert SinkHistory.load(storage, "default_single_writer").last.batch == 1
     # Spark has not heard of the end of the last batch: it comes again
     (tmp_path / "cp" / "commits" / "1").unlink()
     (tmp_path / "cp" / "commits" / ".1.crc").unlink(missing_ok=True)
@@ -69,7 +69,7 @@ def test_batches_count_once(spark, feed, tmp_path, monkeypatch):
         feed.run(tmp_path / "t2")
     assert not (tmp_path / "t2" / ".hoodie").exists()
     # what Apache Hudi has written tells no query
-    assert last_checkpoint(storage, "default_single_writer").covers(SinkCheckpoint("default_single_writer", 2))
+    assert SinkHistory.load(storage, "default_single_writer").last.covers(SinkCheckpoint("default_single_writer", 2))
     # the rows of a batch that is rolled back do not come again
     HudiTable.for_path(str(path)).services.rollback()
     with pytest.raises(Exception, match=r"CheckpointError: .* the rows of batch 2 are missing"):
@@ -170,7 +170,7 @@ def test_streams_are_written_to_tables_by_name(spark, feed, tmp_path):
         assert len(rows_of(spark, tmp_path / "t")) == spark.table("made").count() == 1
         feed.add(("a", 2), ("b", 1))
         run("made")  # goes on; the catalog says that it is Hudi's, and what its key is
-        assert last_checkpoint(open_storage(str(tmp_path / "t")), "second").batch == 1
+        assert SinkHistory.load(open_storage(str(tmp_path / "t")), "second").last.batch == 1
         assert sorted(tuple(row) for row in spark.table("made").select("id", "ts").collect()) == [("a", 2), ("b", 1)]
         run("plain", format="parquet")
         assert spark.table("plain").count() == 3
@@ -193,9 +193,9 @@ def test_the_archive_is_read_from_its_end(tmp_path, monkeypatch):
     storage = open_storage(str(tmp_path / "t"))
     for n in range(7):
         decoded.clear()
-        assert checkpoint.last_checkpoint(storage, f"a{n}") == checkpoint.SinkCheckpoint(f"a{n}", n)
+        assert checkpoint.SinkHistory.load(storage, f"a{n}").last == checkpoint.SinkCheckpoint(f"a{n}", n)
         assert len(decoded) == 7 - n
-    assert checkpoint.last_checkpoint(storage, "none") is None
+    assert checkpoint.SinkHistory.load(storage, "none").last is None
 
 
 KILLED = """

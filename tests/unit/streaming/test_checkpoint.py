@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import CheckpointError
 from pyhudi.storage import open_storage
-from pyhudi.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, SinkHistory, check_continuity, last_checkpoint
+from pyhudi.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, SinkHistory, check_continuity
 from pyhudi.table.meta_client import TableMetaClient
 from tests.tables import HandMadeTable, at
 
@@ -56,13 +56,13 @@ def test_batches_that_were_rolled_back_are_missing(batch, missing):
 def test_the_newest_commit_of_an_identifier_counts(tmp_path, version):
     table = HandMadeTable(tmp_path / "t", version=version)
     storage = open_storage(str(tmp_path / "t"))
-    assert last_checkpoint(open_storage(str(tmp_path / "nothing")), "a") is None
+    assert SinkHistory.load(open_storage(str(tmp_path / "nothing")), "a").last is None
     for n, extra in enumerate([{"a": "0"}, {"b": "7"}, {"a": "1"}, {}, {"b": "8"}]):
         rows = {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}
         table.write(10 + n, rows, done=20 + n, extra={CHECKPOINT_KEY: json.dumps(extra)} if extra else {})
-    assert last_checkpoint(storage, "a") == SinkCheckpoint("a", 1)
-    assert last_checkpoint(storage, "b") == SinkCheckpoint("b", 8)
-    assert last_checkpoint(storage, "c") is None
+    assert SinkHistory.load(storage, "a").last == SinkCheckpoint("a", 1)
+    assert SinkHistory.load(storage, "b").last == SinkCheckpoint("b", 8)
+    assert SinkHistory.load(storage, "c").last is None
 
 
 def test_a_batch_that_another_driver_commits_meanwhile(tmp_path):

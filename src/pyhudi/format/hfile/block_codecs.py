@@ -32,9 +32,6 @@ class Codec(IntEnum):
     ZSTD = 6
 
 
-WRITTEN = (Codec.GZIP, Codec.NONE)
-"""Codecs that pyhudi writes; all releases of Apache Hudi read them."""
-
 _LEAST, _MOST_RATIO = 64, {Codec.GZIP: 1100, Codec.SNAPPY: 64, Codec.LZ4: 256, Codec.BZIP2: 50_000, Codec.ZSTD: 50_000}
 """Approximate maximum compression ratio of each codec; a payload that claims more is corrupt."""
 
