@@ -26,9 +26,9 @@ _BLOCKS = 3
 class ResultTable:
     """Information about a table (its instants, files, partitions) as an Arrow table with a readable display.
 
-    Everything that a ``pyarrow.Table`` can do, it can; what gives a table there gives one of these here.
-    ``pa.table(x)``, or :meth:`to_arrow`, is the Arrow table itself, for functions that insist on one; polars, DuckDB
-    and others that take Arrow data take it as it is.
+    Behaves like a ``pyarrow.Table``; methods that return a table return a ``ResultTable``. ``pa.table(x)`` and
+    :meth:`to_arrow` return the Arrow table, for functions that require one. Polars, DuckDB and other libraries that
+    accept Arrow data accept a ``ResultTable``.
     """
 
     __slots__ = ("_table",)

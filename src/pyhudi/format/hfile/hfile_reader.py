@@ -1,7 +1,7 @@
-"""HFiles: sorted keys with values. The metadata table's base files, and the content of its log blocks.
+"""Reader of HFiles: sorted keys with values. Base files of the metadata table and its log blocks are HFiles.
 
-Blocks are read when they are needed; keys and values come as Arrow binary arrays, a block at a time. Keys are compared
-as unsigned bytes, and are here the plain row keys, without what HBase adds to them.
+Blocks are read on demand. Keys and values are decoded to Arrow binary arrays, block by block. Keys are compared as
+unsigned bytes; they are row keys, without the bytes that HBase adds.
 """
 
 from __future__ import annotations
@@ -25,32 +25,34 @@ from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_ex
 __all__ = ["ENTRY_SCHEMA", "KEY_FIELD", "SCHEMA_KEY", "HFileReader"]
 
 SCHEMA_KEY = "schema"
-"""Entry of the file info that holds the Avro schema of the values."""
+"""Entry of the file info with the Avro schema of the values."""
 
 KEY_FIELD = "key"
-"""Field of Avro values that is stored empty, because the key has its text."""
+"""Field of Avro values that is stored as empty text, because it equals the key."""
 
 _INT = struct.Struct(">i")
 _VERSION_WITH_SEQUENCE = 1
-"""Value of KEY_VALUE_VERSION that says that a sequence number follows each value."""
+"""Value of KEY_VALUE_VERSION if each value is followed by a sequence number."""
 _RUN_BLOCKS, _RUN_BYTES = 8, 1 << 20
-"""Most blocks, and bytes of them on disk, that are read and decoded at once: most of the work is the same for one block
-and for many."""
+"""Maximum number of blocks, and their bytes on disk, that are read and decoded at once: each call has costs besides
+those of its blocks."""
 _SCAN_BLOCKS, _LOOKUP_BLOCKS = 64, 256
-"""The same where blocks are not cached: of a scan, and of a lookup, which needs the keys only of most entries."""
+"""Maximum numbers of such blocks without a cache: of a scan, and of a lookup, which decodes only the keys of most
+entries."""
 _GAP_BYTES = 128 * 1024
-"""Bytes between two blocks up to which it is cheaper to read them, too, than to read twice."""
+"""Maximum bytes between two blocks that are read by one request."""
 _KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
-"""Most blocks wanted at once, and most bytes of blocks of a file, for which blocks are cached; a scan of most of a
-large file would only evict what is asked for again."""
+"""Maximum number of requested blocks, and maximum bytes of a file, for which blocks are cached: a scan of a large file
+would evict blocks that are requested repeatedly."""
 
 
 class HFileReader:
-    """An HFile that is open for reading.
+    """Reader of one HFile.
 
     Args:
-        source: what `pyhudi.format.range_reader.Source` names; it must stay open.
-        cache: keeps decoded blocks, under ``name`` of this content.
+        source: Content (`pyhudi.format.range_reader.Source`), which the caller keeps open.
+        cache: Cache for decoded blocks.
+        name: Identifier of the content in the cache.
 
     Raises:
         FormatError: The file is not an HFile, or has an unsupported version or encoding.
@@ -89,22 +91,22 @@ class HFileReader:
 
     @property
     def num_entries(self) -> int:
-        """Keys in the file."""
+        """Number of entries."""
         return self._trailer.entry_count
 
     @property
     def comparator(self) -> str:
-        """Java class that compares keys for the writer; always by unsigned bytes."""
+        """Java class by which the writer compared keys; all compare unsigned bytes."""
         return self._trailer.comparator
 
     @property
     def file_info(self) -> Mapping[str, bytes]:
-        """The writer's remarks by name."""
+        """Entries of the file info, by name."""
         return self._info
 
     @property
     def schema(self) -> str | None:
-        """Avro JSON of the values."""
+        """Avro schema of the values as JSON; None: it is not recorded."""
         text = self._info.get(SCHEMA_KEY)
         try:
             return None if text is None else text.decode()
@@ -113,18 +115,18 @@ class HFileReader:
 
     @property
     def last_key(self) -> bytes | None:
-        """The greatest key; None in an empty file, or where the writer did not note it."""
+        """The last key; None if the file is empty or does not record it."""
         key = self._info.get("hfile.LASTKEY")
         return blocks.row_of(key) if key and self.num_entries else None
 
     def meta_block(self, name: str) -> bytes | None:
-        """Return a meta block's bytes, e.g. ``bloomFilter``; None if there is none."""
+        """Return the content of a meta block such as ``bloomFilter``; None if it does not exist."""
         entry = self._meta.get(name.encode())
         return None if entry is None else self._payload(entry, (blocks.META_MAGIC,))
 
     @functools.cached_property
     def index(self) -> list[IndexEntry]:
-        """Index of all data blocks in order; reads the lower levels, if there are any."""
+        """Index of all data blocks in order. Reads the lower levels of a large index."""
         entries = self._root
         for _ in range(self._trailer.index_levels - 1):
             magics = (blocks.LEAF_INDEX_MAGIC, blocks.INTERMEDIATE_INDEX_MAGIC)
@@ -135,7 +137,7 @@ class HFileReader:
         return entries
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all entries in order of their keys (`ENTRY_SCHEMA`), in batches of one block or several.
+        """Yield all entries (`ENTRY_SCHEMA`) in the order of their keys, one or several blocks at a time.
 
         Raises:
             FormatError: A block is corrupt, or the number of entries differs from that in the trailer.
@@ -150,7 +152,7 @@ class HFileReader:
             raise FormatError(f"an HFile of {self.num_entries} entries has {count}")
 
     def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
-        """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
+        """Return the entries with any of these keys (text or bytes). Reads only blocks that may contain them."""
         sorted_keys = pc.unique(keys.cast(pa.binary())).drop_null()
         sorted_keys = sorted_keys.take(pc.sort_indices(sorted_keys))
         keys_of_block = dict(_by_block(self._first_keys, sorted_keys))
@@ -165,18 +167,19 @@ class HFileReader:
         return pa.Table.from_batches(tables, ENTRY_SCHEMA)
 
     def prefix(self, prefix: bytes) -> pa.Table:
-        """Return the entries whose keys begin with some bytes; reads only the blocks where they can be."""
+        """Return the entries whose keys start with these bytes. Reads only blocks that may contain them."""
         return self.prefixes([prefix])
 
     def prefixes(self, prefixes: Iterable[bytes]) -> pa.Table:
-        """Return the entries whose keys begin with any of these; reads only the blocks where they can be, each once."""
-        # none that another one begins: entries are given once
-        apart: list[bytes] = []
+        """Return the entries whose keys start with any of these prefixes. Reads only blocks that may contain them, once
+        each."""
+        # Prefixes that start with another one are redundant, and would return entries twice.
+        distinct: list[bytes] = []
         for prefix in sorted(set(prefixes)):
-            if not apart or not prefix.startswith(apart[-1]):
-                apart.append(prefix)
+            if not distinct or not prefix.startswith(distinct[-1]):
+                distinct.append(prefix)
         by_block: dict[int, list[bytes]] = {}
-        for prefix in apart:
+        for prefix in distinct:
             start = max(0, bisect_left(self._first_keys, prefix) - 1)
             for number in range(start, len(self.index)):
                 if self._first_keys[number] > prefix and not self._first_keys[number].startswith(prefix):
@@ -197,17 +200,17 @@ class HFileReader:
 
     @functools.cached_property
     def _first_keys(self) -> list[bytes]:
-        """The first key of each block."""
+        """First key of each block."""
         return [entry.key for entry in self.index]
 
     def _keeps(self, count: int) -> bool:
-        """True if a read of this number of blocks is worth caching."""
+        """Return True if the blocks of a read of this number of blocks are cached."""
         if self._cache is None:
             return False
         return count <= _KEPT_BLOCKS or self._trailer.load_on_open_offset <= _KEPT_BYTES
 
     def _runs(self, numbers: Sequence[int], most_blocks: int = _RUN_BLOCKS) -> Iterator[list[int]]:
-        """Blocks (their numbers, ascending) in groups that are read at once."""
+        """Yield the numbers of blocks (ascending) in groups that are read at once."""
         run: list[int] = []
         size = 0
         for number in numbers:
@@ -220,7 +223,7 @@ class HFileReader:
             yield run
 
     def _in_parts(self, run: list[int]) -> Iterator[pa.RecordBatch]:
-        """Yield the entries of several blocks, which are decoded at once, in batches of a few blocks each."""
+        """Decode several blocks at once. Yield their entries in batches of a few blocks each."""
         entries = self._parsed(run)
         all_entries = entries.batch()
         for first in range(0, len(run), _RUN_BLOCKS):
@@ -228,7 +231,7 @@ class HFileReader:
             yield all_entries.slice(start, end - start)
 
     def _parsed(self, run: list[int]) -> Entries:
-        """The entries of several blocks; those that are near each other are read at once."""
+        """Return the entries of several blocks. Blocks with small gaps between them are read by one request."""
         parts: list[bytes] = []
         stretch: list[IndexEntry] = []
         for entry in map(self.index.__getitem__, run):
@@ -239,7 +242,7 @@ class HFileReader:
         parts += self._payloads(stretch)
         entries = Entries.parse(parts, has_sequence=self._has_sequence)
         if run[-1] == len(self.index) - 1 and self.last_key is not None:
-            # an index that lacks blocks would leave their keys out
+            # If the index lacked blocks, their entries would be missing without an error.
             last = entries.keys[-1].as_py() if len(entries.keys) else None
             if last != self.last_key:
                 raise FormatError(f"the last key of an HFile is {last!r}, and must be {self.last_key!r}")
@@ -257,7 +260,7 @@ class HFileReader:
         return blocks.read_block(data, magics, self._trailer.codec)[0]
 
     def _cached_blocks(self, run: list[int]) -> list[pa.RecordBatch]:
-        """The entries of each of some blocks, from the cache or else for it."""
+        """Return the entries of each of these blocks from the cache. Missing blocks are read and added to it."""
         assert self._cache is not None
         names = [(self._name, self.index[number].offset) for number in run]
         found: list[pa.RecordBatch | None] = [self._cache.find(name) for name in names]
@@ -273,7 +276,7 @@ class HFileReader:
 
 
 def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """Numbers of blocks with the (sorted) keys that may be in them."""
+    """Yield the numbers of blocks, each with those of the sorted keys that it may contain."""
     texts = keys.to_pylist()
     start = 0
     while start < len(texts):
@@ -285,7 +288,7 @@ def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Arr
 
 
 def _first_from(keys: pa.Array, key: bytes, start: int = 0) -> int:
-    """The place, from ``start`` on, of the first of the sorted keys that is not less than one."""
+    """Return the index, at least ``start``, of the first of the sorted keys that is not less than ``key``."""
     low, high = start, len(keys)
     while low < high:
         middle = (low + high) // 2
@@ -297,9 +300,9 @@ def _first_from(keys: pa.Array, key: bytes, start: int = 0) -> int:
 
 
 def _span(keys: pa.Array, prefix: bytes) -> tuple[int, int]:
-    """Range of the sorted keys that begin with a prefix."""
+    """Return the range of the sorted keys that start with a prefix."""
     start = _first_from(keys, prefix)
-    # the least bytes that are greater than all with the prefix
+    # The range ends before the least key that is greater than all keys with the prefix.
     rest = prefix.rstrip(b"\xff")
     if not rest:
         return start, len(keys)

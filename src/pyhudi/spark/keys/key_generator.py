@@ -26,9 +26,9 @@ from pyhudi.spark.keys.key_formatter import has_empty_text, url_encoded, value_t
 from pyhudi.spark.keys.timestamp_formatter import time_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
-# delimiters of an error message within the text of Spark's exception
 _log = logging.getLogger(__name__)
 _START, _END = "<<pyhudi-key-error: ", " :pyhudi-key-error>>"
+"""Delimiters of an error message within the text of Spark's exception."""
 _ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
 
 

@@ -74,7 +74,7 @@ def decode_matching(
             return _matching_avro(block.content(), block.schema, matches, probe, columns, invalid_text)
         if block.type is BlockType.PARQUET_DATA:
             return _matching_parquet(pa.py_buffer(block.content()), matches, probe, columns, invalid_text)
-    # who looks at a block without checksums has to look at all of it to know that it is whole
+    # Without checksums, the whole block must be decoded to detect damage.
     table = decode_records(block, columns=list(dict.fromkeys((*columns, *probe))), invalid_text=invalid_text)
     return _take_matches(table, matches, probe, columns)
 
