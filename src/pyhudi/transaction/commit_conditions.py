@@ -52,20 +52,19 @@ class CommitRequest:
     conditions: CommitConditions = CommitConditions()
     schema_history: SchemaHistory | None = None
 
-    def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
+    def find_conflict(self, instant: str, timeline_at_start: Timeline, active: ActiveTimeline) -> Conflicted | None:
         """Find another writer's commit that contains this one, adds the same keys, or changes file groups that this one
-        has read; any commit, if the table is exchanged. ``begun`` is the timeline at the start of the write,
-        ``active`` was loaded under the lock of the table."""
+        has read; any commit, if the table is exchanged. ``active`` was loaded under the lock of the table."""
         committed = self.conditions.already_committed
         other = committed(active) if committed is not None else None
         if other is not None:
             reason = f"{other} of another writer already contains its rows"
             return Conflicted(instant, other, reason, is_retryable=False)
-        conflict = find_key_conflict(self.index, instant, begun, active)
+        conflict = find_key_conflict(self.index, instant, timeline_at_start, active)
         if conflict is None and self.conditions.reads is not None:
             conflict = self.conditions.reads.find_conflict(instant, active)
         if conflict is None and self.exchange_table is not None:
-            conflict = find_concurrent_write(instant, begun, active)
+            conflict = find_concurrent_write(instant, timeline_at_start, active)
         return conflict
 
     def agreed_metadata(self, instant: str, active: ActiveTimeline) -> RecordedSchema | Conflicted:

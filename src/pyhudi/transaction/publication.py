@@ -32,7 +32,7 @@ class Publication:
 
 
 def complete_instant(
-    active: ActiveTimeline, entry: Instant, content: bytes, completion: str | None, begun_on: Timeline
+    active: ActiveTimeline, entry: Instant, content: bytes, completion: str | None, timeline_at_start: Timeline
 ) -> Instant:
     """Complete an inflight instant. The caller holds the lock of the table.
 
@@ -41,7 +41,7 @@ def complete_instant(
         entry: The instant.
         content: The encoded commit metadata.
         completion: The completion time; None in timeline layout 1.
-        begun_on: The timeline when the requested file was created.
+        timeline_at_start: The timeline when the requested file was created.
 
     Returns:
         The completed instant.
@@ -57,18 +57,18 @@ def complete_instant(
         raise _unknown(active, entry, f"the storage did not respond ({failure})") from failure
     except AlreadyExistsError as failure:
         raise ConflictError(f"{entry} was completed by another process; run the write again") from failure
-    _check_published(active, entry, begun_on)
+    _check_published(active, entry, timeline_at_start)
     return done
 
 
-def _check_published(active: ActiveTimeline, entry: Instant, begun_on: Timeline) -> None:
+def _check_published(active: ActiveTimeline, entry: Instant, timeline_at_start: Timeline) -> None:
     """Check that no other process, unaware of the publication, has started to roll back the write."""
     try:
-        rollback = find_rollback(active.reload(), begun_on, entry.requested)
+        rollback = find_rollback(active.reload(), timeline_at_start, entry.requested)
     except Exception as failure:
         _log.warning("checking again for a rollback of %s: %s", entry, failure)
         try:  # The lock is no proof: a process may have lost it without knowing.
-            rollback = find_rollback(active.reload(), begun_on, entry.requested)
+            rollback = find_rollback(active.reload(), timeline_at_start, entry.requested)
         except Exception as again:
             raise _unknown(active, entry, f"the check for a rollback failed ({again})") from again
     if rollback is not None:

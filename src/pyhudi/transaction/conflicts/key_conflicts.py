@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def find_key_conflict(
-    index: IndexDelta | None, requested: str, begun: Timeline, active: ActiveTimeline
+    index: IndexDelta | None, requested: str, timeline_at_start: Timeline, active: ActiveTimeline
 ) -> Conflicted | None:
-    """Return the last write that has added records since ``begun`` was loaded, if it added some of the keys of this
-    write. ``active`` was loaded under the lock of the table."""
+    """Return the last write that has added records since ``timeline_at_start`` was loaded, if it added some of the keys
+    of this write. ``active`` was loaded under the lock of the table."""
     if index is None or index.count_conflicting_keys is None:
         return None
-    last = next((i for i in reversed(_completed_since(begun, active, requested)) if _adds(active, i)), None)
+    last = next((i for i in reversed(_completed_since(timeline_at_start, active, requested)) if _adds(active, i)), None)
     if last is None:
         return None
     count = index.count_conflicting_keys()
@@ -37,9 +37,9 @@ def find_key_conflict(
     return Conflicted(requested, last, f"{count} of its new keys were added concurrently by other writes, up to {last}")
 
 
-def _completed_since(begun: Timeline, active: ActiveTimeline, requested: str) -> list[Instant]:
+def _completed_since(timeline_at_start: Timeline, active: ActiveTimeline, requested: str) -> list[Instant]:
     done = active.timeline.completed().writes()
-    return [i for i in done if i.requested != requested and not begun.is_completed(i.requested)]
+    return [i for i in done if i.requested != requested and not timeline_at_start.is_completed(i.requested)]
 
 
 def _adds(active: ActiveTimeline, instant: Instant) -> bool:

@@ -24,27 +24,27 @@ def read_rollback_plan(active: ActiveTimeline, rollback: Instant) -> RollbackPla
         return None
 
 
-def find_rollback(active: ActiveTimeline, begun: Timeline, requested: str) -> Instant | None:
-    """Return the first rollback, in any state, of the instant with that requested time that is not in ``begun``."""
+def find_rollback(active: ActiveTimeline, timeline_at_start: Timeline, requested: str) -> Instant | None:
+    """Return the first rollback, in any state, of the instant with that requested time that was not in the timeline at
+    the start of the write."""
     for rollback in active.timeline.of_actions(Action.ROLLBACK):
-        if begun.find(rollback.requested, Action.ROLLBACK) is None:
+        if timeline_at_start.find(rollback.requested, Action.ROLLBACK) is None:
             plan = read_rollback_plan(active, rollback)
             if plan is not None and plan.instant == requested:
                 return rollback
     return None
 
 
-def refuse_if_rolled_back(entry: Instant, expected: State, begun: Timeline, active: ActiveTimeline) -> None:
+def refuse_if_rolled_back(entry: Instant, expected: State, timeline_at_start: Timeline, active: ActiveTimeline) -> None:
     """Refuse to continue a write that another writer has rolled back or started to roll back.
 
-    ``expected`` is the state in which the write has left its instant, ``begun`` the timeline at its start, ``active``
-    the current one.
+    ``expected`` is the state in which the write has left its instant, ``active`` the current timeline.
 
     Raises:
         ConflictError: The instant is rolled back.
     """
     current = active.timeline.find(entry.requested, entry.action)
-    rollback = find_rollback(active, begun, entry.requested)
+    rollback = find_rollback(active, timeline_at_start, entry.requested)
     if rollback is not None or current is None or current.state is not expected:
         raise _rolled_back(entry, current, rollback, active)
 
