@@ -36,7 +36,7 @@ class CreateTable:
 class CreateView:
     """CREATE VIEW.
 
-    Args:
+    Attributes:
         name: Its name.
         head: The statement before the query.
         query: The query; None: it is a view of a data source.
@@ -112,7 +112,7 @@ class RepairPartitions:
 class UnsupportedStatement:
     """A statement that a Hudi table does not support.
 
-    Args:
+    Attributes:
         name: The table that it would change.
         what: Its words, for the message.
         instead: The alternative, for the message.

@@ -26,7 +26,7 @@ VECTOR_FUNCTIONS = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
 class Qualifiers:
     """Qualifiers of columns that name a table, by their positions in the text.
 
-    Args:
+    Attributes:
         own: Those that are longer than the table's own name: their start, and start and end of their last part.
         longer: Those that may be the table's full name, in lower case, with these positions.
     """
@@ -39,7 +39,7 @@ class Qualifiers:
 class Reference:
     """A table, or a table function, in a query.
 
-    Args:
+    Attributes:
         name: Parts of the table's name, or the name of the function.
         start: Start in the text.
         end: End in the text, with its time travel.

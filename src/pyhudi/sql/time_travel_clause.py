@@ -16,7 +16,7 @@ _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECO
 class TimeTravel:
     """Time or version of a table in a query.
 
-    Args:
+    Attributes:
         value: Its SQL.
         is_version: It follows ``VERSION AS OF``, otherwise ``TIMESTAMP AS OF``.
     """

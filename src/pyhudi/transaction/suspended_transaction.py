@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SuspendedTransaction:
     """State of an inflight write, to be pickled.
 
-    Args:
+    Attributes:
         storage: Storage of the table.
         config: Configuration of the table since the start of the write.
         operation: Operation type, such as ``BULK_INSERT``.

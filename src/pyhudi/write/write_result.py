@@ -70,7 +70,7 @@ class WriteResult(WriteTotals):
 class ChangeResult:
     """Result of an UPDATE, DELETE or MERGE.
 
-    Args:
+    Attributes:
         write: The commit.
         rows_matched: Rows of the table that matched a clause or the condition.
         rows_updated: Rows that got new values; if records are ordered by event time, including those whose stored

@@ -37,7 +37,7 @@ Ints = npt.NDArray[np.int64]
 class BlobRanges:
     """Reader of blobs by their references.
 
-    Args:
+    Attributes:
         options: Those of storages, and `MAX_GAP_KEY`.
     """
 

@@ -60,7 +60,7 @@ Batches = Iterator[pa.RecordBatch]
 class BatchLocations:
     """Locations of the keys of a batch by the record index.
 
-    Args:
+    Attributes:
         locations: One row per key: the key, partition path and delete mark of one of its rows, the file group of the
             index to which it belongs (`GROUP`, `TASK`; `NO_FILE_GROUP` if the partition has none), and its location
             (``_pyhudi_old_partition``, ``_pyhudi_found_id``; null: the key is new). Keys of one file group of the index

@@ -13,7 +13,7 @@ from typing import Any
 class MergeSides:
     """Names that the condition of a MERGE can have, in lower case.
 
-    Args:
+    Attributes:
         target: Name of the table.
         target_columns: Its columns.
         source_columns: Columns of the source.

@@ -21,7 +21,7 @@ _PLAIN = ("expressions", "from", "from_", "where", "distinct")
 class JoinKey:
     """An equality of columns of two tables.
 
-    Args:
+    Attributes:
         column: Column of the one table.
         other: Position in the text of the reference to the other table.
         other_column: Column of the other table.

@@ -19,7 +19,7 @@ from pyhudi.transaction.conflicts.conflict_resolution import common_group, touch
 class ReadSet:
     """File groups read by an UPDATE, DELETE or MERGE.
 
-    Args:
+    Attributes:
         seen: Requested times of the instants that were completed in the snapshot.
         groups: The file groups that were read (partition, file_id).
         replan: Returns the file groups that the same condition would read on another timeline. Called under the lock of

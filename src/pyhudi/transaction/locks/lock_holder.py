@@ -29,7 +29,7 @@ _GONE = ("Z", "X", "x")
 class Holder:
     """A process that holds a lock.
 
-    Args:
+    Attributes:
         host: Name of the machine.
         pid: Process id.
         kernel: Boot id of the running kernel and number of the process namespace, separated by a slash; without either

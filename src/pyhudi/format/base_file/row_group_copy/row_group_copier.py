@@ -57,7 +57,7 @@ class CopiedFile:
 class ReplacedColumns:
     """New values of top-level columns of a file whose other columns are copied.
 
-    Args:
+    Attributes:
         empty: A Parquet file with these columns, without rows.
         rows: Returns, for the number of a row group with rows, a Parquet file with these columns and one row group, of
             as many rows; None if the row group is copied as it is. It is called once for each row group, in order.

@@ -34,7 +34,7 @@ _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
 class TableState:
     """File slices and pending services of a table at one time, and sizes of its files.
 
-    Args:
+    Attributes:
         job: The write that is planned.
         snapshot: The instants that determine this state.
         slices: The latest file slices (SLICE_SCHEMA).
