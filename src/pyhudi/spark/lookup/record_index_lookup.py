@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from pyhudi.arrow.group_runs import by_group
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
@@ -28,7 +29,6 @@ from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_keys import GROUP, TASK
-from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
 from pyhudi.spark.lookup.batch_summary import Batch
 from pyhudi.write.location_columns import DELETE
@@ -170,7 +170,7 @@ def _look_up_keys(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.A
     if number == NO_FILE_GROUP:
         nothing = pa.nulls(len(keys), pa.string())
         return nothing, nothing
-    records = index.table.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=index.groups.prefix(number))
+    records = index.table.lookup(RECORD_INDEX, keys, [RECORD_INDEX_PAYLOAD], prefix=index.groups.prefix(number))
     locations = decode_locations(records[RECORD_INDEX_PAYLOAD])
     at = pc.index_in(keys, value_set=records[KEY].combine_chunks())
     return locations["partition"].combine_chunks().take(at), locations["file_id"].combine_chunks().take(at)

@@ -14,7 +14,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.base_file_readers import row_counts
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
-from pyhudi.metadata.metadata_layout import file_group_ids
+from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.record_index_file_groups import (
     RecordIndexFileGroups,
     estimate_file_group_count,
@@ -24,7 +24,7 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
-from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
+from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -142,7 +142,7 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
             opts.get_typed(o)
             for o in (options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS)
         )
-        return file_group_ids(PARTITION, estimate_file_group_count(sum(rows), least, most))
+        return file_group_ids(RECORD_INDEX, estimate_file_group_count(sum(rows), least, most))
     least, most = (
         opts.get_typed(o)
         for o in (

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from pyhudi.errors import MetadataTableError
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
-from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.table.meta_client import TableMetaClient
 
 _log = logging.getLogger(__name__)
@@ -36,13 +36,13 @@ class RecordIndex:
     def open(cls, client: TableMetaClient, *, partitioned: bool) -> RecordIndex | None:
         """Return the record index; None unless the table has a valid one of that kind and its files store keys."""
         config = client.config
-        if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
+        if RECORD_INDEX not in config.metadata_partitions or not config.populate_meta_fields:
             return None
         if has_partitioned_record_index(client.storage, config) != partitioned:
             return None
         try:
             table = MetadataTable.open_now(client.storage, config)
-            ids = table.groups(PARTITION)["file_id"].to_pylist()
+            ids = table.groups(RECORD_INDEX)["file_id"].to_pylist()
         except MetadataTableError as reason:
             _log.warning("the record index is not used, keys are looked for in the files: %s", reason)
             return None

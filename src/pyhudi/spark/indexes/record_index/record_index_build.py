@@ -12,13 +12,12 @@ from pyhudi.config import Options, options
 from pyhudi.errors import HudiError
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
-from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.metadata_layout import FILES, RECORD_INDEX
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, check_no_duplicates
 from pyhudi.spark.indexes.record_index.record_index_verify import count_duplicate_keys
-from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.write.write_checks import check_record_index
@@ -52,10 +51,10 @@ def build_record_index(
     first = InitialKeys.from_table(spark, storage, config, opts, data, partitioned=partitioned)
     metadata_context = MetadataWriteContext(storage, opts, data, completion)
     build_partition(
-        metadata_context, config, PARTITION, first.groups.ids, lambda groups: first.write(groups.files.instant)
+        metadata_context, config, RECORD_INDEX, first.groups.ids, lambda groups: first.write(groups.files.instant)
     )
-    definitions = None if config.version < 9 else {PARTITION: record_index_definition(partitioned=partitioned)}
-    return declare_partitions(storage, config, [PARTITION], definitions)
+    definitions = None if config.version < 9 else {RECORD_INDEX: record_index_definition(partitioned=partitioned)}
+    return declare_partitions(storage, config, [RECORD_INDEX], definitions)
 
 
 def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
@@ -65,7 +64,7 @@ def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]]
         UnsupportedTableError: A key has two file groups.
     """
     check_no_duplicates(
-        count_duplicate_keys(first, [s for s in stats if s["partitionPath"] == PARTITION], data), first.groups
+        count_duplicate_keys(first, [s for s in stats if s["partitionPath"] == RECORD_INDEX], data), first.groups
     )
 
 
@@ -94,4 +93,4 @@ def wants_record_index(opts: Options, config: TableConfig) -> bool:
     kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
     is_enabled = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
     partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
-    return is_enabled and FILES in config.metadata_partitions and PARTITION not in partitions
+    return is_enabled and FILES in config.metadata_partitions and RECORD_INDEX not in partitions

@@ -17,7 +17,7 @@ from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import RECORD_INDEX, metadata_timeline
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
@@ -28,7 +28,7 @@ from pyhudi.spark.indexes.record_index.record_index_update import (
     file_groups_of,
     numbered_locations,
 )
-from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
+from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import millis_of_instant
@@ -55,7 +55,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     after = [change.after for change in changes if change.after is not None]
     before = [change.before for change in changes if change.before is not None]
     if not after and not before:
-        return IndexDelta(frozenset({PARTITION}))
+        return IndexDelta(frozenset({RECORD_INDEX}))
     millis = millis_of_instant(instant, config.timezone)
     locations, ids, paths = (
         pa.chunked_array([[getattr(one, name) for one in after]], pa.string())
@@ -64,7 +64,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     files = numbered_locations(locations, ids, paths, millis)
     metadata = metadata_timeline(storage, version).timeline
     partitioned = has_partitioned_record_index(storage, config)
-    file_ids = [group.file_id for group in group_slices(storage, metadata, PARTITION, version)]
+    file_ids = [group.file_id for group in group_slices(storage, metadata, RECORD_INDEX, version)]
     groups = RecordIndexFileGroups.from_ids(file_ids, partitioned=partitioned)
     groups = create_missing_file_groups(
         storage, config, opts, instant, groups, sorted({one.partition for one in after})
@@ -92,7 +92,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     if written.duplicates:
         _log.warning("the record index of %s cannot be built: keys are in several file groups now", storage.root)
         return None
-    return IndexDelta(frozenset({PARTITION}), written.stats)
+    return IndexDelta(frozenset({RECORD_INDEX}), written.stats)
 
 
 def _with_own(context: SliceContext, instant: str) -> SliceContext:

@@ -18,7 +18,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSli
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import RECORD_INDEX, metadata_timeline
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.spark.execution.local_relations import union
@@ -30,7 +30,6 @@ from pyhudi.spark.indexes.record_index.record_index_keys import (
     task_count,
 )
 from pyhudi.spark.indexes.record_index.record_index_writer import (
-    PARTITION,
     KeyLocations,
     RecordIndexWrite,
     count_duplicates,
@@ -94,7 +93,7 @@ def index_delta(spark: SparkSession, tx: Transaction, opts: Options, changes: Ke
     Returns:
         The update; None if the table has no record index, or it cannot be updated and is to be disabled.
     """
-    if PARTITION not in tx.config.metadata_partitions or not tx.config.populate_meta_fields:
+    if RECORD_INDEX not in tx.config.metadata_partitions or not tx.config.populate_meta_fields:
         return None
     update = _RecordIndexUpdate.from_transaction(spark, tx, opts, changes)
     return None if update is None else update.run()
@@ -132,7 +131,7 @@ class _RecordIndexUpdate:
         try:
             current = MetadataTable.open_now(storage, config)
             groups = RecordIndexFileGroups.from_ids(
-                current.groups(PARTITION)["file_id"].to_pylist(),
+                current.groups(RECORD_INDEX)["file_id"].to_pylist(),
                 partitioned=has_partitioned_record_index(storage, config),
             )
         except MetadataTableError as reason:
@@ -147,7 +146,7 @@ class _RecordIndexUpdate:
         files = _written(changes, every=deleted is not None, millis=millis_of_instant(tx.instant, tx.config.timezone))
         replaced = replaced_files(changes.slices, changes.replaced)
         if not files.num_rows and deleted is None and not replaced.num_rows:
-            return IndexDelta(frozenset({PARTITION}))
+            return IndexDelta(frozenset({RECORD_INDEX}))
         target = self._target(pc.unique(files["partition"]).to_pylist())
         locations = KeyLocations(files, pc.unique(changes.slices["partition"]).cast(pa.string()))
         tasks = task_count(len(target.groups), self.spark)
@@ -165,7 +164,7 @@ class _RecordIndexUpdate:
         count_conflicting_keys = (
             partial(_count_conflicting_keys, keys, locations, target, tasks) if files.num_rows else None
         )
-        return IndexDelta(frozenset({PARTITION}), written.stats, count_conflicting_keys=count_conflicting_keys)
+        return IndexDelta(frozenset({RECORD_INDEX}), written.stats, count_conflicting_keys=count_conflicting_keys)
 
     def _target(self, partitions: list[str]) -> RecordIndexWrite:
         """Return the file groups to write, including new ones of new partitions."""
@@ -206,7 +205,7 @@ def _log_disabled(storage: Storage, reason: object) -> None:
 def _count_conflicting_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Return the number of keys that have moved although the index has their old location. Runs a Spark job."""
     config = TableConfig.load(target.storage)
-    if PARTITION not in config.metadata_partitions:
+    if RECORD_INDEX not in config.metadata_partitions:
         return 0
     try:
         now = MetadataTable.open_now(target.storage, config)
@@ -258,7 +257,7 @@ def create_missing_file_groups(
         return groups
     least = opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS)
     made = new_group_ids(dict.fromkeys(missing, least))
-    files = GroupFiles(storage, PARTITION, instant, config.version)
+    files = GroupFiles(storage, RECORD_INDEX, instant, config.version)
     for file_id in made:
         files.open_group(file_id)
     return RecordIndexFileGroups.from_ids((*groups.ids, *made), partitioned=True)
@@ -268,6 +267,6 @@ def file_groups_of(storage: Storage, config: TableConfig, groups: RecordIndexFil
     """Return the names of the next log files of the file groups."""
     if config.version >= 8:
         return [GroupSlice(file_id) for file_id in groups.ids]
-    slices = group_slices(storage, metadata_timeline(storage, config.version).timeline, PARTITION, config.version)
+    slices = group_slices(storage, metadata_timeline(storage, config.version).timeline, RECORD_INDEX, config.version)
     ids = set(groups.ids)
     return [one for one in slices if one.file_id in ids]

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
-from pyhudi.metadata.metadata_layout import MetadataPartition
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.metadata.records.record_changes import RecordChanges
@@ -31,7 +31,6 @@ from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
 
-PARTITION: str = MetadataPartition.RECORD_INDEX
 _STAT = "stat string, duplicates long"
 
 
@@ -57,7 +56,7 @@ class RecordIndexWrite:
     def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
         """Write one file group. Return the write stat of the file."""
         where, first = self.slices[number], self.current is None and not self.index_is_building
-        files = GroupFiles(self.storage, PARTITION, self.instant, self.version, self.fence)
+        files = GroupFiles(self.storage, RECORD_INDEX, self.instant, self.version, self.fence)
         return files.write(where, records, first=first, token=token)
 
 
@@ -177,7 +176,7 @@ class LocationMerge:
         if not len(keys):
             return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
         prefix = self.target.groups.prefix(number)
-        stored = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
+        stored = self.target.current.lookup(RECORD_INDEX, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
         where = decode_locations(stored[RECORD_INDEX_PAYLOAD])
         return pa.table([stored[KEY], where["partition"], where["file_id"]], names=_KNOWN)
 
