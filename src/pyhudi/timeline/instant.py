@@ -123,6 +123,11 @@ def instant_of_millis(epoch_ms: int, timezone: str = "LOCAL") -> str:
     return f"{datetime.fromtimestamp(seconds, zone(timezone)):%Y%m%d%H%M%S}{millis:03d}"
 
 
+def current_instant(timezone: str) -> str:
+    """Return the current time as an instant time."""
+    return instant_of_millis(int(datetime.now().timestamp() * 1000), timezone)
+
+
 def parse_instant(text: str) -> datetime:
     """Return the wall-clock datetime of an instant time; 14 digits mean the last millisecond of that second.
 

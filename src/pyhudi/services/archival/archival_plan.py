@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger, TableType
 from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
-from pyhudi.services.cleaning.clean_planner import LastClean, now_of
+from pyhudi.services.cleaning.clean_planner import LastClean
 from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_retain
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.archive.archiver import archival_end
 from pyhudi.timeline.delta_commits import since_compaction
-from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.instant import Action, Instant, current_instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def numbers_to_keep(table: TableSnapshot, opts: Options) -> tuple[int, int]:
     """Return the number of commits that archival leaves, and the number at which it starts: more than the cleaner
     retains."""
     least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
-    earliest = earliest_instant_to_retain(table.active.timeline, CleanRetention.from_options(opts), now_of(table))
+    earliest = earliest_instant_to_retain(
+        table.active.timeline, CleanRetention.from_options(opts), current_instant(table.config.timezone)
+    )
     if earliest is None:
         return least, most
     retained = sum(i.requested > earliest.requested for i in table.active.timeline.completed().writes()) + 2

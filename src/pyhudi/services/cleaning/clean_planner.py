@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from pyhudi.table.clean_retention import (
 )
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
-from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
+from pyhudi.timeline.instant import Action, Instant, State, current_instant, format_instant, parse_instant
 from pyhudi.timeline.plans.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 
 if TYPE_CHECKING:
@@ -37,30 +38,32 @@ if TYPE_CHECKING:
 MAX_FILES = 1_000_000
 """Maximum number of files of one plan. Further ones are left to the next clean."""
 
-
-_FOUND_NOTHING: dict[str, LastClean] = {}
-"""By table: plans without files, which are not added to the timeline, so that the next plan need not examine the same
-partitions again."""
+_MAX_EMPTY_PLANS = 1_000
+"""Maximum number of tables for which a process remembers a plan without files."""
 
 
 @dataclass(frozen=True, slots=True)
-class LastClean:
-    """State after the last completed clean: the last examined write, and the first retained one."""
+class CleanProgress:
+    """State of the timeline at a clean, from which the next one continues.
 
-    instant: str = ""
+    Attributes:
+        earliest: First retained write.
+        last_completed: Last write that was examined.
+        savepoints: Savepoints, whose files were retained.
+        incomplete: Files are left that the policy does not retain.
+    """
+
     earliest: str = ""
     last_completed: str = ""
     savepoints: tuple[str, ...] = ()
     incomplete: bool = False
 
-    @classmethod
-    def last_scan(cls, table: TableSnapshot) -> LastClean | None:
-        """Return the last clean, or a later plan of this process that found nothing to delete."""
-        last, empty_plan = cls.load(table.active), _FOUND_NOTHING.get(table.storage.root)
-        if empty_plan is None or (last is not None and last.earliest >= empty_plan.earliest):
-            return last
-        # The table may have been recreated.
-        return empty_plan if table.active.timeline.is_completed(empty_plan.earliest) else last
+
+@dataclass(frozen=True, slots=True)
+class LastClean(CleanProgress):
+    """The last completed clean: its ``instant``, and the state of the timeline then."""
+
+    instant: str = ""
 
     @classmethod
     def load(cls, active: ActiveTimeline) -> LastClean | None:
@@ -75,12 +78,39 @@ class LastClean:
         record = active.completed_record(last)
         extra = record["extraMetadata"] or {}
         return cls(
-            last.requested,
             record["earliestCommitToRetain"] or "",
             record["lastCompletedCommitTimestamp"] or "",
             tuple(filter(None, extra.get(SAVEPOINTS, "").split(","))),
             extra.get(INCOMPLETE) == "true",
+            last.requested,
         )
+
+
+class _EmptyPlans:
+    """Plans of this process without files, by table. They are not added to the timeline, but the next plan need not
+    examine the same partitions again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_table: dict[str, CleanProgress] = {}
+
+    def add(self, table: TableSnapshot, progress: CleanProgress) -> None:
+        with self._lock:
+            self._by_table.pop(table.storage.root, None)
+            self._by_table[table.storage.root] = progress
+            if len(self._by_table) > _MAX_EMPTY_PLANS:
+                del self._by_table[next(iter(self._by_table))]
+
+    def progress(self, table: TableSnapshot) -> CleanProgress | None:
+        """Return the state after the last clean, or after a later plan that found nothing to delete."""
+        last, empty_plan = LastClean.load(table.active), self._by_table.get(table.storage.root)
+        if empty_plan is None or (last is not None and last.earliest >= empty_plan.earliest):
+            return last
+        # The table may have been recreated.
+        return empty_plan if table.active.timeline.is_completed(empty_plan.earliest) else last
+
+
+_EMPTY_PLANS = _EmptyPlans()
 
 
 def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
@@ -110,11 +140,6 @@ def is_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[b
     return count >= least, f"{count} of {least} commits since the last clean"
 
 
-def now_of(table: TableSnapshot) -> str:
-    """Return the current time as an instant of the table."""
-    return instant_of_millis(int(datetime.now().timestamp() * 1000), table.config.timezone)
-
-
 def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = False) -> CleanPlan:
     """Plan a clean, without writing anything. The plan is empty, with a reason, if there is nothing to do.
 
@@ -132,7 +157,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     due, reason = is_due(active.timeline, last, opts)
     if only_if_due and not due:
         return CleanPlan(policy=retention.policy.value, reason=f"not due: {reason}")
-    earliest = earliest_instant_to_retain(active.timeline, retention, now_of(table))
+    earliest = earliest_instant_to_retain(active.timeline, retention, current_instant(table.config.timezone))
     if earliest is not None and last is not None:
         earliest = _bounded(active.timeline, earliest, last, opts.get_typed(options.CLEAN_MAX_COMMITS_TO_CLEAN))
     done = active.timeline.writes().completed().last
@@ -146,10 +171,9 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     )
     if earliest is None and not retention.by_versions:
         return _with_reason(plan, f"the timeline has no writes beyond the last {retention}")
-    complete_plan = _with_files(table, opts, plan, retention, LastClean.last_scan(table), savepoints)
+    complete_plan = _with_files(table, opts, plan, retention, _EMPTY_PLANS.progress(table), savepoints)
     if earliest is not None and not len(complete_plan) and not complete_plan.incomplete:
-        checked = LastClean("", earliest.requested, plan.last_completed, plan.savepoints)
-        _FOUND_NOTHING[table.storage.root] = checked
+        _EMPTY_PLANS.add(table, CleanProgress(earliest.requested, plan.last_completed, plan.savepoints))
     return complete_plan
 
 
@@ -204,7 +228,7 @@ def _with_files(
     opts: Options,
     plan: CleanPlan,
     retention: CleanRetention,
-    last: LastClean | None,
+    last: CleanProgress | None,
     savepoints: dict[str, pa.Array],
 ) -> CleanPlan:
     """Return the plan with its files."""
@@ -247,7 +271,7 @@ def _with_files(
 
 
 def changed_partitions(
-    active: ActiveTimeline, last: LastClean, plan: CleanPlan, is_partitioned: bool
+    active: ActiveTimeline, last: CleanProgress, plan: CleanPlan, is_partitioned: bool
 ) -> list[str] | None:
     """Return the partitions in which a clean may find more files than the last one; None: any.
 
@@ -326,10 +350,10 @@ def empty_clean_due(table: TableSnapshot, plan: CleanPlan, opts: Options) -> boo
     last = LastClean.load(table.active)
     if last is None:
         return True
-    since = format_instant(parse_instant(now_of(table)) - timedelta(hours=hours))
+    since = format_instant(parse_instant(current_instant(table.config.timezone)) - timedelta(hours=hours))
     return last.instant <= since and plan.earliest_instant > last.earliest
 
 
 def _with_reason(plan: CleanPlan, reason: str) -> CleanPlan:
-
+    """Return the plan with the reason why it has no files, before that why it was made."""
     return replace(plan, reason=f"{reason}; {plan.reason}" if plan.reason else reason)

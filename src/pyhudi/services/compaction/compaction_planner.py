@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from pyhudi.table.view.compaction_operations import operations_of
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, instant_of_millis
+from pyhudi.timeline.instant import Action, current_instant
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
@@ -53,7 +52,7 @@ def make_plan(
     """
     check_compactable(client.config)
     active = client.active_timeline()
-    now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
+    now = current_instant(client.config.timezone)
     return _planner(client, opts, action=action, only_if_due=only_if_due)(active, now)
 
 
@@ -84,8 +83,7 @@ def schedule(
     planner = _planner(client, opts, action=action, only_if_due=only_if_due)
     with lock_timeline(client, opts) as locked:
         active = locked.active
-        now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
-        plan = planner(active, max(now, active.latest_time or ""))
+        plan = planner(active, max(current_instant(client.config.timezone), active.latest_time or ""))
         if not len(plan):
             return plan
         if to_run:

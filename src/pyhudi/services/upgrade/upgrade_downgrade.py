@@ -165,9 +165,9 @@ class UpgradeDowngrade:
                 with self._generator.lock:
                     self._finish_earlier(TableConfig.load(self._storage))
             if start < 6 <= to:
-                self._migrate_one_version(6)
+                self._migrate(6)
             if to != start and (start >= 6 or to > 6):
-                self._migrate_one_version(to)
+                self._migrate(to)
         millis, dropped = self._phases.millis, tuple(self._dropped)
         result = UpgradeResult(start, to, self._storage.uri(), self._instants, dropped, millis)
         if result:
@@ -230,8 +230,8 @@ class UpgradeDowngrade:
 
     # --- the change ------------------------------------------------------------------------------------------------
 
-    def _migrate_one_version(self, to: int) -> None:
-        """Change the version by one step."""
+    def _migrate(self, to: int) -> None:
+        """Change the version, once writers leave the table unchanged for long enough."""
         for _ in range(_ATTEMPTS):
             with self._phases("settle"):
                 self._prepare_table(to)
@@ -266,35 +266,58 @@ class UpgradeDowngrade:
             copied = moves and active.layout.version < 2 and was_copied(active, config.timezone)
             self._dropped = dropped_partitions(storage, config, to)
             config = self._settled_metadata(config, active, anew=copied or config.version < 6)
+        has_metadata = FILES in config.metadata_partitions
         with self._phases("timeline"):
-            metadata_active = (
-                metadata_timeline(storage, config.version) if FILES in config.metadata_partitions else None
-            )
+            metadata_active = metadata_timeline(storage, config.version) if has_metadata else None
             if moves:
-                zone = config.timezone
-                count = copy_timeline(storage, active, table_layout(to), to, zone, copied=copied)
-                self._instants += count
-                copy_schema_history(storage, active.layout, table_layout(to))
-                if metadata_active is not None:
-                    copy_timeline(storage, metadata_active, metadata_layout(to), to, zone, copied=False)
+                self._copy_timelines(config, active, metadata_active, to, copied=copied)
             if to >= 9 > config.version:
                 self._complete_definitions(config)
         with self._phases("switch"):
-            partitions = config.properties.get(METADATA_PARTITIONS, "")
-            if metadata_active is not None:
-                config = metadata_table_conversion.disable_metadata_table(storage, config, active)
-                metadata_table_conversion.set_version(storage, to)
-                if moves and to < 8:
-                    self._add_empty_commits(active)
-            config = self._set_version(config, to, partitions)
+            config = self._switch_version(config, active, to, has_metadata=has_metadata)
         with self._phases("clean up"):
-            storage.delete(metadata_table_conversion.JOURNAL)
-            if to == 6:
-                self._delete_auxiliary_plans(config)
-            remove_leftovers(storage, config.layout)
-            if metadata_active is None:
-                client = self._client.with_config(config)
-                rebuild_metadata(client, self._opts, self._stats_reader, self._generator, before)
+            self._clean_up(config, before, to, rebuild=not has_metadata)
+
+    def _copy_timelines(
+        self,
+        config: TableConfig,
+        active: ActiveTimeline,
+        metadata_active: ActiveTimeline | None,
+        to: int,
+        *,
+        copied: bool,
+    ) -> None:
+        """Copy the timelines of the table and its metadata table into the other layout. ``copied``: the files of the
+        table were copied, so their modification times are meaningless."""
+        storage, timezone = self._storage, config.timezone
+        self._instants += copy_timeline(storage, active, table_layout(to), to, timezone, copied=copied)
+        copy_schema_history(storage, active.layout, table_layout(to))
+        if metadata_active is not None:
+            copy_timeline(storage, metadata_active, metadata_layout(to), to, timezone, copied=False)
+
+    def _switch_version(
+        self, config: TableConfig, active: ActiveTimeline, to: int, *, has_metadata: bool
+    ) -> TableConfig:
+        """Change the version of the table, and before that the one of its metadata table, which is disabled
+        meanwhile."""
+        partitions = config.properties.get(METADATA_PARTITIONS, "")
+        if has_metadata:
+            moves_back = to < 8 <= config.version
+            config = metadata_table_conversion.disable_metadata_table(self._storage, config, active)
+            metadata_table_conversion.set_version(self._storage, to)
+            if moves_back:
+                self._add_empty_commits(active)
+        return self._set_version(config, to, partitions)
+
+    def _clean_up(self, config: TableConfig, before: TableConfig, to: int, *, rebuild: bool) -> None:
+        """Delete what no version needs any more, and build the metadata table anew if it was not converted."""
+        self._storage.delete(metadata_table_conversion.JOURNAL)
+        if to == 6:
+            self._delete_auxiliary_plans(config)
+        remove_leftovers(self._storage, config.layout)
+        if rebuild:
+            client = self._client.with_config(config)
+            rebuild_metadata(client, self._opts, self._stats_reader, self._generator, before)
 
     def _settled_metadata(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
         if anew:
