@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.merge.mergers.merger_invocation import merge_pairs
+from pyhudi.merge.modes.merge_by_mode import in_both
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, versions_of_records
 from pyhudi.merge.modes.value_equality import equal_rows
@@ -96,13 +97,12 @@ class _Fills:
             name = schema_field.name
             is_given = updates.given.get(name)
             if rules.partial is not None:
-                by_value = rules.given(updates.rows.column(name), schema_field)
-                is_given = by_value if is_given is None else is_given if by_value is None else is_given & by_value
-            rows_to_replace = replaced if is_given is None else replaced & is_given
+                is_given = in_both(is_given, rules.given(updates.rows.column(name), schema_field))
+            rows_to_replace = in_both(replaced, is_given)
             if rules.partial is not None and kept_base.any():
                 had = rules.given(base.column(i).take(touched), schema_field)
                 if had is not None:
-                    gaps = kept_base & ~had if is_given is None else kept_base & ~had & is_given
+                    gaps = in_both(kept_base & ~had, is_given)
                     rows_to_replace = rows_to_replace | gaps
                     self.filled |= gaps
             self._replaced_by_column[name] = rows_to_replace

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, MergeMemory, bounded_runs, rows_within
 from pyhudi.merge.logs.spillable_log_rows import NO_ROW, SpillableLogRows
-from pyhudi.merge.modes.merge_by_mode import Given, Versions, dense, fold
+from pyhudi.merge.modes.merge_by_mode import Given, Versions, dense, fold, given_rows
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
 from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ranks_of_rows
@@ -181,16 +181,10 @@ class LogRecordVersions:
         return masks
 
     def _given_of(self, column: int, rows: Index, assigned: Mask | None) -> Given | None:
-        if self._rules.partial is None:
-            return None if assigned is None else lambda which: assigned[which]
+        def by_value(which: Index) -> Mask | None:
+            return self._given_by_value(column, rows[which])
 
-        def given(which: Index) -> Mask | None:
-            by_value = self._given_by_value(column, rows[which])
-            if assigned is None or by_value is None:
-                return by_value if assigned is None else assigned[which]
-            return assigned[which] & by_value
-
-        return given
+        return given_rows(assigned, None if self._rules.partial is None else by_value)
 
     def _given_by_value(self, column: int, rows: Index) -> Mask | None:
         """Return a mask of the stored rows that have a column, as far as its values determine this; computed in

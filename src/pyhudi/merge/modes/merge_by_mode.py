@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
@@ -23,6 +24,31 @@ from pyhudi.merge.ordering_values import Index, Mask
 
 Given = Callable[[Index], Mask | None]
 """Maps row indices to a mask of those that have a column (None: all)."""
+
+
+@overload
+def in_both(one: Mask, other: Mask | None) -> Mask: ...
+@overload
+def in_both(one: Mask | None, other: Mask | None) -> Mask | None: ...
+def in_both(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Return the mask of the rows that are in both masks; None stands for all rows."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def given_rows(assigned: Mask | None, by_value: Given | None) -> Given | None:
+    """Return which rows have a column.
+
+    Args:
+        assigned: Rows of writes that assign the column; None: all.
+        by_value: Rows whose values do not stand for "unchanged"; None: all.
+    """
+    if assigned is None:
+        return by_value
+    if by_value is None:
+        return lambda rows: assigned[rows]
+    return lambda rows: in_both(assigned[rows], by_value(rows))
 
 
 @dataclass(frozen=True, slots=True)

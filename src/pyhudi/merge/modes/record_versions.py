@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyhudi.merge.mergers.merger_invocation import fold_records
 from pyhudi.merge.mergers.record_merger import Records
-from pyhudi.merge.modes.merge_by_mode import Given, Versions, fold
+from pyhudi.merge.modes.merge_by_mode import Given, Versions, fold, given_rows
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import Index, Mask, field_of, ranks_of_rows, without_ordering
 from pyhudi.schema.evolution.schema_projection import conform
@@ -138,18 +138,12 @@ def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
 
 
 def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:
-    name = schema.names[i]
-    assigned = changes.given.get(name)
-    if rules.partial is None and assigned is None:
-        return None
+    column, schema_field = changes.rows.column(i), schema.field(i)
 
-    def mask_of_rows(rows: Index) -> Mask | None:
-        by_value = rules.given(changes.rows.column(i).take(pa.array(rows)), schema.field(i))
-        if assigned is None or by_value is None:
-            return by_value if assigned is None else assigned[rows]
-        return assigned[rows] & by_value
+    def by_value(rows: Index) -> Mask | None:
+        return rules.given(column.take(pa.array(rows)), schema_field)
 
-    return mask_of_rows
+    return given_rows(changes.given.get(schema_field.name), None if rules.partial is None else by_value)
 
 
 def _set_null(column: pa.Array, mask: Mask) -> pa.Array:
