@@ -130,7 +130,7 @@ def _union(avro: Union, cursors: BufferCursors, projection: Projection) -> pa.Ar
     if len(avro.values) == 1:
         return members[0]
     if not avro.is_members:
-        # numbers of several widths, as the widest
+        # The members are numbers of several widths, which are decoded as the widest.
         columns = [member.cast(avro.arrow) for member in members]
         return pc.coalesce(*columns)
     null = avro.null_branch

@@ -49,9 +49,10 @@ UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
 """Meta columns with unique values, for which dictionary encoding would only be tried and abandoned."""
 
 _DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
-# with so many values out of 80,000 equally likely ones, as many are distinct; from there on dictionaries get too large
 _SAMPLE_ROWS = 8_192
 _DISTINCT_LIMIT = 0.95
+"""Share of distinct values in a sample from which on columns are not dictionary-encoded: that of a column with 80,000
+equally likely values, whose dictionary would become too large."""
 
 
 @dataclass(frozen=True, slots=True)

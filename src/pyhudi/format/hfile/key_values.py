@@ -113,7 +113,7 @@ def _layout(data: bytes, begins: _Index, has_sequence: bool) -> _Layout:
 def _parse_blocks_in_parallel(data: bytes, begins: _Index, padding: int) -> _Layout | None:
     """Return the layout of many blocks, advancing one entry in every block per step; None unless all entries are
     followed by ``padding`` zero bytes and end in their block."""
-    # the head of an entry at any offset, and zeros where there is none
+    # Heads of entries by offset. Zeros follow the data, so that a head can start at its end.
     padded = data + bytes(_ENTRY_HEAD)
     heads = np.ndarray((len(data) + 1,), ">u8", padded, strides=(1,))
     blocks_left = np.flatnonzero(begins[:-1] < begins[1:])
@@ -130,7 +130,7 @@ def _parse_blocks_in_parallel(data: bytes, begins: _Index, padding: int) -> _Lay
             blocks_left, at, ends = blocks_left[left], at[left], ends[left]
     if not found:
         return None
-    # entries were found in the order of their numbers within blocks
+    # The entries are ordered by their numbers within blocks, and must be ordered by block.
     order = np.argsort(np.concatenate([part[0] for part in found]), kind="stable")
     starts = np.concatenate([part[1] for part in found])[order]
     lengths = np.concatenate([part[2] for part in found])[order]

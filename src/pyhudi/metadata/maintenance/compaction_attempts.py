@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS_FILE = f"{METADATA_META_FOLDER}/.aux/pyhudi_compaction_attempts.json"
 _MOST_DOUBLINGS = 6
+"""Number of times that the interval between attempts is doubled, up to 64 times the first one."""
 
 
 @dataclass(frozen=True, slots=True)

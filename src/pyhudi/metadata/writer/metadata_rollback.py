@@ -204,7 +204,7 @@ def delete_unrecorded(
         join_path(METADATA_FOLDER, partition, name)
         for partition, names in file_names_by_partition(storage, instant, config, indexes, listed).items()
         for name in names
-        # those without records that create file groups are not recorded
+        # Files without records, which create file groups, are not recorded.
         if join_path(partition, name) not in recorded and not name.endswith(f"_{INIT_TOKEN}")
     ]
     if extra:
