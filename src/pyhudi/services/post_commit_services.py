@@ -14,11 +14,10 @@ from pyhudi.config.enums import TableType
 from pyhudi.errors import LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
 from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.cleaner import clean
-from pyhudi.services.clustering.clustering_planner import pending_plans as pending_clusterings
-from pyhudi.services.clustering.clustering_planner import schedule as schedule_clustering
-from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_all
-from pyhudi.services.compaction.compaction_planner import pending_plans, schedule
-from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_pending
+from pyhudi.services.clustering.clustering_planner import pending_clusterings, schedule_clustering
+from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_clusterings
+from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
+from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_pending_compactions
 from pyhudi.services.service_plans import BusyPlans
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
@@ -147,7 +146,7 @@ def compact_after_commit(storage: Storage, opts: Options, runner: Runner) -> tup
         if options.COMPACT_INLINE in enabled:
             results.append(_run_all(client, opts, runner, action=Action.COMPACTION))
         elif options.COMPACT_SCHEDULE_INLINE in enabled and not _pending(client):
-            schedule(client, opts, only_if_due=True)
+            schedule_compaction(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in enabled:
             with errors_after_commit("log compaction", opts):
                 results.append(_run_all(client, opts, runner, action=Action.LOG_COMPACTION))
@@ -189,7 +188,7 @@ def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunn
     with errors_after_commit("clustering", opts):
         client = TableMetaClient.open(storage, opts)
         if inline:
-            return run_all(client, opts, runner, only_if_due=True, busy=BusyPlans.LEAVE)
+            return run_clusterings(client, opts, runner, only_if_due=True, busy=BusyPlans.LEAVE)
         if not pending_clusterings(client.active_timeline()):
             schedule_clustering(client, opts, only_if_due=True)
     return None
@@ -202,13 +201,13 @@ def _is_wanted(option: Option[bool], opts: Options) -> bool:
 
 
 def _pending(client: TableMetaClient) -> bool:
-    return bool(pending_plans(client.active_timeline(), Action.COMPACTION))
+    return bool(pending_compactions(client.active_timeline(), Action.COMPACTION))
 
 
 def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, action: str) -> CompactionResult:
-    done = run_pending(client, opts, runner, action=action, busy=BusyPlans.LEAVE)
-    plan = schedule(client, opts, action=action, only_if_due=True, to_run=True)
+    done = run_pending_compactions(client, opts, runner, action=action, busy=BusyPlans.LEAVE)
+    plan = schedule_compaction(client, opts, action=action, only_if_due=True, to_run=True)
     if plan.instant is None:
         return done
-    new_plan = run_pending(client, opts, runner, action=action, instant=plan.instant, busy=BusyPlans.LEAVE)
+    new_plan = run_pending_compactions(client, opts, runner, action=action, instant=plan.instant, busy=BusyPlans.LEAVE)
     return done.merge(new_plan)

@@ -17,7 +17,7 @@ from pyhudi import HudiTable
 from pyhudi.config import Options
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.schema.table_types import rebuild
-from pyhudi.services.clustering.clustering_runner import run_pending
+from pyhudi.services.clustering.clustering_runner import run_pending_clusterings
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
@@ -137,7 +137,7 @@ def test_clustering(spark: SparkSession, tmp_path: Path) -> None:
     sorted_by_time = {"hoodie.clustering.plan.strategy.sort.columns": "s.at,t"}
     HudiTable.for_path(path).services.schedule_clustering(sorted_by_time)
     opts = Options.parse(sorted_by_time)
-    result = run_pending(TableMetaClient.open(path), opts, SparkClusteringRunner(spark, sorted_in_task=0))
+    result = run_pending_clusterings(TableMetaClient.open(path), opts, SparkClusteringRunner(spark, sorted_in_task=0))
     expected = {"k0": numbers(0), "k1": numbers(4), "k2": numbers(2), "n3": numbers(3)}
     assert rows_of(spark, table.root) == expected
     for name in result.stats["path"].to_pylist():

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, InvalidOptionError
-from pyhudi.services.clustering.clustering_runner import run_pending
+from pyhudi.services.clustering.clustering_runner import run_pending_clusterings
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
@@ -48,7 +48,7 @@ def test_large_units_are_spread_over_tasks(layout: str, spark: SparkSession, tmp
     plan = table.services.schedule_clustering({**given, PLAN + "target.file.max.bytes": str(size)})
     assert max(plan.outputs) > 1
     opts = Options.parse(given)
-    result = run_pending(TableMetaClient.open(path), opts, SparkClusteringRunner(spark, sorted_in_task=0))
+    result = run_pending_clusterings(TableMetaClient.open(path), opts, SparkClusteringRunner(spark, sorted_in_task=0))
     assert plan.instant == result.instants[0]
     after = table.scan().to_arrow().sort_by(ORDER)
     assert after.drop(["_hoodie_file_name"]) == before.drop(["_hoodie_file_name"])

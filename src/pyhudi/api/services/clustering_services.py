@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.metrics.progress import Progress
-from pyhudi.services.clustering.clustering_planner import make_plan, pending_plans, schedule
+from pyhudi.services.clustering.clustering_planner import pending_clusterings, plan_clustering, schedule_clustering
 from pyhudi.services.clustering.clustering_runner import (
     ClusteringResult,
     ClusteringRunner,
     ThreadClusteringRunner,
-    run_all,
-    run_pending,
+    run_clusterings,
+    run_pending_clusterings,
 )
 from pyhudi.services.service_plans import BusyPlans
 from pyhudi.spark.session import session_if_any
@@ -90,8 +90,8 @@ class ClusteringServices(ServiceBase):
         """
         client, opts = self._open(options)
         if dry_run:
-            return make_plan(client, opts, only_if_due=only_if_due)
-        return run_all(client, opts, _runner(spark, progress), only_if_due=only_if_due)
+            return plan_clustering(client, opts, only_if_due=only_if_due)
+        return run_clusterings(client, opts, _runner(spark, progress), only_if_due=only_if_due)
 
     def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
         """Schedule a clustering: put a plan on the timeline, to be executed by any process. Its file groups cannot be
@@ -109,7 +109,7 @@ class ClusteringServices(ServiceBase):
             UnsupportedTableError: The table cannot be clustered.
         """
         client, opts = self._open(options)
-        return schedule(client, opts, only_if_due=only_if_due)
+        return schedule_clustering(client, opts, only_if_due=only_if_due)
 
     def run_clustering(
         self,
@@ -143,12 +143,14 @@ class ClusteringServices(ServiceBase):
                 session.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark, progress), instant=instant, busy=BusyPlans.for_request(instant))
+        return run_pending_clusterings(
+            client, opts, _runner(spark, progress), instant=instant, busy=BusyPlans.for_request(instant)
+        )
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
         """Return the clustering plans in the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
-        return pending_plans(client.active_timeline())
+        return pending_clusterings(client.active_timeline())
 
 
 def _runner(spark: SparkSession | None, progress: Progress | None) -> ClusteringRunner:

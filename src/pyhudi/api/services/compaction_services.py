@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.metrics.progress import Progress
-from pyhudi.services.compaction.compaction_planner import make_plan, pending_plans, schedule
-from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_in_threads, run_pending
+from pyhudi.services.compaction.compaction_planner import pending_compactions, plan_compaction, schedule_compaction
+from pyhudi.services.compaction.compaction_runner import (
+    CompactionResult,
+    Runner,
+    run_in_threads,
+    run_pending_compactions,
+)
 from pyhudi.services.service_plans import BusyPlans
 from pyhudi.spark.session import session_if_any
 from pyhudi.timeline.instant import Action
@@ -85,7 +90,7 @@ class CompactionServices(ServiceBase):
             The plan. It is empty, and not in the timeline, if there is nothing to do; its ``reason`` explains why.
         """
         client, opts = self._open(options)
-        return schedule(client, opts, only_if_due=only_if_due)
+        return schedule_compaction(client, opts, only_if_due=only_if_due)
 
     def run_compaction(
         self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
@@ -108,12 +113,14 @@ class CompactionServices(ServiceBase):
             BusyError: Another process executes a plan, or another program may be executing one.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark), instant=instant, busy=BusyPlans.for_request(instant))
+        return run_pending_compactions(
+            client, opts, _runner(spark), instant=instant, busy=BusyPlans.for_request(instant)
+        )
 
     def pending_compactions(self) -> list[CompactionPlan]:
         """Return the compaction plans in the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
-        return pending_plans(client.active_timeline(), Action.COMPACTION)
+        return pending_compactions(client.active_timeline(), Action.COMPACTION)
 
     @overload
     def log_compact(
@@ -157,7 +164,7 @@ class CompactionServices(ServiceBase):
     def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
         """Schedule a log compaction: put a plan on the timeline. Arguments and result as of `schedule_compaction`."""
         client, opts = self._open(options)
-        return schedule(client, opts, action=Action.LOG_COMPACTION, only_if_due=only_if_due)
+        return schedule_compaction(client, opts, action=Action.LOG_COMPACTION, only_if_due=only_if_due)
 
     def run_log_compaction(
         self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
@@ -168,7 +175,7 @@ class CompactionServices(ServiceBase):
         errors as of `run_compaction`.
         """
         client, opts = self._open(options)
-        return run_pending(
+        return run_pending_compactions(
             client,
             opts,
             _runner(spark),
@@ -180,7 +187,7 @@ class CompactionServices(ServiceBase):
     def pending_log_compactions(self) -> list[CompactionPlan]:
         """Return the log compaction plans in the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
-        return pending_plans(client.active_timeline(), Action.LOG_COMPACTION)
+        return pending_compactions(client.active_timeline(), Action.LOG_COMPACTION)
 
     def _compact(
         self,
@@ -194,13 +201,13 @@ class CompactionServices(ServiceBase):
     ) -> CompactionResult | CompactionPlan:
         client, opts = self._open(options)
         if dry_run:
-            return make_plan(client, opts, action=action, only_if_due=only_if_due)
+            return plan_compaction(client, opts, action=action, only_if_due=only_if_due)
         runner = _runner(spark, progress)
-        done = run_pending(client, opts, runner, action=action)
-        plan = schedule(client, opts, action=action, only_if_due=only_if_due, to_run=True)
+        done = run_pending_compactions(client, opts, runner, action=action)
+        plan = schedule_compaction(client, opts, action=action, only_if_due=only_if_due, to_run=True)
         if plan.instant is None:
             return done if done else replace(done, reason=plan.reason)
-        return done.merge(run_pending(client, opts, runner, action=action, instant=plan.instant))
+        return done.merge(run_pending_compactions(client, opts, runner, action=action, instant=plan.instant))
 
 
 def _runner(spark: SparkSession | None, progress: Progress | None = None) -> Runner:

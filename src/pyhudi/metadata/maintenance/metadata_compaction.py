@@ -81,7 +81,7 @@ class MetadataServiceResult:
     reason: str = ""
 
 
-def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
+def schedule_compaction(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
     """Add a compaction to the metadata table's timeline if one is due; otherwise return None. The caller holds the lock
     of the table.
 
@@ -135,11 +135,11 @@ def compact_now(metadata_context: MetadataWriteContext, config: TableConfig) -> 
     job = MetadataCompactionJob(metadata_context.storage, config.version, instant, view, slices)
     _begin(active, job)
     try:
-        stats, millis = merge(job)
+        stats, millis = merge_file_groups(job)
     except BaseException:
-        discard(metadata_context, config, job)
+        discard_job(metadata_context, config, job)
         raise
-    return complete(metadata_context, config, job, stats, millis)
+    return complete_compaction(metadata_context, config, job, stats, millis)
 
 
 def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
@@ -153,14 +153,14 @@ def heartbeat_of(job: MetadataCompactionJob, opts: Options) -> Heartbeat:
     return Heartbeat(job.storage, job.instant, interval_ms=interval, tolerable_misses=misses, folder=HEARTBEATS)
 
 
-def merge(job: MetadataCompactionJob, engine: object = None) -> tuple[list[Stat], int]:
+def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tuple[list[Stat], int]:
     """Write the base files of a compaction, without a lock. Return their write stats, and milliseconds."""
     begun = time.perf_counter()
     stats = run_job(job, engine)
     return stats, round((time.perf_counter() - begun) * 1000)
 
 
-def complete(
+def complete_compaction(
     metadata_context: MetadataWriteContext,
     config: TableConfig,
     job: MetadataCompactionJob,
@@ -183,7 +183,7 @@ def complete(
     current = _unchanged(job, config)
     kept = [stat for stat in stats if stat["partitionPath"] in current]
     if not kept and stats:
-        discard(metadata_context, config, job)
+        discard_job(metadata_context, config, job)
         return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
     done = metadata_context.completed_at(job.version)
@@ -205,7 +205,7 @@ def complete(
     )
 
 
-def fail(
+def undo_failed_compaction(
     metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob, failure: BaseException
 ) -> None:
     """Undo a failed compaction. The caller holds the lock.
@@ -213,12 +213,12 @@ def fail(
     A corrupt metadata table is disabled, and the next write rebuilds it; after other errors the next attempt waits for
     more delta commits.
     """
-    discard(metadata_context, config, job)
+    discard_job(metadata_context, config, job)
     if isinstance(failure, _BROKEN) and not isinstance(failure, FileSizeError):
         _disable_after_failure(job.storage, config, failure)
 
 
-def discard(metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob) -> None:
+def discard_job(metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob) -> None:
     """Delete the files and the plan of a compaction, unless it was completed. The caller holds the lock of the
     table."""
     active = metadata_context.own_timeline(config)

@@ -15,7 +15,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.selection.table_files import TableFiles
-from pyhudi.services.compaction.compaction_planner import pending_plans
+from pyhudi.services.compaction.compaction_planner import pending_compactions
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_retention import (
@@ -216,7 +216,7 @@ def needed_slices(active: ActiveTimeline) -> pa.Table:
     Raises:
         CorruptInstantError: A plan cannot be parsed.
     """
-    plans = pending_plans(active, Action.COMPACTION) + pending_plans(active, Action.LOG_COMPACTION)
+    plans = pending_compactions(active, Action.COMPACTION) + pending_compactions(active, Action.LOG_COMPACTION)
     parts = [plan.operations.select(NEEDED_SCHEMA.names).cast(NEEDED_SCHEMA) for plan in plans]
     clustered = pending_clustering_groups(active)
     everything = [clustered["partition"], clustered["file_id"], pa.array([""] * clustered.num_rows, pa.string())]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PLANNED_AS = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
-def pending_plans(active: ActiveTimeline) -> list[ClusteringPlan]:
+def pending_clusterings(active: ActiveTimeline) -> list[ClusteringPlan]:
     """Return the plans of pending clusterings, oldest first. Version 6 has no separate action for them.
 
     Raises:
@@ -41,7 +41,7 @@ def pending_plans(active: ActiveTimeline) -> list[ClusteringPlan]:
     return read_plans(active, (i for i in planned if is_clustering(active, i)), ClusteringPlan.decode)
 
 
-def make_plan(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
+def plan_clustering(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
     """Return the plan of a clustering now, without writing anything. It is empty if there is nothing to do, with
     ``only_if_due`` also if it is not due.
 
@@ -52,11 +52,11 @@ def make_plan(client: TableMetaClient, opts: Options, *, only_if_due: bool = Fal
     return _planner(client, opts, only_if_due=only_if_due)(client.active_timeline())
 
 
-def schedule(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
-    """Make a plan, as `make_plan`, and add it to the timeline unless it is empty, under the lock of the table.
+def schedule_clustering(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
+    """Make a plan, as `plan_clustering`, and add it to the timeline unless it is empty, under the lock of the table.
 
     Raises:
-        UnsupportedTableError, ConfigError: As `make_plan`.
+        UnsupportedTableError, ConfigError: As `plan_clustering`.
         LockError: The lock of the table could not be acquired.
         TransactionError: A restore is pending.
     """
@@ -68,7 +68,7 @@ def schedule(client: TableMetaClient, opts: Options, *, only_if_due: bool = Fals
         return _requested(client, locked, plan) if len(plan) else plan
 
 
-def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> ClusteringPlan | None:
+def reschedule_clustering(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> ClusteringPlan | None:
     """Replace a plan that has not been started by one of the current slices of its file groups, under a new instant and
     the lock of the table.
 

@@ -17,7 +17,11 @@ from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable
-from pyhudi.services.clustering.clustering_planner import pending_plans, reschedule, schedule
+from pyhudi.services.clustering.clustering_planner import (
+    pending_clusterings,
+    reschedule_clustering,
+    schedule_clustering,
+)
 from pyhudi.services.service_plans import BusyPlans, run_plans
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -99,7 +103,7 @@ class ClusteringResult(WriteTotals):
         )
 
 
-def run_pending(
+def run_pending_clusterings(
     client: TableMetaClient,
     opts: Options,
     runner: ClusteringRunner,
@@ -118,8 +122,8 @@ def run_pending(
         SetupError: Spark is required.
     """
     return run_plans(
-        pending_plans(client.active_timeline()),
-        lambda plan: run_plan(client, plan, opts, runner, busy),
+        pending_clusterings(client.active_timeline()),
+        lambda plan: run_clustering(client, plan, opts, runner, busy),
         ClusteringResult(),
         instant=instant,
         missing=f"no clustering {instant!r} is pending in the table at {client.storage.root}",
@@ -127,7 +131,7 @@ def run_pending(
     )
 
 
-def run_all(
+def run_clusterings(
     client: TableMetaClient,
     opts: Options,
     runner: ClusteringRunner,
@@ -136,17 +140,17 @@ def run_all(
     busy: BusyPlans = BusyPlans.REFUSE,
 ) -> ClusteringResult:
     """Execute the pending plans or, if there are none, make a plan and execute it, because a plan after pending ones
-    would cluster the same files again. Raises the errors of `run_pending` and `schedule`."""
-    done = run_pending(client, opts, runner, busy=busy)
+    would cluster the same files again. Raises the errors of `run_pending_clusterings` and `schedule_clustering`."""
+    done = run_pending_clusterings(client, opts, runner, busy=busy)
     if done:
         return done
-    plan = schedule(client, opts, only_if_due=only_if_due)
+    plan = schedule_clustering(client, opts, only_if_due=only_if_due)
     if plan.instant is None:
         return ClusteringResult(reason=plan.reason)
-    return run_pending(client, opts, runner, instant=plan.instant, busy=busy)
+    return run_pending_clusterings(client, opts, runner, instant=plan.instant, busy=busy)
 
 
-def run_plan(
+def run_clustering(
     client: TableMetaClient,
     plan: ClusteringPlan,
     opts: Options,
@@ -155,7 +159,7 @@ def run_plan(
 ) -> ClusteringResult:
     """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
     can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``busy`` and
-    errors as of `run_pending`."""
+    errors as of `run_pending_clusterings`."""
     with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
         return _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER)
 
@@ -183,7 +187,7 @@ def _run_plan(
             return _run_attempt(client, tx, plan, opts, runner, job.task_context.attempt)
     # Files of the old instant would contain rows of later writes. Time travel to an instant in between would return
     # them, and a restore to it would keep them.
-    renewed = reschedule(client, plan, opts)
+    renewed = reschedule_clustering(client, plan, opts)
     if renewed is None:
         return ClusteringResult(reason=f"the file groups of the plan {plan.instant} have been replaced")
     _log.info("clustering %s, whose file groups were written to, becomes %s", plan.instant, renewed.instant)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 
-def pending_plans(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
+def pending_compactions(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
     """Return the plans of pending compactions or log compactions, oldest first.
 
     Raises:
@@ -40,7 +40,7 @@ def pending_plans(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
     return read_plans(active, active.timeline.pending().of_actions(action), CompactionPlan.decode)
 
 
-def make_plan(
+def plan_compaction(
     client: TableMetaClient, opts: Options, *, action: str = Action.COMPACTION, only_if_due: bool = False
 ) -> CompactionPlan:
     """Make a plan without writing it. It is empty if there is nothing to do, with ``only_if_due`` also if it is not
@@ -56,7 +56,7 @@ def make_plan(
     return _planner(client, opts, action=action, only_if_due=only_if_due)(active, now)
 
 
-def schedule(
+def schedule_compaction(
     client: TableMetaClient,
     opts: Options,
     *,
@@ -64,7 +64,7 @@ def schedule(
     only_if_due: bool = False,
     to_run: bool = False,
 ) -> CompactionPlan:
-    """Make a plan, as `make_plan`, and add it to the timeline unless it is empty.
+    """Make a plan, as `plan_compaction`, and add it to the timeline unless it is empty.
 
     Another process, with other mergers or of another release, may execute it. If it is ``to_run`` by this one,
     unsupported jobs are refused before there is a plan.
@@ -73,7 +73,7 @@ def schedule(
     the slices that the compaction opens.
 
     Raises:
-        UnsupportedTableError: As `make_plan`; ``to_run``: as `CompactionJob.from_plan`.
+        UnsupportedTableError: As `plan_compaction`; ``to_run``: as `CompactionJob.from_plan`.
         LockError: The lock of the table could not be acquired.
         TransactionError: A restore is pending.
     """

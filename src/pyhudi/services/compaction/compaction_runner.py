@@ -14,7 +14,7 @@ from pyhudi.config import Options
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
-from pyhudi.services.compaction.compaction_planner import check_compactable, pending_plans
+from pyhudi.services.compaction.compaction_planner import check_compactable, pending_compactions
 from pyhudi.services.service_plans import BusyPlans, run_plans
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -97,7 +97,7 @@ class CompactionResult(WriteTotals):
         )
 
 
-def run_pending(
+def run_pending_compactions(
     client: TableMetaClient,
     opts: Options,
     runner: Runner,
@@ -117,8 +117,8 @@ def run_pending(
     """
     check_compactable(client.config)
     return run_plans(
-        pending_plans(client.active_timeline(), action),
-        lambda plan: run_plan(client, plan, opts, runner, busy),
+        pending_compactions(client.active_timeline(), action),
+        lambda plan: run_compaction(client, plan, opts, runner, busy),
         CompactionResult(action=action),
         instant=instant,
         missing=f"no {action} {instant!r} is pending in the table at {client.storage.root}",
@@ -126,7 +126,7 @@ def run_pending(
     )
 
 
-def run_plan(
+def run_compaction(
     client: TableMetaClient,
     plan: CompactionPlan,
     opts: Options,
@@ -135,7 +135,7 @@ def run_plan(
 ) -> CompactionResult:
     """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
     executed it, or it is a log compaction that failed before or that a later compaction includes. After an error the
-    plan of a compaction can be retried. ``busy`` as of `run_pending`.
+    plan of a compaction can be retried. ``busy`` as of `run_pending_compactions`.
 
     Raises:
         ConflictError: Another process considered this attempt dead.

@@ -37,8 +37,8 @@ from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
 from pyhudi.services.cleaning.cleaner import Cleaner
-from pyhudi.services.compaction.compaction_planner import schedule
-from pyhudi.services.compaction.compaction_runner import Runner, run_pending
+from pyhudi.services.compaction.compaction_planner import schedule_compaction
+from pyhudi.services.compaction.compaction_runner import Runner, run_pending_compactions
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import PhaseTimer
 from pyhudi.services.upgrade import metadata_table_conversion
@@ -209,10 +209,10 @@ class UpgradeDowngrade:
         if config.version < 6 or not _is_compacted(config, to):
             return
         client, opts = self._client.reload(), self._opts.merged(_COMPACTION_OPTIONS)
-        run_pending(client, opts, self._runner)
-        plan = schedule(client, opts, to_run=True)
+        run_pending_compactions(client, opts, self._runner)
+        plan = schedule_compaction(client, opts, to_run=True)
         if plan.instant is not None:
-            run_pending(client, opts, self._runner, instant=plan.instant)
+            run_pending_compactions(client, opts, self._runner, instant=plan.instant)
         if _is_cleaned(config, to):
             Cleaner(client.reload(), self._opts.merged(_ONE_VERSION), self._stats_reader, None).run()
 

@@ -40,16 +40,16 @@ def plan_metadata_services(metadata_context: MetadataWriteContext, config: Table
     tables of version 6 it is executed immediately. The caller holds the lock of the table."""
     storage = metadata_context.storage
     try:
-        job = compaction.schedule(metadata_context, config)
+        job = compaction.schedule_compaction(metadata_context, config)
         if job is None or config.version >= 8:
             return job
         try:
-            stats, millis = compaction.merge(job, metadata_context.stats_reader)
-            result = compaction.complete(metadata_context, config, job, stats, millis)
+            stats, millis = compaction.merge_file_groups(job, metadata_context.stats_reader)
+            result = compaction.complete_compaction(metadata_context, config, job, stats, millis)
             _report(storage, metadata_context.opts, config, result)
         except Exception as failure:
             _log_failure(storage, failure)
-            compaction.fail(metadata_context, config, job, failure)
+            compaction.undo_failed_compaction(metadata_context, config, job, failure)
     except Exception as failure:  # A later commit tries again.
         _log_failure(storage, failure)
     return None
@@ -76,7 +76,7 @@ def run_metadata_services(
             stats: list[Stat] = []
             millis = 0
             try:
-                stats, millis = compaction.merge(job, stats_reader)
+                stats, millis = compaction.merge_file_groups(job, stats_reader)
             except Exception as error:
                 failure = error
                 _log_failure(storage, error)
@@ -86,9 +86,9 @@ def run_metadata_services(
                 active = ActiveTimeline.load(storage, config.layout)
                 context = metadata_write_context(storage, opts, active, reserved, stats_reader)
                 if failure is None:
-                    result = compaction.complete(context, config, job, stats, millis)
+                    result = compaction.complete_compaction(context, config, job, stats, millis)
                 else:
-                    compaction.fail(context, config, job, failure)
+                    compaction.undo_failed_compaction(context, config, job, failure)
         if result is not None:
             _report(storage, opts, config, result)
     except Exception as error:  # The next process removes leftovers.

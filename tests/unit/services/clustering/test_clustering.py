@@ -16,8 +16,8 @@ from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSli
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.services.clustering.clustering_planner import pending_plans
-from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_pending, run_plan
+from pyhudi.services.clustering.clustering_planner import pending_clusterings
+from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_clustering, run_pending_clusterings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.transaction.transaction import Transaction
@@ -147,7 +147,7 @@ def test_a_write_that_is_let_through(tmp_path: Path):
     mor = _filled(tmp_path, options=ALLOWING)
     mor.table.services.schedule_clustering()
     before = mor.delta([row("a5", "a", 7, "before")])
-    (pending,) = pending_plans(mor.client.active_timeline())
+    (pending,) = pending_clusterings(mor.client.active_timeline())
 
     class Slow(ThreadClusteringRunner):
         def run(self, job: Any) -> Any:
@@ -156,13 +156,13 @@ def test_a_write_that_is_let_through(tmp_path: Path):
             return stats
 
     with pytest.raises(ConflictError, match="concurrently changed file group"):
-        run_plan(mor.client, pending, Options.parse(ALLOWING), Slow())
-    (failed,) = pending_plans(mor.client.active_timeline())
+        run_clustering(mor.client, pending, Options.parse(ALLOWING), Slow())
+    (failed,) = pending_clusterings(mor.client.active_timeline())
     assert (failed.instant or "") > before
     result = mor.table.services.run_clustering()
     assert result.instants > (mor.client.active_timeline().timeline.of_actions("deltacommit").last.requested,)
     assert result.num_replaced == 2
-    assert not pending_plans(mor.client.active_timeline())
+    assert not pending_clusterings(mor.client.active_timeline())
     rows = mor.rows()
     assert (rows["a5"]["v"], rows["b5"]["v"]) == ("before", "meanwhile")
 
@@ -200,7 +200,7 @@ def test_file_groups_that_were_replaced_are_not_planned_again(partitions: str, t
     tx.commit(CommitMetadata("DELETE_PARTITION", write_stats([]), extra, replaced=replaced))
     result = mor.table.services.run_clustering()
     assert result.num_replaced == 2 - len(partitions)
-    assert not pending_plans(mor.client.active_timeline())
+    assert not pending_clusterings(mor.client.active_timeline())
     assert len(mor.rows()) == 20 - 10 * len(partitions)
 
 
@@ -255,11 +255,11 @@ def test_pending_plans_of_apache_hudi(name: str, tmp_path: Path):
 def test_unknown_sort_column_of_a_plan(tmp_path: Path):
     mor = _filled(tmp_path)
     plan = mor.table.services.schedule_clustering(SORTED)
-    (pending,) = pending_plans(mor.client.active_timeline())
+    (pending,) = pending_clusterings(mor.client.active_timeline())
     assert plan.sort_columns == ("v",)
     object.__setattr__(pending, "sort_columns", ("gone",))
     with pytest.raises(ConfigError, match="sort column 'gone' does not exist"):
-        run_plan(mor.client, pending, Options.parse(FAST), ThreadClusteringRunner())
+        run_clustering(mor.client, pending, Options.parse(FAST), ThreadClusteringRunner())
 
 
 COPY = {**FAST, "hoodie.clustering.plan.strategy.class": "SparkStreamCopyClusteringPlanStrategy"}
@@ -327,6 +327,6 @@ def test_index_entries_of_a_failed_attempt_are_deleted(tmp_path: Path):
     plan = HudiTable.for_path(str(root), FAST).services.schedule_clustering()
     client = TableMetaClient.open(str(root))
     with pytest.raises(RuntimeError, match="lost"):
-        run_pending(client, Options.parse(FAST), _FailsAfterIndexing(), instant=plan.instant)
+        run_pending_clusterings(client, Options.parse(FAST), _FailsAfterIndexing(), instant=plan.instant)
     # the next attempt has the same instant, which would make them valid
     assert not list((root / ".hoodie/metadata/record_index").glob(f"*{plan.instant}*"))

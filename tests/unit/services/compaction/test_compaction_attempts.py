@@ -17,8 +17,8 @@ from pyhudi.errors import (
     ConflictError,
 )
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_planner import schedule
-from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
+from pyhudi.services.compaction.compaction_planner import schedule_compaction
+from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending_compactions
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -52,8 +52,8 @@ def test_dying_anywhere(mor: MorTable):
 
     def act(storage: Storage) -> None:
         client = TableMetaClient.open(storage, opts)
-        plan = schedule(client, opts)
-        run_pending(client, opts, serially, instant=plan.instant)
+        plan = schedule_compaction(client, opts)
+        run_pending_compactions(client, opts, serially, instant=plan.instant)
 
     seen = set()
     for storage in deaths(mor.root, act):
@@ -98,7 +98,7 @@ def test_writers_go_on_after_a_failed_run(mor: MorTable):
 
     opts = Options.parse(mor.options)
     with pytest.raises(RuntimeError, match="the cluster is gone"):
-        run_pending(mor.client, opts, broken)
+        run_pending_compactions(mor.client, opts, broken)
     (left,) = services.pending_compactions()
     assert (left.instant, left.state) == (plan.instant, State.REQUESTED)
     mor.delta([row("a0", "a", 9, "after")])
@@ -328,7 +328,7 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
         return finish(self)
 
     monkeypatch.setattr(PlannedTransaction, "_finish", finish_late)
-    done = run_pending(mor.client, opts, run_in_threads)
+    done = run_pending_compactions(mor.client, opts, run_in_threads)
     assert done.instants == (plan.instant,)
     assert not set(done.stats["path"].to_pylist()) & set(stats["path"].to_pylist())
     assert sorted(one["base_path"] for one in slices(mor)) == sorted(done.stats["path"].to_pylist())
@@ -355,7 +355,7 @@ def test_an_attempt_that_was_given_up_lets_the_next_one_work(mor: MorTable, begu
         slow.abort()
         return decode_stats([half, compact_one(job, 1, TaskId(1, 0, 1))])
 
-    assert run_pending(mor.client, opts, disturbed).instants == (plan.instant,)
+    assert run_pending_compactions(mor.client, opts, disturbed).instants == (plan.instant,)
     assert mor.rows() == before
     assert all(not one["log_paths"] for one in slices(mor))
     assert len(mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)) == begun

@@ -27,7 +27,7 @@ from pyhudi import RecordMerger, Records, register_merger, unregister_merger
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
+from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
 from pyhudi.timeline.instant import Action
 from tests.properties import examples
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -180,8 +180,8 @@ class Life(RuleBasedStateMachine):
         """Run the plan, after a first attempt that dies or not."""
         if dies:
             with pytest.raises(RuntimeError):
-                run_pending(self.mor.client, Options.parse(self.mor.options), _broken)
-        assert run_pending(self.mor.client, Options.parse(self.mor.options), run_in_threads)
+                run_pending_compactions(self.mor.client, Options.parse(self.mor.options), _broken)
+        assert run_pending_compactions(self.mor.client, Options.parse(self.mor.options), run_in_threads)
         self._compacted()
 
     @precondition(lambda self: self.later is None)
@@ -191,7 +191,7 @@ class Life(RuleBasedStateMachine):
         client, opts = self.mor.client, Options.parse(self.mor.options)
         self.undo = None
         self.mor.table.services.schedule_log_compaction()
-        run_pending(client, opts, run_in_threads, action=Action.LOG_COMPACTION)
+        run_pending_compactions(client, opts, run_in_threads, action=Action.LOG_COMPACTION)
 
     @rule(retained=st.integers(1, 3))
     def clean_and_archive(self, retained: int) -> None:

@@ -19,7 +19,7 @@ from pyhudi.errors import (
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
+from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.services.rollback import roll_back
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
@@ -106,10 +106,10 @@ def test_two_at_a_time(mor: MorTable):
 
     def second(job: CompactionJob) -> pa.Table:
         with pytest.raises(TransactionError, match="another process"):
-            run_pending(mor.client, opts, run_in_threads)
+            run_pending_compactions(mor.client, opts, run_in_threads)
         return run_in_threads(job)
 
-    assert run_pending(mor.client, opts, second)
+    assert run_pending_compactions(mor.client, opts, second)
     mor.delta([row("a0", "a", 9, "after")])
     mor.table.services.schedule_compaction()
     before = mor.rows()
@@ -118,7 +118,9 @@ def test_two_at_a_time(mor: MorTable):
         assert compact_after_commit(mor.client.storage, opts, run_in_threads) == ()
         return run_in_threads(job)
 
-    assert len(run_pending(mor.client, opts, beside).instants) == 1, "a write of another process leaves it alone"
+    assert len(run_pending_compactions(mor.client, opts, beside).instants) == 1, (
+        "a write of another process leaves it alone"
+    )
     assert mor.rows() == before
     mor.delta([row("a0", "a", 9, "after")])
     mor.table.services.schedule_compaction()
@@ -130,7 +132,7 @@ def test_two_at_a_time(mor: MorTable):
         return stats
 
     with pytest.raises((ConflictError, TransactionError)):
-        run_pending(mor.client, Options.parse(mor.options), overtaken)
+        run_pending_compactions(mor.client, Options.parse(mor.options), overtaken)
     assert mor.rows() == before
 
 
@@ -200,7 +202,7 @@ def test_a_write_does_not_wait_for_plans_of_another_thread(mor: MorTable):
         return run_in_threads(job)
 
     with ThreadPoolExecutor() as pool:
-        running = pool.submit(run_pending, mor.client, opts, slow)
+        running = pool.submit(run_pending_compactions, mor.client, opts, slow)
         assert started.wait(30)
         writing = pool.submit(compact_after_commit, mor.client.storage, opts, run_in_threads)
         try:
@@ -220,9 +222,9 @@ def test_threads_take_turns(mor: MorTable):
         return run_in_threads(job)
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(run_pending, mor.client, opts, slow)
+        first = pool.submit(run_pending_compactions, mor.client, opts, slow)
         assert started.wait(60)
-        assert not pool.submit(run_pending, mor.client, opts, run_in_threads).result()
+        assert not pool.submit(run_pending_compactions, mor.client, opts, run_in_threads).result()
         assert len(first.result().instants) == 1
     assert mor.rows() == before
     actions = mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)

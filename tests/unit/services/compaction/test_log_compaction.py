@@ -15,7 +15,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConflictError
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
+from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA
@@ -106,7 +106,7 @@ def test_a_compaction_that_is_planned_while_it_runs(mor: MorTable):
         assert services.schedule_compaction().instant is not None
         return stats
 
-    assert not run_pending(mor.client, Options.parse(mor.options), overtaken, action=Action.LOG_COMPACTION)
+    assert not run_pending_compactions(mor.client, Options.parse(mor.options), overtaken, action=Action.LOG_COMPACTION)
     assert not services.pending_log_compactions()
     assert mor.rows() == before
     services.compact()
@@ -123,7 +123,7 @@ def test_a_failed_run_is_forgotten(mor: MorTable):
         raise RuntimeError("gone")
 
     with pytest.raises(RuntimeError):
-        run_pending(mor.client, Options.parse(mor.options), broken, action=Action.LOG_COMPACTION)
+        run_pending_compactions(mor.client, Options.parse(mor.options), broken, action=Action.LOG_COMPACTION)
     assert not services.pending_log_compactions()
     assert mor.rows() == before
     assert services.log_compact()

@@ -11,7 +11,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.format.avro.container import read_container
-from pyhudi.services.compaction.compaction_planner import make_plan, pending_plans
+from pyhudi.services.compaction.compaction_planner import pending_compactions, plan_compaction
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.compaction_plan import OPERATION_SCHEMA, CompactionPlan
@@ -42,14 +42,14 @@ def test_the_same_plan_as_apache_hudi(name: str, tmp_path: Path):
     """Made anew, on the timeline as it was when Apache Hudi made its plan."""
     golden = unpack(name, tmp_path)
     client = TableMetaClient.open(golden.path)
-    theirs = pending_plans(client.active_timeline(), Action.COMPACTION)[-1]
+    theirs = pending_compactions(client.active_timeline(), Action.COMPACTION)[-1]
     assert theirs.instant is not None
     for path in (golden.path / client.active_timeline().layout.folder).iterdir():
         if path.is_file() and path.name[:17].isdigit() and path.name[:17] >= theirs.instant:
             path.unlink()
     for path in golden.path.rglob(f".*_{theirs.instant}.log.*"):  # of version 6, in the slice that the plan opened
         path.unlink()
-    ours = make_plan(client, Options.parse({"hoodie.compact.inline.max.delta.commits": 1}))
+    ours = plan_compaction(client, Options.parse({"hoodie.compact.inline.max.delta.commits": 1}))
     order = [("partition", "ascending"), ("file_id", "ascending")]
     assert ours.operations.sort_by(order) == theirs.operations.sort_by(order)
     assert ours.missing == theirs.missing

@@ -11,8 +11,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyhudi.config import options
 from pyhudi.errors import QueryError
-from pyhudi.services.clustering.clustering_planner import pending_plans, schedule
-from pyhudi.services.clustering.clustering_runner import run_pending
+from pyhudi.services.clustering.clustering_planner import pending_clusterings, schedule_clustering
+from pyhudi.services.clustering.clustering_runner import run_pending_clusterings
 from pyhudi.services.service_plans import BusyPlans, read_plans
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
@@ -44,14 +44,14 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
         return []
     client, opts = arguments.opened(spark, {**arguments.given(_GIVEN), **_selected(partitions)})
     active = client.active_timeline()
-    pending = {str(plan.instant): plan for plan in pending_plans(active)}
+    pending = {str(plan.instant): plan for plan in pending_clusterings(active)}
     unknown = [instant for instant in instants if instant not in pending]
     if unknown:
         names = ", ".join(sorted(pending)) or "none"
         raise QueryError(f"no clustering is planned at {unknown[0]!r}; there are: {names}")
     chosen = instants or sorted(pending)[: arguments.number("limit")]
     if op != _EXECUTE:
-        plan = schedule(client, opts)
+        plan = schedule_clustering(client, opts)
         if plan.instant is not None:
             pending, chosen = {plan.instant: plan}, [plan.instant]
         elif op == _SCHEDULE:
@@ -60,7 +60,7 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     if op != _SCHEDULE:
         runner, plans = SparkClusteringRunner(spark), {}
         for instant in chosen:
-            done = run_pending(client.reload(), opts, runner, instant=instant, busy=BusyPlans.TAKE_OVER)
+            done = run_pending_clusterings(client.reload(), opts, runner, instant=instant, busy=BusyPlans.TAKE_OVER)
             # a plan whose file groups were written to since is made again, at another instant
             plans |= dict.fromkeys(done.instants, pending[instant])
     state = State.REQUESTED if op == _SCHEDULE else State.COMPLETED

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import options
 from pyhudi.errors import OptionWithoutEffectWarning, QueryError, warn
-from pyhudi.services.compaction.compaction_planner import pending_plans, schedule
-from pyhudi.services.compaction.compaction_runner import run_pending
+from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
+from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.write.partition_expiry import delete_expired_partitions
@@ -37,14 +37,14 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     client = arguments.table(spark).client()
     opts = client.config.validate_against(client.options)
     if op.startswith("schedule"):
-        plan = schedule(client, opts)
+        plan = schedule_compaction(client, opts)
         if plan.instant is None:
             return []
         if op == "schedule":
             return [_planned(plan)]
         pending = {plan.instant: plan}
     else:
-        plans = pending_plans(client.active_timeline(), Action.COMPACTION)
+        plans = pending_compactions(client.active_timeline(), Action.COMPACTION)
         pending = {plan.instant: plan for plan in plans if plan.instant is not None}
     chosen = sorted(pending) if instants is None else [part.strip() for part in str(instants).split(",")]
     unknown = [instant for instant in chosen if instant not in pending]
@@ -54,7 +54,7 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
         )
     rows = []
     for instant in chosen[: arguments.number("limit")]:
-        run_pending(client, opts, spark_runner(spark), instant=instant)
+        run_pending_compactions(client, opts, spark_runner(spark), instant=instant)
         rows.append((instant, len(pending[instant]), State.COMPLETED.value))
     return rows
 
