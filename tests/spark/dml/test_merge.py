@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi import HudiTable
 from pyhudi.errors import (
@@ -10,6 +11,7 @@ from pyhudi.errors import (
     RecordKeyError,
 )
 from pyhudi.spark.dml import merge_builder as merge_module
+from pyhudi.spark.dml import merge_plan
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, made, rows
 
@@ -97,6 +99,19 @@ def test_keys_that_spark_casts_to_match(spark, tmp_path):
     done = table.merge(new.alias("s"), "target.id = s.id").when_not_matched_insert_all().execute()
     assert done.rows_matched == 0
     assert [row[0] for row in rows(table)] == [*(row[0] for row in FIRST), 70]
+
+
+def test_no_more_rows_are_broadcast_than_the_source_has(spark, tmp_path, monkeypatch):
+    """A condition on other columns than the key may make any number of pairs."""
+    table = made(spark, tmp_path / "t", "cow")
+    broadcast, counted = F.broadcast, []
+    monkeypatch.setattr(merge_plan.F, "broadcast", lambda rows: counted.append(rows.count()) or broadcast(rows))
+    source = frame(spark, (1, "Oslo", 100, None), (9, "Voss", 200, None)).alias("s")
+    merge = table.merge(source, "target.city = s.city").when_matched_update({"fare": "s.fare"})
+    done = merge.when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted, counted[0]) == (2, 1, 1)
+    changed = [(*row[:2], 100, row[3]) for row in FIRST[:2]]
+    assert rows(table) == [*changed, *FIRST[2:], (9, "Voss", 200, None)]
 
 
 def test_a_field_of_a_struct_is_no_column_of_the_source(spark, tmp_path):

@@ -36,6 +36,7 @@ from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.partition_path_update import PartitionPathUpdate, RowAssignments, split_partition_path_updates
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.execution.slice_tasks import coalesced
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
 from pyhudi.spark.session_settings import is_case_sensitive
@@ -211,12 +212,24 @@ class MergePlan:
         names = self._equated()
         values = (F.col(quoted([EQUATED + name])).alias(_MATCHED + name) for name in names)
         matched = pairs.select(*values)
-        if not source_rows.unique:
+        if not (source_rows.unique and self._matches_one_record()):
+            # there may be many more pairs than source rows, too many to broadcast
             matched = matched.distinct()
+            matched = coalesced(matched) if source_rows.count <= _FEW_ROWS else matched
         if source_rows.count <= self.target.opts.get_typed(options.INDEX_BROADCAST_ROWS):
             matched = F.broadcast(matched)
         same = [F.col(quoted([EQUATED + name])) == F.col(quoted([_MATCHED + name])) for name in names]
         return source.join(matched, same, "left_anti")
+
+    def _matches_one_record(self) -> bool:
+        """Return True if the condition equates all columns that identify a record, so that a source row matches at most
+        one."""
+        target = self.target
+        assert isinstance(self.on, str)
+        is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
+        identifying = {*target.spec.record_fields, *(() if is_global else target.partition_columns)}
+        equated = equated_columns(self.on, self._sides) or frozenset()
+        return bool(target.spec.record_fields) and {name.lower() for name in identifying} <= equated
 
     # --- changes -----------------------------------------------------------------------------------------------------
 

@@ -49,13 +49,14 @@ def literal_lookup(data: pa.Table, keys: Sequence[str], name: str) -> Column:
 
 
 def _literal(value: object) -> str:
-    """Return a value as SQL. It depends on the session which characters of a string are escapes."""
+    """Return a value as SQL. It depends on the session which characters of a string are escapes, and which functions
+    are hidden by the user's own ones of these names."""
     if isinstance(value, list):
         return f"array({', '.join(map(_literal, value))})"
     if isinstance(value, dict):
         return f"named_struct({', '.join(f'{_literal(key)}, {_literal(of)}' for key, of in value.items())})"
     if isinstance(value, str) and not _PLAIN_TEXT.fullmatch(value):
-        return f"decode(unhex('{value.encode().hex()}'), 'UTF-8')"
+        return f"CAST(X'{value.encode().hex()}' AS STRING)"
     return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
