@@ -68,6 +68,11 @@ class CatalogTable:
         return quoted(self.name)
 
     @property
+    def is_path(self) -> bool:
+        """Whether the name is hudi.`path`, and no name in the catalog."""
+        return self.name[0].lower() in PATH_PROVIDERS and self.location == self.name[1]
+
+    @property
     def options(self) -> dict[str, str]:
         """Options from the table's properties."""
         return table_options(self.properties)

@@ -13,7 +13,6 @@ from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, Unsupp
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session_settings import is_connect, quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import (
-    PATH_PROVIDERS,
     SESSION_CATALOG,
     CatalogTable,
     find_table,
@@ -295,11 +294,7 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
         elif (table := find_table(spark, reference.name)) is not None:
             if reference.time_travel is not None:
                 what = f"time travel of {table.sql}"
-            elif (
-                len(reference.name) == 2
-                and reference.name[0].lower() in PATH_PROVIDERS
-                and table.location == reference.name[1]
-            ):
+            elif table.is_path:
                 what = f"{table.sql}, which is a path and no table of the catalog"
         if what is not None:
             raise _no_permanent_view(statement, what)

@@ -72,7 +72,7 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     properties = shown_properties(table.properties, config.table_type, table.location)
     properties.pop("path")
     partitions = ", ".join(_bare_name(field.name) for field in config.partition_fields)
-    comment = spark.catalog.getTable(table.sql).description
+    comment = None if table.is_path else spark.catalog.getTable(table.sql).description
     lines = [
         f"CREATE TABLE spark_catalog.{'.'.join(map(_bare_name, table.name))} (",
         ",\n".join(columns) + ")",
