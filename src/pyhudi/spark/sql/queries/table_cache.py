@@ -102,7 +102,7 @@ def uncache(spark: SparkSession, location: str) -> None:
     if not _tables:
         return
     own, uri = _key(spark, location)
-    for key in [key for key, view in _tables.items() if key[0] == own and uri in view.locations]:
+    for key in [key for key, view in list(_tables.items()) if key[0] == own and uri in view.locations]:
         _release(key)
     _release((own, uri))
 
@@ -190,7 +190,7 @@ def is_cached(spark: SparkSession, location: str) -> bool:
 def clear(spark: SparkSession) -> None:
     """Release the rows of all tables of the application."""
     own = _application(spark) if _tables else ""
-    for key in [key for key in _tables if key[0] == own]:
+    for key in [key for key in list(_tables) if key[0] == own]:
         _release(key)
 
 
