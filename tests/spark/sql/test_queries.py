@@ -192,12 +192,30 @@ def test_scripts_and_statements_in_texts(spark):
     nested = """BEGIN
         DECLARE seen STRING DEFAULT '';
         FOR outside AS SELECT id, name FROM t ORDER BY id DO
+            BEGIN DECLARE name STRING DEFAULT '.'; SET seen = seen || name; END;
             FOR SELECT upper(name) AS id FROM t ORDER BY 1 LIMIT 1 DO SET seen = seen || id || outside.id; END FOR;
-            SET seen = seen || id || ';';
+            SET seen = seen || id || name;
         END FOR;
         SELECT seen;
     END"""
-    assert rows(spark, nested) == [("W511;W533;",)]
+    assert rows(spark, nested) == [(".W511w5.W533w5",)]
+    assert rows(spark, "BEGIN SELECT count(*) FROM p; INSERT INTO p SELECT id + 3 FROM t; END") == [(2,)]
+    assert rows(spark, "BEGIN DECLARE x STRING DEFAULT '2100-01-01'; SELECT id FROM t TIMESTAMP AS OF x; END") == [
+        (1,),
+        (3,),
+    ]
+    spark.sql("CREATE TEMPORARY VIEW w AS SELECT 1 AS id")
+    assert rows(spark, "BEGIN ALTER VIEW w AS SELECT id + 1 AS id FROM t; SELECT id FROM w; END") == [(2,), (4,)]
+    spark.sql("DROP VIEW w")
+    for script, cause in {
+        "SELECT raise_error('stop'); DELETE FROM t": "stop",
+        "DELETE FROM t; UPDATE t WHERE id = 1": "expected SET",
+        "FOR id AS SELECT id FROM t DO DELETE FROM t; END FOR": "the name of a variable",
+        "FOR SELECT id, name AS id FROM t DO DELETE FROM t; END FOR": "of another column",
+    }.items():
+        with pytest.raises(Exception, match=cause):
+            spark.sql(f"BEGIN {script}; END")
+    assert spark.table("t").count() == 2
     spark.sql("DECLARE OR REPLACE VARIABLE text STRING DEFAULT 'SELECT id FROM t'")
     with pytest.raises(QueryError, match="the session has a variable 'text'"):
         spark.sql("BEGIN DECLARE text INT; DELETE FROM t; END")

@@ -16,6 +16,7 @@ _STATEMENTS = (
     *("TRUNCATE", "CALL", "EXECUTE", "CACHE", "UNCACHE", "REFRESH", "COMMENT", "ANALYZE", "DECLARE", "MSCK"),
 )
 """Words that begin the statement of a handler."""
+_LABELLED = frozenset({"BEGIN", "WHILE", "FOR", "LOOP", "REPEAT"})
 _WITHOUT_QUERIES = frozenset({"END", "LEAVE", "ITERATE", "OPEN", "FETCH", "CLOSE", "SIGNAL", "RESIGNAL", "GET"})
 
 
@@ -51,7 +52,7 @@ def _parts(text: str) -> Iterator[str]:
         return
     while not cursor.done:
         word = cursor.word()
-        if cursor.word(1) == ":" and not cursor.sees("CASE"):  # a label
+        if cursor.word(1) == ":" and cursor.word(2) in _LABELLED:  # a label, and no parameter
             cursor.at += 2
         elif cursor.take("BEGIN"):
             cursor.take("NOT", "ATOMIC")

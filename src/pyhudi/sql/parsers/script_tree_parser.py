@@ -81,8 +81,10 @@ class _TreeParser:
                 return self._jump()
             case "SET":
                 cursor.at += 1
+                if cursor.word() in ("VAR", "VARIABLE") and cursor.word(1) not in ("=", ",", "."):
+                    cursor.at += 1
                 return Assign(self._text())
-            case "DECLARE" | "":
+            case "DECLARE" | ";" | "":
                 self._fail("a statement")
             case word if word in _ONLY_OF_SPARK or label:
                 self._fail("a statement")

@@ -68,7 +68,12 @@ def test_parts_of_a_script():
 
 @pytest.mark.parametrize(
     ("text", "parts"),
-    [("BEGIN END", []), ("begin select 1; end;", ["select 1"]), ("BEGIN SHOW VIEWS; END", ["SHOW VIEWS"])],
+    [
+        ("BEGIN END", []),
+        ("begin select 1; end;", ["select 1"]),
+        ("BEGIN SHOW VIEWS; END", ["SHOW VIEWS"]),
+        ("BEGIN IF :p > 0 THEN SELECT :q FROM t; END IF; END", ["SELECT :p > 0", "SELECT :q FROM t"]),
+    ],
 )
 def test_short_scripts(text, parts):
     assert list(parse(text).parts) == parts
@@ -80,6 +85,11 @@ TREES = {
         Declare(("x",), "INT"),
         Declare(("a", "b"), "= 'x;y'"),
         Assign("(a, b) = (SELECT 1, 2)"),
+    ),
+    "SET VAR x = 1; SET VARIABLE (x) = (SELECT 2); SET var = 3": (
+        Assign("x = 1"),
+        Assign("(x) = (SELECT 2)"),
+        Assign("var = 3"),
     ),
     "IF CASE WHEN x THEN true END THEN SELECT 1; SELECT 2; ELSEIF y THEN DELETE FROM t; END IF": (
         If((("CASE WHEN x THEN true END", (Run("SELECT 1"), Run("SELECT 2"))), ("y", (Run("DELETE FROM t"),)))),
@@ -122,6 +132,7 @@ def test_trees(text):
         "IF THEN SELECT 1; END IF",
         "CASE x END CASE",
         "SELECT 1; END; SELECT 2",
+        "SELECT 1;; SELECT 2",
     ],
 )
 def test_what_only_spark_can_run_has_no_tree(text):

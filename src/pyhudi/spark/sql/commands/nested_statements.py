@@ -40,6 +40,7 @@ def runnable_script(spark: SparkSession, script: Script, *, has_parameters: bool
 
     Raises:
         UnsupportedTableError: It has what only Spark can run.
+        SqlSyntaxError: A statement of it on a Hudi table is invalid.
     """
     reason = ""
     if spark.version.startswith("3."):
@@ -58,7 +59,18 @@ def runnable_script(spark: SparkSession, script: Script, *, has_parameters: bool
             f"this script (BEGIN … END) uses Hudi tables, and nothing of it has run: {reason}; run its statements one "
             "by one by spark.sql, with conditions and loops in Python"
         )
+    for part in script.parts:
+        _check_syntax(spark, part)
     return script.body
+
+
+def _check_syntax(spark: SparkSession, part: str) -> None:
+    try:
+        parse(part)
+    except SqlSyntaxError:
+        name = table_of(part)
+        if name is None or find_table(spark, name) is not None:
+            raise
 
 
 def hudi_statement_of(spark: SparkSession, statement: s.ExecuteImmediate, args: Any) -> str | None:
@@ -113,7 +125,7 @@ def _uses_hudi_tables(spark: SparkSession, part: str) -> bool:
     if isinstance(statement, _ONLY_OF_HUDI) or find_table(spark, statement.name) is not None:
         return True
     match statement:
-        case s.Insert(query=query):
+        case s.Insert(query=query) | s.ChangeView(query=str(query)):
             return reads_hudi_tables(spark, query)
         case s.Update() | s.Delete() | s.Merge() | s.UnsupportedStatement():
             return reads_hudi_tables(spark, part)

@@ -5,7 +5,7 @@ Each statement is run as by ``spark.sql``. Local variables are variables of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -102,20 +102,21 @@ class _ScriptExecution:
     spark: SparkSession
     run_sql: _RunSql
     result: DataFrame | None = None
+    result_is_read: bool = False
     variables: list[str] = field(default_factory=list)
     turns: list[_Turn] = field(default_factory=list)
 
     def run(self, node: Node) -> None:
         match node:
             case Run(text=text):
-                result = self.run_sql(text)
+                rows = self._run(text)
                 statement = parse(text)
                 if isinstance(statement, SelectStatement) and not statement.head:
-                    self.result = result
+                    self.result, self.result_is_read = rows, False
             case Declare(names=names, clauses=clauses):
                 self._declare(names, clauses)
             case Assign(text=text):
-                self.run_sql(f"SET VARIABLE {text}")
+                self._run(f"SET VARIABLE {text}")
             case If(branches=branches, otherwise=otherwise):
                 self._run_all(next((body for condition, body in branches if self._holds(condition)), otherwise))
             case Block(body=body, label=label):
@@ -127,19 +128,29 @@ class _ScriptExecution:
             case Jump():
                 raise _Jumped(node)
 
+    def _run(self, text: str) -> DataFrame:
+        """Run a statement, after the rows of the query before it have been read: it may fail, and the statement may
+        change what it reads."""
+        if self.result is not None and not self.result_is_read:
+            self.result, self.result_is_read = self.result.localCheckpoint(), True
+        return self.run_sql(text)
+
     def _run_all(self, nodes: Nodes) -> None:
         for node in nodes:
             self.run(node)
 
     def _declare(self, names: tuple[str, ...], clauses: str) -> None:
         for name in names:
-            self.run_sql(f"DECLARE OR REPLACE VARIABLE {quoted([name])} {clauses}")
+            self._run(f"DECLARE OR REPLACE VARIABLE {quoted([name])} {clauses}")
             self.variables.append(name)
 
     def _drop_variables(self, before: int) -> None:
-        for name in self.variables[before:]:
+        """Drop the last variables. Columns of the loops around them that they have hidden get their values again."""
+        names = self.variables[before:]
+        for name in names:
             spark_sql(self.spark, f"DROP TEMPORARY VARIABLE IF EXISTS {quoted([name])}")
         del self.variables[before:]
+        self._restore_hidden({name.lower() for name in names})
 
     def _run_block(self, body: Nodes, label: str) -> None:
         before = len(self.variables)
@@ -153,7 +164,7 @@ class _ScriptExecution:
 
     def _holds(self, condition: str) -> bool:
         """Evaluate a condition. NULL does not hold."""
-        found = self.run_sql(f"SELECT ({condition}) AS holds")
+        found = self._run(f"SELECT ({condition}) AS holds")
         kind = found.schema[0].dataType
         if not isinstance(kind, BooleanType):
             raise QueryError(f"the condition {condition!r} of a script is no BOOLEAN but {kind.simpleString()}")
@@ -175,7 +186,7 @@ class _ScriptExecution:
                 return
 
     def _run_for(self, loop: For) -> None:
-        rows = self.run_sql(loop.query)
+        rows = self._run(loop.query)
         turn = _Turn(loop, rows.schema, f"{_ROW}_{len(self.turns)}")
         before = len(self.variables)
         self._check_columns(turn)
@@ -191,20 +202,22 @@ class _ScriptExecution:
             self.turns.pop()
             self.spark.catalog.dropTempView(turn.view)
             self._drop_variables(before)
-            self._restore_hidden(turn)
 
     def _check_columns(self, turn: _Turn) -> None:
-        """Refuse columns with the names of other variables than columns of the loops around it.
+        """Refuse columns with the names of other variables than columns of the loops around it, or of each other.
 
         Raises:
             QueryError: The message has the column.
         """
         columns = {name.lower() for around in self.turns for name in around.schema.names}
+        variables = {turn.loop.variable.lower()}
         for name in turn.schema.names:
-            if name.lower() not in columns and _is_variable(self.spark, name):
+            if name.lower() in variables or (name.lower() not in columns and _is_variable(self.spark, name)):
                 raise QueryError(
-                    f"the column {name!r} of {turn.loop.query!r} has the name of a variable; rename it by AS"
+                    f"the column {name!r} of {turn.loop.query!r} has the name of a variable or of another column; "
+                    "rename it by AS"
                 )
+            variables.add(name.lower())
 
     def _declare_row(self, turn: _Turn) -> None:
         for column in turn.schema.fields:
@@ -218,9 +231,8 @@ class _ScriptExecution:
         if turn.loop.variable:
             spark_sql(self.spark, f"SET VARIABLE {quoted([turn.loop.variable])} = (SELECT struct(*) FROM {turn.view})")
 
-    def _restore_hidden(self, turn: _Turn) -> None:
-        """Give columns of the loops around one, which it has hidden, their values again."""
-        hidden = {name.lower() for name in turn.schema.names}
+    def _restore_hidden(self, hidden: Collection[str]) -> None:
+        """Give columns of the current loops with some lower-case names their values again."""
         for around in self.turns:
             for column in around.schema.fields:
                 if column.name.lower() in hidden:

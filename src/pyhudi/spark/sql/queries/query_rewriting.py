@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import QueryError
@@ -73,7 +74,10 @@ def reads_hudi_tables(spark: SparkSession, query: str) -> bool:
         spark: The session.
         query: The text.
     """
-    return _rewritten(spark, query, QueryScope(resolves_only=True)).reads_hudi_tables
+    try:
+        return _rewritten(spark, query, QueryScope(resolves_only=True)).reads_hudi_tables
+    except AnalysisException:  # the time of time travel is a variable that a script has not declared yet
+        return True
 
 
 def _rewritten(
