@@ -6,8 +6,11 @@ import datetime as dt
 from contextlib import contextmanager
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
+from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -95,6 +98,26 @@ def test_partition_columns_come_last_in_their_order(spark, tmp_path):
     assert spark.table("like_t").columns[-4:] == ["id", "v", "p1", "p2"]
     spark.sql("INSERT INTO t PARTITION (p1 = 'A', p2) SELECT 3, 0, 'B'")
     assert rows(spark, "SELECT id, p1, p2, v FROM t WHERE id = 3") == [(3, "A", "B", 0)]
+
+
+@pytest.mark.parametrize("policy", ["ANSI", "STRICT", "LEGACY"])
+def test_bytes_inside_of_values_are_stored_as_text(spark, policy):
+    source, target = (
+        StructType([StructField("a", ArrayType(kind)), StructField("m", MapType(kind, StructType([field])))])
+        for kind in (BinaryType(), StringType())
+        for field in [StructField("x", kind)]
+    )
+    with settings(spark, storeAssignmentPolicy=policy, ansi_enabled="false"):
+        rules = StoreRules.for_insert(spark, by_position=True)
+        for inside, key, value in (("41", "42", "43"), ("FF", "42", "43"), ("41", "FF", "43"), ("41", "42", "FF")):
+            bytes_in = f"named_struct('a', array(X'{inside}', NULL), 'm', map(X'{key}', named_struct('x', X'{value}')))"
+            stored = spark.range(1).select(stored_as(F.expr(bytes_in), source, target, "c", rules).alias("c"))
+            assert stored.schema[0].dataType.simpleString() == target.simpleString()
+            if "FF" in bytes_in:
+                with pytest.raises(Exception, match="the bytes FF are not UTF-8, as text of the column 'c'"):
+                    stored.collect()
+            else:
+                assert stored.collect() == [((["A", None], {"B": ("C",)}),)]
 
 
 def test_policies_of_store_assignment(spark):

@@ -142,7 +142,7 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
             f"a value of type {source.simpleString()} cannot be stored in the column {name!r} of type "
             f"{target.simpleString()}; cast it"
         )
-    if _is_nested(target) and _changes_inside(source, target, by_position):
+    if _is_nested(target) and _changes_inside(source, target, by_position, _is_checked):
         return _stored_inside(value, source, target, name, replace(rules, reads_texts=False))
     cast = value.cast(target)
     if isinstance(target, NumericType) and isinstance(source, NumericType):
@@ -183,6 +183,8 @@ def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str
                 f"a value of type {source.simpleString()} has other fields than the column {name!r} of type "
                 f"{target.simpleString()}"
             )
+        return _stored_inside(value, source, target, name, rules)
+    if _is_nested(target) and _changes_inside(source, target, rules.by_position, _is_bytes_as_text):
         return _stored_inside(value, source, target, name, rules)
     return _checked_text(value, source, value.cast(target), name)
 
@@ -292,20 +294,32 @@ def _holds(
     return False
 
 
-def _changes_inside(source: DataType, target: DataType, by_position: bool) -> bool:
-    """Return True if nested numbers have another type, or nested fields another order."""
+def _changes_inside(
+    source: DataType, target: DataType, by_position: bool, changes: Callable[[DataType, DataType], bool]
+) -> bool:
+    """Return True if a condition is true of a pair of types in two types, or nested fields have another order."""
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return _changes_inside(source.elementType, target.elementType, by_position)
+        return _changes_inside(source.elementType, target.elementType, by_position, changes)
     if isinstance(source, MapType) and isinstance(target, MapType):
         pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
-        return any(_changes_inside(*pair, by_position) for pair in pairs)
+        return any(_changes_inside(*pair, by_position, changes) for pair in pairs)
     if isinstance(source, StructType) and isinstance(target, StructType):
-        positions = _paired(source, target, by_position)
-        fields = zip(positions, target.fields, strict=True)
-        return positions != list(range(len(target))) or any(
-            _changes_inside(source.fields[at].dataType, field.dataType, by_position) for at, field in fields
+        positions = _paired(source, target, by_position)  # none: Spark refuses the cast
+        return positions not in ([], list(range(len(target)))) or any(
+            _changes_inside(source.fields[at].dataType, field.dataType, by_position, changes)
+            for at, field in zip(positions, target.fields, strict=False)
         )
-    return isinstance(source, NumericType) and isinstance(target, NumericType) and source != target
+    return changes(source, target)
+
+
+def _is_checked(source: DataType, target: DataType) -> bool:
+    """Return True if each value has to be checked: numbers of another type, and bytes that become text."""
+    is_number = isinstance(source, NumericType) and isinstance(target, NumericType)
+    return (is_number and source != target) or _is_bytes_as_text(source, target)
+
+
+def _is_bytes_as_text(source: DataType, target: DataType) -> bool:
+    return isinstance(source, BinaryType) and isinstance(target, StringType)
 
 
 def _read(text: Column, target: DataType, name: str) -> Column:
