@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from pyspark.errors import AnalysisException
 
@@ -178,7 +180,7 @@ END
 """
 
 
-def test_scripts_and_statements_in_texts(spark):
+def test_scripts_and_statements_in_texts(spark, monkeypatch):
     if spark.version.startswith("3"):
         return  # it has none
     spark.sql("CREATE TABLE t (id INT, name STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
@@ -199,6 +201,20 @@ def test_scripts_and_statements_in_texts(spark):
         SELECT seen;
     END"""
     assert rows(spark, nested) == [(".W511w5.W533w5",)]
+    repeated_hour = """BEGIN
+        DECLARE seconds STRING DEFAULT '';
+        FOR r AS SELECT array(timestamp_seconds(1729988400 + 1200 * id)) AS times FROM t ORDER BY id DO
+            SET seconds = seconds || unix_seconds(times[0]) || ' ' || unix_seconds(r.times[0]) || ';';
+        END FOR;
+        SELECT seconds;
+    END"""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        assert rows(spark, repeated_hour) == [("1729989600 1729989600;1729992000 1729992000;",)]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
     assert rows(spark, "BEGIN SELECT count(*) FROM p; INSERT INTO p SELECT id + 3 FROM t; END") == [(2,)]
     assert rows(spark, "BEGIN DECLARE x STRING DEFAULT '2100-01-01'; SELECT id FROM t TIMESTAMP AS OF x; END") == [
         (1,),

@@ -11,7 +11,17 @@ from typing import TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BooleanType, StructType
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
@@ -78,6 +88,33 @@ class _Jumped(Exception):  # noqa: N818
     def __init__(self, jump: Jump) -> None:
         super().__init__(jump.label)
         self.jump = jump
+
+
+def _with_numbers(kind: DataType) -> DataType:
+    """Return a type with seconds instead of timestamps, which Python has in the time zone of this process, where some
+    are ambiguous."""
+    if isinstance(kind, TimestampType):
+        return DecimalType(20, 6)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_with_numbers(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(_with_numbers(kind.keyType), _with_numbers(kind.valueType))
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _with_numbers(field.dataType)) for field in kind.fields])
+    return kind
+
+
+def _cast(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Return rows with other types of the columns."""
+    kinds = zip(schema.fields, rows.schema.fields, strict=True)
+    return rows.select(
+        *(
+            F.col(quoted([field.name])).cast(type_text(field.dataType)).alias(field.name)
+            if field.dataType != kept.dataType
+            else F.col(quoted([field.name]))
+            for field, kept in kinds
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +230,10 @@ class _ScriptExecution:
         self.turns.append(turn)
         try:
             self._declare_row(turn)
-            for row in rows.toLocalIterator():
-                self.spark.createDataFrame([row], rows.schema).createOrReplaceTempView(turn.view)
+            numbers = StructType([StructField(f.name, _with_numbers(f.dataType)) for f in rows.schema.fields])
+            for row in _cast(rows, numbers).toLocalIterator():
+                one = self.spark.createDataFrame([row], numbers)
+                _cast(one, rows.schema).createOrReplaceTempView(turn.view)
                 self._assign_row(turn)
                 if not self._turn(loop.body, loop.label):
                     return
