@@ -182,7 +182,7 @@ class MergePlan:
         new_keys = source_rows.exact and self._inserts_by_key()
         unassigned = self._unassigned(new_keys=new_keys)
         pairs = rows.join(source, as_column(self.on))
-        adaptive = source_rows.count > _FEW_ROWS  # Otherwise Spark broadcasts the source, whose size it knows.
+        adaptive = source_rows.count > _FEW_ROWS  # Spark knows its size, and broadcasts it unless rows are wide.
         parts = []
         if evaluator.has(ClauseKind.MATCHED):
             pairs = evaluator.evaluate(pairs, (ClauseKind.MATCHED,), unassigned, equated)

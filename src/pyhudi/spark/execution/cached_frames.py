@@ -81,8 +81,9 @@ def planned_once(frame: DataFrame) -> Iterator[DataFrame]:
 
     Adaptive execution runs a job for each shuffle and for each cached input, and plans again after each of them. This
     takes longer than it saves if the sizes of all inputs are known. Spark plans a DataFrame when it is persisted, so
-    the setting of the session is changed for this call only, and queries of other threads are not affected. Spark
-    Connect does not recognize a DataFrame of a Python function as the cached one, so nothing is changed there.
+    the setting of the session is changed for that call only; a query that another thread plans at the same time is
+    not adaptive either. Spark Connect does not recognize a DataFrame of a Python function as the cached one, so nothing
+    is changed there.
 
     Args:
         frame: A DataFrame with a small result, which is cached until the end of the block.
