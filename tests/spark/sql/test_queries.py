@@ -220,6 +220,12 @@ def test_scripts_and_statements_in_texts(spark, monkeypatch):
         (1,),
         (3,),
     ]
+    here = spark.catalog.currentDatabase()
+    spark.sql("USE default")
+    assert rows(spark, f"BEGIN USE {here}; UPDATE t SET name = 'u' WHERE id = 3; SELECT name FROM t; END") == [
+        ("u",),
+        ("w5",),
+    ]
     spark.sql("CREATE TEMPORARY VIEW w AS SELECT 1 AS id")
     assert rows(spark, "BEGIN ALTER VIEW w AS SELECT id + 1 AS id FROM t; SELECT id FROM w; END") == [(2,), (4,)]
     spark.sql("DROP VIEW w")

@@ -13,21 +13,36 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.catalog import find_table
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, find_table
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables
 from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql import statements as s
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.script_nodes import Block, Script
-from pyhudi.sql.token_cursor import literal_text
+from pyhudi.sql.token_cursor import Cursor, literal_text
 
 _ONLY_OF_HUDI = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
 
 def uses_hudi_tables(spark: SparkSession, script: Script) -> bool:
     """Return True if a statement or condition of a script uses a Hudi table. Nothing of it is run."""
-    return any(_uses_hudi_tables(spark, part) for part in script.parts)
+    namespaces = {None, *map(_used_namespace, script.parts)}
+    return any(_uses_hudi_tables(spark, part, namespace) for namespace in namespaces for part in script.parts)
+
+
+def _used_namespace(part: str) -> s.Name | None:
+    """Return the catalog and database to which a statement changes; None for other statements."""
+    try:
+        cursor = Cursor(part)
+        if not cursor.take("USE"):
+            return None
+        if cursor.word() in ("DATABASE", "SCHEMA", "NAMESPACE") and cursor.kind(1):
+            cursor.at += 1
+        name = cursor.name()
+    except SqlSyntaxError:
+        return None
+    return name if len(name) > 1 else (SESSION_CATALOG, *name)
 
 
 def runnable_script(spark: SparkSession, script: Script, *, has_parameters: bool) -> Block:
@@ -98,35 +113,38 @@ def hudi_statement_of(spark: SparkSession, statement: s.ExecuteImmediate, args: 
     return text
 
 
-def _uses_hudi_tables(spark: SparkSession, part: str) -> bool:
+def _uses_hudi_tables(spark: SparkSession, part: str, namespace: s.Name | None = None) -> bool:
+    def is_hudi(name: s.Name | None) -> bool:
+        full = (*namespace, *name) if namespace and name and len(name) == 1 else name
+        return full is not None and find_table(spark, full) is not None
+
     try:
         statement: Any = parse(part)
     except SqlSyntaxError:
-        name = table_of(part)
-        return name is not None and find_table(spark, name) is not None
+        return is_hudi(table_of(part))
     match statement:
         case None | s.ClearCache() | s.ShowViews() | s.ShowTableExtended():
             return False
         case s.ExecuteImmediate(text=text):
             literal = literal_text(text)
-            return literal is not None and _uses_hudi_tables(spark, literal)
+            return literal is not None and _uses_hudi_tables(spark, literal, namespace)
         case Script(parts=parts):
-            return any(_uses_hudi_tables(spark, part) for part in parts)
+            return any(_uses_hudi_tables(spark, part, namespace) for part in parts)
         case s.SelectStatement(query=query) | s.CacheTable(query=str(query)) | s.CreateView(query=str(query)):
-            return reads_hudi_tables(spark, query)
+            return reads_hudi_tables(spark, query, namespace)
         case s.CreateView():
             return False
         case s.CreateTable(like=tuple(like), like_any=True):
-            return find_table(spark, like) is not None
+            return is_hudi(like)
         case s.CreateTable():
             return True
         case s.Call(procedure=procedure):
             return procedure in signatures()
-    if isinstance(statement, _ONLY_OF_HUDI) or find_table(spark, statement.name) is not None:
+    if isinstance(statement, _ONLY_OF_HUDI) or is_hudi(statement.name):
         return True
     match statement:
         case s.Insert(query=query) | s.ChangeView(query=str(query)):
-            return reads_hudi_tables(spark, query)
+            return reads_hudi_tables(spark, query, namespace)
         case s.Update() | s.Delete() | s.Merge() | s.UnsupportedStatement():
-            return reads_hudi_tables(spark, part)
+            return reads_hudi_tables(spark, part, namespace)
     return False

@@ -67,15 +67,16 @@ def rewrite_query(
     return _rewritten(spark, query, QueryScope(prunes=prunes, persistent=persistent, args=args))
 
 
-def reads_hudi_tables(spark: SparkSession, query: str) -> bool:
+def reads_hudi_tables(spark: SparkSession, query: str, namespace: Name | None = None) -> bool:
     """Return True if a query reads Hudi tables or blobs. Nothing of them is read.
 
     Args:
         spark: The session.
         query: The text.
+        namespace: Catalog and database of names of one part; None: the current ones.
     """
     try:
-        return _rewritten(spark, query, QueryScope(resolves_only=True)).reads_hudi_tables
+        return _rewritten(spark, query, QueryScope(namespace, resolves_only=True)).reads_hudi_tables
     except AnalysisException:  # the time of time travel is a variable that a script has not declared yet
         return True
 
