@@ -313,6 +313,8 @@ def test_a_table_is_made_again_from_what_is_shown(spark, tmp_path):
     spark.sql(f"CREATE TABLE elsewhere (id INT) USING hudi LOCATION '{tmp_path}/elsewhere'")
     made = spark.sql("SHOW CREATE TABLE elsewhere").first()[0]
     assert f"\nLOCATION '{tmp_path}/elsewhere'\n" in made
+    with pytest.raises(QueryError, match="elsewhere` is not partitioned"):
+        spark.sql("DESCRIBE elsewhere PARTITION (id = 1)")
     assert "\nUSING hudi\n" in spark.sql(f"SHOW CREATE TABLE hudi.`{tmp_path}/elsewhere`").first()[0]
     spark.sql("DROP TABLE elsewhere")
     spark.sql(made)

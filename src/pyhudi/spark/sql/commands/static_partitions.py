@@ -100,6 +100,8 @@ def matching_partitions(
     """
     handle = SqlTable.from_catalog(spark, table)
     fields = [field.name for field in handle.load_config().partition_fields]
+    if spec and not fields:
+        raise QueryError(f"{table.sql} is not partitioned; leave PARTITION out")
     sensitive = is_case_sensitive(spark)
     spec = {resolve_name(name, fields, case_sensitive=sensitive) or name: value for name, value in spec.items()}
     for name, value in spec.items():
