@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import IndexType, MergeMode, TableType
+from pyhudi.config.enums import IndexType, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
@@ -212,7 +212,7 @@ class TargetTable(TargetSnapshot):
             assigned: Columns that the update assigns.
         """
         merging = self.merging
-        if self.bases is None or merging.mode is MergeMode.CUSTOM or merging.partial_update_mode is not None:
+        if self.bases is None or merging.combines_versions:
             return frozenset()
         needed = _tops((name for names in merging.deciding_columns.values() for name in names), self.schema)
         if not self.key_columns.isdisjoint(assigned):

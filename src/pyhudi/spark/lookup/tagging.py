@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import Option, options
-from pyhudi.config.enums import IndexType, MergeMode
+from pyhudi.config.enums import IndexType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -72,9 +72,7 @@ def moves_records(lookup: KeyLookup) -> bool:
 
 def merges_moved_records(lookup: KeyLookup) -> bool:
     """Return True if records that move are merged with the stored versions: by partial updates or a custom merger."""
-    merging = lookup.merging
-    by_version = merging.partial_update_mode is not None or merging.mode is MergeMode.CUSTOM
-    return lookup.index.is_global and by_version and moves_records(lookup)
+    return lookup.index.is_global and lookup.merging.combines_versions and moves_records(lookup)
 
 
 def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
