@@ -6,6 +6,7 @@ import re
 from typing import NoReturn
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.parsers.ddl_parser import parse_execute
 from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Node, Nodes, Run
 from pyhudi.sql.token_cursor import Cursor
 
@@ -89,7 +90,8 @@ class _TreeParser:
             case word if word in _ONLY_OF_SPARK or label:
                 self._fail("a statement")
         text = self._text()
-        if text[:7].upper() == "EXECUTE" and re.search(r"\b(INTO|USING)\b", text.rpartition("'")[2], re.IGNORECASE):
+        execute = parse_execute(Cursor(text))
+        if execute is not None and execute.clauses:
             raise SqlSyntaxError(f"EXECUTE IMMEDIATE with INTO or USING: {text}")
         return Run(text)
 

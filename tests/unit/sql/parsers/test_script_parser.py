@@ -128,6 +128,7 @@ def test_trees(text):
         "l: BEGIN ITERATE l; END",
         "l: SELECT 1",
         "EXECUTE IMMEDIATE 'SELECT ?' USING 1",
+        "EXECUTE IMMEDIATE 'INSERT INTO t VALUES (?)' USING 'a'",
         "IF x THEN SELECT 1; END",
         "IF THEN SELECT 1; END IF",
         "CASE x END CASE",
