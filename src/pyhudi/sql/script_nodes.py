@@ -80,7 +80,7 @@ Nodes: TypeAlias = tuple[Node, ...]
 class Script:
     """A script.
 
-    Args:
+    Attributes:
         parts: The statements, queries and conditions in it, in the order of the text.
         body: Its tree; None if it has what only Spark can run, such as handlers of conditions and cursors.
     """

@@ -64,7 +64,13 @@ def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:
     return enabled
 
 
-def delete_if_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
+def recover_metadata_table(metadata_context: MetadataWriteContext, config: TableConfig) -> TableConfig:
+    """Delete a metadata table that is stale, and complete or remove interrupted builds of indexes."""
+    storage, data = metadata_context.storage, metadata_context.data
+    return recover_index_builds(storage, _delete_if_stale(storage, config, data), data)
+
+
+def _delete_if_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
     """Delete a metadata table that lacks its list of files or cannot be read, so that it is built anew. Return the
     table's configuration."""
     if FILES not in config.metadata_partitions:
@@ -138,7 +144,7 @@ def build_enabled_partitions(
     regardless of its partitions.
     """
     storage, data = metadata_context.storage, metadata_context.data
-    config = recover_index_builds(storage, delete_if_stale(storage, config, data), data)
+    config = recover_metadata_table(metadata_context, config)
     if only_if_none and FILES in config.metadata_partitions:
         return config
     columns = columns_to_index(storage, config, metadata_context.opts, data)

@@ -40,11 +40,10 @@ from pyhudi.metadata.writer.commit_records import commit_records
 from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, follows_overwrite
 from pyhudi.metadata.writer.enabled_partitions import (
     build_missing_partitions,
-    delete_if_stale,
     drop_unmaintained_partitions,
     is_enabled,
+    recover_metadata_table,
 )
-from pyhudi.metadata.writer.index_build_state import recover_index_builds
 from pyhudi.metadata.writer.metadata_rollback import delete_instant, delete_unrecorded, drop_unfinished
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.operation_types import COMPACTIONS
@@ -95,7 +94,7 @@ def _record(
     index: IndexDelta,
 ) -> TableConfig:
     storage, opts, data = metadata_context.storage, metadata_context.opts, metadata_context.data
-    config = _recover(metadata_context, config)
+    config = recover_metadata_table(metadata_context, config)
     retyped = retyped_indexes(storage, config, data, metadata)
     if retyped:
         config = retire_partitions(storage, config, retyped)
@@ -114,12 +113,6 @@ def _record(
     commit = MetadataCommit(stats, acknowledged=acknowledged)
     complete_delta_commit(active, entry, commit, config.version, metadata_context.completed_at(config.version))
     return config
-
-
-def _recover(metadata_context: MetadataWriteContext, config: TableConfig) -> TableConfig:
-    """Delete a metadata table that is stale, and complete or remove interrupted builds of indexes."""
-    storage, data = metadata_context.storage, metadata_context.data
-    return recover_index_builds(storage, delete_if_stale(storage, config, data), data)
 
 
 def _with_unaffected_indexes(
@@ -186,7 +179,7 @@ def update_from_clean(
     if FILES not in config.metadata_partitions:
         return config
     try:
-        config = _recover(metadata_context, config)
+        config = recover_metadata_table(metadata_context, config)
         if FILES not in config.metadata_partitions:
             return config
         active = metadata_context.own_timeline(config)

@@ -224,12 +224,17 @@ class MergePlan:
     def _matches_one_record(self) -> bool:
         """Return True if the condition equates all columns that identify a record, so that a source row matches at most
         one."""
-        target = self.target
         assert isinstance(self.on, str)
+        keys, partitions = self._identifying_columns()
+        return bool(keys) and keys | partitions <= (equated_columns(self.on, self._sides) or frozenset())
+
+    def _identifying_columns(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the lower-case names of the columns that identify a record: those of the record key, and those of the
+        partition (none with a global index)."""
+        target = self.target
         is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
-        identifying = {*target.spec.record_fields, *(() if is_global else target.partition_columns)}
-        equated = equated_columns(self.on, self._sides) or frozenset()
-        return bool(target.spec.record_fields) and {name.lower() for name in identifying} <= equated
+        partitions = () if is_global else target.partition_columns
+        return frozenset(map(str.lower, target.spec.record_fields)), frozenset(map(str.lower, partitions))
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
@@ -258,9 +263,7 @@ class MergePlan:
         ):
             return False
         equated = equated_columns(self.on, self._sides)
-        keys = frozenset(name.lower() for name in target.spec.record_fields)
-        is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
-        partitions = frozenset() if is_global else frozenset(name.lower() for name in target.partition_columns)
+        keys, partitions = self._identifying_columns()
         return equated is not None and keys <= equated <= keys | partitions
 
     def is_certain(self, matched: MatchedClauses) -> bool:

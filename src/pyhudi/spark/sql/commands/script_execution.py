@@ -121,7 +121,7 @@ def _cast(rows: DataFrame, schema: StructType) -> DataFrame:
 class _Turn:
     """The current turn of a FOR.
 
-    Args:
+    Attributes:
         loop: The loop.
         schema: Columns of its query.
         view: The temporary view of the row.
