@@ -5,7 +5,7 @@ The rules are those of Apache Hudi's log scan (``docs/format/core.md``, section 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import FormatError
@@ -33,6 +33,24 @@ class CommittedInstants:
         return (
             isinstance(instant, str) and self.start is not None and instant < self.start and instant not in self.pending
         )
+
+
+@dataclass(frozen=True, slots=True)
+class InstantsCompletedBy:
+    """Instants that were completed by a ``time``, for queries that end there.
+
+    From version 8 on, log files are selected by the completion of the instant in their names. Those of version 6, in a
+    table that has been upgraded since, have the instant of their slice there, and blocks of all writes to that slice.
+
+    ``completions`` are completion times by instant. Other instants count from their requested time on; those that were
+    completed after the time must not be missing.
+    """
+
+    time: str
+    completions: Mapping[str, str]
+
+    def __contains__(self, instant: object) -> bool:
+        return isinstance(instant, str) and self.completions.get(instant, instant) <= self.time
 
 
 @dataclass(frozen=True, slots=True)

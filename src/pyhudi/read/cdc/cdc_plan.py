@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,9 @@ from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import group_keys
+from pyhudi.table.view.file_slicing import has_logs_named_by_slice
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
+from pyhudi.timeline.archive.archived_timeline import completions_after
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_slice import SliceContext
@@ -48,6 +51,8 @@ class CdcPlan:
     ``before`` and ``after`` the commit, if they are read. ``reading``: settings for reading slices. ``images``: columns
     of images that are built from slices. ``values``: partition path → values of columns that are not in files.
     ``by_completion``: slices are selected by completion times, otherwise their blocks by requested times.
+    ``completions``: completion times of writes, by instant, where slices have log files with blocks of several writes,
+    which are selected by them; None: there are no such files.
     """
 
     tasks: pa.Table
@@ -56,6 +61,7 @@ class CdcPlan:
     images: tuple[str, ...]
     values: dict[str, dict[str, Any]]
     by_completion: bool
+    completions: Mapping[str, str] | None = None
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -112,7 +118,16 @@ def plan_cdc(table: TableSnapshot, query: Query, opts: Options | None = None) ->
         values, without_file_values, partition_column_values(config, columns, values, without_file_values)
     ).by_partition()
     _check_keys(plan, tasks, populated=config.populate_meta_fields)
-    return replace(plan, tasks=_with_slices(table, plan, tasks, writes, opts), values=from_path)
+    tasks = _with_slices(table, plan, tasks, writes, opts)
+    return replace(plan, tasks=tasks, values=from_path, completions=_completions(table, plan, tasks))
+
+
+def _completions(table: TableSnapshot, plan: CdcPlan, tasks: pa.Table) -> dict[str, str] | None:
+    """Return the completion times by which log blocks are selected; None: all blocks of the slices are read."""
+    slices = [contiguous(tasks[name]).drop_null() for name in ("before", "after")]
+    if not plan.by_completion or not any(has_logs_named_by_slice(pa.Table.from_struct_array(rows)) for rows in slices):
+        return None
+    return completions_after(table.active, min(tasks["earlier"].to_pylist()))
 
 
 def _within(files: pa.Table, query: Query) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from pyhudi.format.log.cdc_schema import DELETE, INSERT, UPDATE
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_file_pool import LogFiles
+from pyhudi.merge.logs.valid_log_blocks import BlockView, InstantsCompletedBy
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan
 from pyhudi.read.cdc.json_text import json_objects
@@ -25,6 +26,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 
 Task = Mapping[str, Any]
 """A row of the tasks of a plan."""
+_Side = Literal["before", "after"]
 
 
 def _position(names: Sequence[str], name: str) -> int:
@@ -47,11 +49,12 @@ class CdcReader:
     images: tuple[str, ...]
     values: Mapping[str, Mapping[str, Any]]
     by_completion: bool
+    completions: Mapping[str, str] | None = None
 
     @classmethod
     def from_plan(cls, plan: CdcPlan) -> CdcReader:
         """Return the reader for the tasks of a plan."""
-        return cls(plan.mode, plan.reading, plan.images, plan.values, plan.by_completion)
+        return cls(plan.mode, plan.reading, plan.images, plan.values, plan.by_completion, plan.completions)
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
         """Yield the changes (CHANGES_SCHEMA) of one task.
@@ -71,11 +74,9 @@ class CdcReader:
     def _read(self, task: Task) -> Iterator[pa.RecordBatch]:
         instant, case = task["instant"], CdcInferenceCase(task["case"])
         if case is CdcInferenceCase.BASE_FILE_INSERT:
-            yield from (_rows(INSERT, instant, None, image) for _, image in self._slice(task["after"], instant))
+            yield from (_rows(INSERT, instant, None, image) for _, image in self._slice(task, "after"))
         elif case in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT):
-            yield from (
-                _rows(DELETE, instant, image, None) for _, image in self._slice(task["before"], task["earlier"])
-            )
+            yield from (_rows(DELETE, instant, image, None) for _, image in self._slice(task, "before"))
         elif case is CdcInferenceCase.AS_IS:
             with LogFiles(self.reading.storage) as logs:
                 for block in logs.blocks(task["paths"]):
@@ -93,11 +94,11 @@ class CdcReader:
             yield _rows(contiguous(changes["op"]), task["instant"], before, after)
             return
         keys = contiguous(changes["record_key"])
-        after = self._images(task["after"], task["instant"], keys)
+        after = self._images(task, "after", keys)
         if self.mode is CdcMode.DATA_BEFORE:
             before = self._stored_images(changes["before"], task)
         else:
-            before = self._images(task["before"], task["earlier"], keys)
+            before = self._images(task, "before", keys)
         yield _rows(contiguous(changes["op"]), task["instant"], before, after)
 
     def _stored_images(self, images: pa.ChunkedArray, task: Task) -> pa.Array:
@@ -146,8 +147,8 @@ class CdcReader:
 
     def _compared(self, task: Task, keys: pa.Array) -> Iterator[pa.RecordBatch]:
         """Return the changes of records that may have changed: their images before and after, if these differ."""
-        before = self._images(task["before"], task["earlier"], keys)
-        after = self._images(task["after"], task["instant"], keys)
+        before = self._images(task, "before", keys)
+        after = self._images(task, "after", keys)
         had, has = pc.is_valid(before), pc.is_valid(after)
         op = pc.case_when(
             pc.make_struct(pc.and_(had, has), had, has), pa.scalar(UPDATE), pa.scalar(DELETE), pa.scalar(INSERT)
@@ -156,26 +157,21 @@ class CdcReader:
         changed = pc.and_(pc.is_valid(op), pc.invert(same))
         yield _rows(op.filter(changed), task["instant"], before.filter(changed), after.filter(changed))
 
-    def _images(self, file_slice: Task | None, latest: str, keys: pa.Array) -> pa.Array:
-        """Return the images of the records with these keys in a slice; null if it has none."""
+    def _images(self, task: Task, side: _Side, keys: pa.Array) -> pa.Array:
+        """Return the images of the records with these keys before or after the commit; null if there are none."""
         parts = [
-            pa.RecordBatch.from_arrays([key, image], schema=_IMAGES)
-            for key, image in self._slice(file_slice, latest, keys)
+            pa.RecordBatch.from_arrays([key, image], schema=_IMAGES) for key, image in self._slice(task, side, keys)
         ]
         images = pa.Table.from_batches(parts, _IMAGES).combine_chunks()
         at = pc.index_in(keys, value_set=contiguous(images["key"]))
         return contiguous(images["image"]).take(at)
 
-    def _slice(
-        self, file_slice: Task | None, latest: str, keys: pa.Array | None = None
-    ) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield keys and images of the records of a slice, or of those with these keys. ``latest``: the requested time
-        up to which log blocks are valid if only their instants determine this."""
+    def _slice(self, task: Task, side: _Side, keys: pa.Array | None = None) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield keys and images of the records of the slice before or after the commit, or of those with these keys."""
+        file_slice = task[side]
         if file_slice is None:
             return
-        context = replace(self.reading, columns=self._columns)
-        if not self.by_completion:
-            context = replace(context, view=replace(context.view, latest=latest))
+        context = replace(self.reading, columns=self._columns, view=self._view(task, side))
         where = FileSlice.from_row(file_slice, self.values.get(file_slice["partition"], {}))
         for batch in read_slice(context, where):
             if keys is not None:
@@ -186,6 +182,16 @@ class CdcReader:
                     batch.column(RECORD_KEY) if RECORD_KEY in batch.schema.names else pa.nulls(len(batch), pa.string())
                 )
                 yield key.cast(pa.string()), json_objects(image.to_struct_array())
+
+    def _view(self, task: Task, side: _Side) -> BlockView:
+        """Return the log blocks that are valid before or after the commit, where the files do not determine this."""
+        view, instant = self.reading.view, task["instant"]
+        if not self.by_completion:
+            return replace(view, latest=task["earlier"] if side == "before" else instant)
+        if self.completions is None:
+            return view
+        time = task["earlier"] if side == "before" else self.completions.get(instant, instant)
+        return replace(view, committed=InstantsCompletedBy(time, self.completions))
 
     @property
     def _columns(self) -> tuple[str, ...]:

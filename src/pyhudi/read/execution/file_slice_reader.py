@@ -84,6 +84,9 @@ def slice_context(
     bounds = bounds or InstantBounds()
     commit_times = bounds.commit_times
     config = table.config
+    view = block_view(table)
+    if bounds.written_by is not None:
+        view = replace(view, committed=bounds.written_by)
     merging = with_delete_marker(config.merging, opts)
     return SliceContext(
         storage=table.storage,
@@ -91,7 +94,7 @@ def slice_context(
         columns=tuple(schema.names),
         rules=MergeRules.for_table(merging),
         deletes=DeleteMarker.from_settings(merging),
-        view=replace(block_view(table), latest=bounds.log_blocks, within=commit_times),
+        view=replace(view, latest=bounds.log_blocks, within=commit_times),
         stored=StoredColumns(
             path_columns, None if config.populate_meta_fields else KeySpec.from_config(config, opts), names
         ),

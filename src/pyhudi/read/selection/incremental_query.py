@@ -20,14 +20,16 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import HollowPolicy
 from pyhudi.config.options import HOLLOW_COMMIT_POLICY, INCREMENTAL_FALLBACK_FULL_SCAN
 from pyhudi.errors import QueryError
+from pyhudi.merge.logs.valid_log_blocks import InstantsCompletedBy
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.incremental_files import Write, lost_files, written_files
 from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
 from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_slicing import has_logs_named_by_slice
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
-from pyhudi.timeline.archive.archived_timeline import archived_writes, read_archived_timeline
+from pyhudi.timeline.archive.archived_timeline import archived_writes, completions_after, read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import COMPACT, REWRITING_OPERATIONS
@@ -73,6 +75,7 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
     bounds = InstantBounds(
         commit_times=rows if has_other_rows else None,
         log_blocks=None if instants.by_completion else last,
+        written_by=_written_by(table, instants, all_slices.slices),
         schema=last if query.incremental.schema_as_of_end else None,
     )
     return replace(all_slices, bounds=bounds)
@@ -166,6 +169,14 @@ def _completed_after_end(instants: InstantRange, archived: Sequence[Write]) -> d
 
 def _is_across(instants: InstantRange, requested: str, time: str) -> bool:
     return instants.by_completion and instants.end is not None and requested <= instants.end < time
+
+
+def _written_by(table: TableSnapshot, instants: InstantRange, slices: pa.Table) -> InstantsCompletedBy | None:
+    """Return the instants whose log blocks belong to a range of completion times; None if the files have been selected
+    by that."""
+    if not instants.by_completion or instants.end is None or not has_logs_named_by_slice(slices):
+        return None
+    return InstantsCompletedBy(instants.end, completions_after(table.active, instants.end))
 
 
 def _fall_back(table: TableSnapshot, query: Query, why: str) -> Selection:

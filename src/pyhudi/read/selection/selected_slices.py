@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,11 +17,13 @@ class InstantBounds:
     Attributes:
         commit_times: Condition on the commit times of rows; None: all rows.
         log_blocks: Requested time up to which blocks of log files are valid; None: all of the slices.
+        written_by: Instants whose blocks of log files are valid; None: all of the slices.
         schema: Requested time as of which the schema of the table applies; None: the latest schema.
     """
 
     commit_times: CommitTimes | None = None
     log_blocks: str | None = None
+    written_by: Container[str] | None = None
     schema: str | None = None
 
 

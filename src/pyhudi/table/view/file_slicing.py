@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.format.file_names import BASE, LOG
+from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.table.view.file_listing import FILE_SCHEMA
 
 SLICE_SCHEMA = pa.schema(
@@ -32,6 +32,15 @@ slice of logs only; logs are in merge order."""
 def has_log_files(slices: pa.Table) -> pa.ChunkedArray:
     """Return a mask of the slices (with the column ``log_paths`` of `SLICE_SCHEMA`) that have log files."""
     return pc.fill_null(pc.greater(pc.list_value_length(slices["log_paths"]), 0), False)
+
+
+def has_logs_named_by_slice(slices: pa.Table) -> bool:
+    """Return True if a slice (`SLICE_SCHEMA`) has log files with its base instant in their names, as those that version
+    6 writes: such a file may have blocks of several writes."""
+    paths = contiguous(slices["log_paths"])
+    instants = parse_names(file_names_of(paths.flatten()))["instant"]
+    base_instants = contiguous(slices["base_instant"]).take(pc.list_parent_indices(paths))
+    return bool(pc.any(pc.equal(contiguous(instants), base_instants)).as_py())
 
 
 def fold_slices(files: pa.Table) -> pa.Table:

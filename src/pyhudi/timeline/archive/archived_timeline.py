@@ -23,6 +23,7 @@ from pyhudi.timeline.timeline_layout import Layout
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _RACE_RETRIES = 5
 _T = TypeVar("_T")
@@ -94,6 +95,18 @@ def archived_completions(storage: Storage, layout: Layout, requested_times: Coll
     table = _retry(lambda: read_lsm_timeline(storage, layout, ["requested", "completion"], condition))
     pairs = zip(table["requested"].to_pylist(), table["completion"].to_pylist(), strict=True)
     return {requested: completion for requested, completion in pairs if completion is not None}
+
+
+def completions_after(active: ActiveTimeline, time: str) -> dict[str, str]:
+    """Return the completion times of the writes, active or archived, that were completed after a time, by requested
+    time. Empty in layout 1."""
+    if active.layout.version < 2:
+        return {}
+    archived = archived_writes(active.storage, active.layout, completed_after=time)
+    pairs = zip(archived["requested"].to_pylist(), archived["completion"].to_pylist(), strict=True)
+    found = {requested: completion for requested, completion in pairs if completion is not None}
+    done = active.timeline.writes().completed()
+    return found | {i.requested: i.order_time for i in done if i.order_time > time}
 
 
 def _retry(read: Callable[[], _T]) -> _T:

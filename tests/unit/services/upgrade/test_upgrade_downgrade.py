@@ -307,3 +307,28 @@ def test_times_of_a_table_that_was_copied_count_for_nothing(grown: Tables, tmp_p
     assert [i.requested for i in done.by_completion()] == sorted(i.requested for i in done)
     assert all(i.completion is not None and i.completion < "2030" for i in done if i.action != Action.COMMIT)
     check(mor, rows, {"files", "column_stats"})
+
+
+@pytest.mark.parametrize("to", [8, 9])
+def test_ranges_that_end_before_the_upgrade(tmp_path: Path, to: int) -> None:
+    """Names of log files of version 6 have the instant of their slice, and do not tell which blocks a range has."""
+    mor = MorTable(tmp_path / "t", 6, {"hoodie.table.cdc.enabled": "true"}, options=OPTIONS)
+    mor.load([row(f"a{n}", "a", 0, "x") for n in range(3)])
+    mor.delta([row("a0", "a", 1, "v1")])
+    mor.delta([row("a0", "a", 2, "v2")], [("a1", "a", 2)])
+
+    def found() -> list[Any]:
+        instants = sorted(i["requested"] for i in mor.table.history().to_pylist() if i["action"] == "deltacommit")[:3]
+        times = [mor.table.completion_of(instant) for instant in instants]
+        ranges = [(begin, end) for n, end in enumerate(times) for begin in ("000", *times[:n])]
+        rows = [
+            mor.table.scan(begin=begin, end=end).to_arrow().select(["id", "v"]).to_pylist() for begin, end in ranges
+        ]
+        changes = mor.table.changes(times[0], times[-1]).to_arrow().to_pylist()
+        return [*rows, *(mor.table.scan(as_of=instant).to_arrow()["v"].to_pylist() for instant in instants), changes]
+
+    before = found()
+    change(mor, to)
+    assert found() == before
+    mor.delta([row("a0", "a", 3, "v3")])
+    assert found() == before
