@@ -13,6 +13,9 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions, joined
 from pyhudi.merge.ordering_values import Index, as_mask
 
+_FIRST = "_pyhudi_first"
+"""Helper column: number of a row in its batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class SortedDeduplicator:
@@ -65,12 +68,12 @@ def dedupe(rows: pa.RecordBatch, how: SortedDeduplicator) -> pa.RecordBatch:
     """Deduplicate one batch with any order of keys: one row per key, in order of first appearance."""
     if not rows.num_rows:
         return rows
-    numbered = rows.append_column("_pyhudi_first", pa.array(np.arange(rows.num_rows)))
-    order = pc.sort_indices(numbered, [(name, "ascending") for name in (*how.by, "_pyhudi_first")])
+    numbered = rows.append_column(_FIRST, pa.array(np.arange(rows.num_rows)))
+    order = pc.sort_indices(numbered, [(name, "ascending") for name in (*how.by, _FIRST)])
     sorted_rows = numbered.take(order)
     runs = _runs(sorted_rows, how.by)
-    first = sorted_rows.column("_pyhudi_first").to_numpy()[np.flatnonzero(np.diff(runs, prepend=-1))]
-    whole = replace(how, drop=(*how.drop, "_pyhudi_first"))
+    first = sorted_rows.column(_FIRST).to_numpy()[np.flatnonzero(np.diff(runs, prepend=-1))]
+    whole = replace(how, drop=(*how.drop, _FIRST))
     merged = pa.concat_batches(list(whole.run([sorted_rows])))
     return merged.take(pa.array(np.argsort(first)))
 

@@ -20,7 +20,7 @@ from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.plans import file_group_plan, row_routing
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.row_change_locations import with_base_paths
-from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW_POSITION
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, build_workload_profile
 from tests.cases import seldom
@@ -109,7 +109,7 @@ def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
     sizes = pa.table({"partition": ["p"], "file_id": ["f"], "base_size": [1]})
     placement = InsertPlacement(SMALL_FILES_SCHEMA.empty_table(), Sizing(1 << 20, 0, 100, True, 10, 1.0), 10)
     workload = build_workload_profile(counts, sizes, placement)
-    columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW} long"
+    columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW_POSITION} long"
     known, unknown = ((str(n), "p", file_id, None, n) for n, file_id in enumerate("fg"))
     assert route(spark.createDataFrame([known], columns), workload, max_tasks=2).first()[BASE_PATH] == "p/f_1.parquet"
     with pytest.raises(Exception, match="rows are stored in another file group than `_hoodie_file_name`: g"):
@@ -144,7 +144,7 @@ def test_rows_are_routed_to_partitions_of_any_name(spark, monkeypatch, literals)
     sizes = pa.table({"partition": partitions[:4], "file_id": [row[1] for row in counts], "base_size": [1] * 4})
     placement = InsertPlacement(SMALL_FILES_SCHEMA.empty_table(), Sizing(1 << 20, 0, 100, True, 10, 1.0), 10)
     workload = build_workload_profile(pa.Table.from_arrays(columns, schema=COUNTS_SCHEMA), sizes, placement)
-    names = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW} long"
+    names = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW_POSITION} long"
     given = [(str(number), name, file_id, None, None) for number, (name, file_id, _) in enumerate([*counts, *added])]
     session = spark.newSession()
     session.udf.register("decode", lambda *_: "a function of the user")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.settings.write_context import TaskId
 
 FIRST, SECOND, THIRD = "20260101000000000", "20260102000000000", "20260103000000000"
@@ -16,9 +16,9 @@ TAGGED = pa.schema(
         *SCHEMA,
         (RECORD_KEY, pa.string()),
         (PARTITION_PATH, pa.string()),
-        (DELETE, pa.bool_()),
+        (IS_DELETE, pa.bool_()),
         (FILE_ID, pa.string()),
         (BASE_PATH, pa.string()),
-        (ROW, pa.int64()),
+        (ROW_POSITION, pa.int64()),
     ]
 )

@@ -35,7 +35,7 @@ from pyhudi.schema.logical_types.vectors import (
 from pyhudi.schema.table_types import rebuild
 from pyhudi.schema.type_conversion import is_like_nested, rebuilt
 
-_NUMBER = "_pyhudi_number"
+_NUMBER = "_pyhudi_row_number"
 _FEW_ROWS = 64
 """Rows up to which pages are picked that have them."""
 _INT96, _INT96_UNIT = "INT96", "us"

@@ -17,7 +17,7 @@ from pyhudi.schema.timestamp_units import with_actual_types
 
 _MOST_SEARCHED = 16
 """Keys up to which the bytes of a block are searched for each: a search takes as long as decoding a few records."""
-_NUMBER = "_pyhudi_number"
+_NUMBER = "_pyhudi_record_number"
 _VERSION = struct.Struct(">i")
 _AVRO_DELETES = 3
 """Content version of delete blocks in Avro, in which text is stored as it is."""

@@ -13,7 +13,7 @@ from pyhudi.spark.dml.clause_evaluation import KIND, ROW_ID
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge_plan import MatchedClauses
 from pyhudi.spark.spark_errors import task_errors
-from pyhudi.spark.write.row_change_locations import STORED_KEY
+from pyhudi.spark.helper_columns import STORED_KEY
 from pyhudi.sql.statements import ClauseKind
 
 

@@ -44,7 +44,7 @@ from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dml_commit import RowChanges
 from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
 from pyhudi.sql.statements import ClauseKind
-from pyhudi.write.location_columns import DELETE
+from pyhudi.write.location_columns import IS_DELETE
 
 _MATCHED = "_pyhudi_matched_"
 _FEW_ROWS = 100_000
@@ -337,4 +337,4 @@ class MergePlan:
             assignments = RowAssignments(values, deleted, stored, keys_assigned=compared)
             moves = split_partition_path_updates(rows, target, assignments, cached)
             return moves.rows, self._with_moves(row_changes, moves)
-        return rows.select(*values.values(), *target.helpers, deleted.alias(DELETE)), row_changes
+        return rows.select(*values.values(), *target.helpers, deleted.alias(IS_DELETE)), row_changes

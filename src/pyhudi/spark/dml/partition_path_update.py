@@ -19,11 +19,11 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.spark_errors import task_errors
-from pyhudi.spark.write.row_change_locations import STORED_KEY, STORED_PATH
-from pyhudi.write.location_columns import DELETE, ROW
+from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
+from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
-_MOVED, _COUNT = "_pyhudi_moved", "_pyhudi_count"
+_MOVED, _COUNT = "_pyhudi_moved", "_pyhudi_arrivals"
 _DELETED_BY_STATEMENT = "_pyhudi_deleted_by_statement"
 _LEFT, _GONE = "_pyhudi_left", "_pyhudi_gone"
 
@@ -86,19 +86,19 @@ def split_partition_path_updates(
     new = [value.alias(name) for name, value in new_values.items()]
     old = F.struct(*(before[name].alias(name) for name in new_values)).alias(_OLD)
     values = rows.select(
-        *new, *helpers, old, assignments.deleted.alias(DELETE), assignments.deleted.alias(_DELETED_BY_STATEMENT)
+        *new, *helpers, old, assignments.deleted.alias(IS_DELETE), assignments.deleted.alias(_DELETED_BY_STATEMENT)
     )
-    values = cached.add(values.withColumn(DELETE, F.col(DELETE) | is_delete(values.schema, target.merging)))
+    values = cached.add(values.withColumn(IS_DELETE, F.col(IS_DELETE) | is_delete(values.schema, target.merging)))
     keyed = with_keys(values, target.spec, "")
     names = list(new_values)
-    moved = F.col(STORED_PATH).isNotNull() & ~F.col(DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))
+    moved = F.col(STORED_PATH).isNotNull() & ~F.col(IS_DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))
     locations = [F.col(name) for name in target.helpers]
-    no_locations = [F.lit(None).cast("bigint" if name == ROW else "string").alias(name) for name in target.helpers]
+    no_locations = [F.lit(None).cast("bigint" if name == ROW_POSITION else "string").alias(name) for name in target.helpers]
     fields = [F.col(quoted([name])) for name in names]
     stored_fields = [F.col(quoted([_OLD, name])).alias(name) for name in names]
-    as_is = F.struct(*fields, *locations, F.col(DELETE).alias(DELETE))
-    inserted = F.struct(*fields, *no_locations, F.lit(False).alias(DELETE))
-    deleted = F.struct(*stored_fields, *locations, F.lit(True).alias(DELETE))
+    as_is = F.struct(*fields, *locations, F.col(IS_DELETE).alias(IS_DELETE))
+    inserted = F.struct(*fields, *no_locations, F.lit(False).alias(IS_DELETE))
+    deleted = F.struct(*stored_fields, *locations, F.lit(True).alias(IS_DELETE))
     # A global index finds the record at its old location, and moves it if its options require that.
     if assignments.keys_assigned and not target.spec.auto_keys:
         _refuse_other_keys(keyed.where(moved))
@@ -107,7 +107,7 @@ def split_partition_path_updates(
     versions_of_moved = F.array(inserted) if is_global else F.array(deleted, inserted)
     versions = F.when(moved, versions_of_moved).otherwise(F.array(as_is))
     changes = keyed.select(F.explode(versions).alias(_NEW))
-    columns = (F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, DELETE))
+    columns = (F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, IS_DELETE))
     return PartitionPathUpdate(changes.select(*columns), *(checked or ()))
 
 
@@ -133,7 +133,7 @@ def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) ->
         RecordKeyError: A partition keeps a record with the key of such a row, or gets two.
         UnsupportedTableError: Rows replace deleted records, which the table does not support.
     """
-    new = keyed.where(moved | (F.col(STORED_PATH).isNull() & ~F.col(DELETE)))
+    new = keyed.where(moved | (F.col(STORED_PATH).isNull() & ~F.col(IS_DELETE)))
     added = new.select(RECORD_KEY, PARTITION_PATH, moved.alias(_MOVED))
     moving = added.where(F.col(_MOVED)).select(RECORD_KEY, PARTITION_PATH)
     # a delete by new values may lose against the stored record

@@ -26,12 +26,11 @@ from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.keys.deduplication import delete_marker_columns
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
+from pyhudi.spark.helper_columns import SCANNED_ROW, STORED_KEY, STORED_PATH
 from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.write.row_change_locations import STORED_KEY, STORED_PATH
 from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
@@ -40,7 +39,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet, completed_instants
-from pyhudi.write.location_columns import FILE_ID, ROW
+from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +180,8 @@ class TargetTable(TargetSnapshot):
     """Table with the rows that a statement reads.
 
     Args:
-        rows: The rows: the table's own columns, `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``located``, and `ROW` if
-            their positions in base files are known, too.
+        rows: The rows: the table's own columns, `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``located``, and
+            `ROW_POSITION` if their positions in base files are known, too.
         located: Rows have their file group.
         reads: The read set of ``rows``.
         bases: Base files to which the positions refer (partition, file_id, base_path); None: there are no positions.
@@ -196,7 +195,7 @@ class TargetTable(TargetSnapshot):
     @property
     def helpers(self) -> list[str]:
         """Columns of ``rows`` that are not the table's own."""
-        positions = [] if self.bases is None else [ROW]
+        positions = [] if self.bases is None else [ROW_POSITION]
         return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.located else []), *positions]
 
     @property
@@ -249,6 +248,6 @@ def _stored(read: DataFrame, schema: StructType, spec: KeySpec, *, meta: bool, l
     if located:
         # The name of a base file starts with the file group; records of log files have only that.
         columns.append(F.substring_index(FILE_NAME, "_", 1).alias(FILE_ID))
-        if ROW_NUMBER in read.columns:
-            columns.append(F.col(ROW_NUMBER).alias(ROW))
+        if SCANNED_ROW in read.columns:
+            columns.append(F.col(SCANNED_ROW).alias(ROW_POSITION))
     return read.select(*columns)

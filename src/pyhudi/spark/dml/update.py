@@ -26,7 +26,7 @@ from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
-from pyhudi.write.location_columns import DELETE
+from pyhudi.write.location_columns import IS_DELETE
 from pyhudi.write.write_result import ChangeResult
 
 Condition: TypeAlias = "str | Column | None"
@@ -158,7 +158,7 @@ def _assigned_values(
 def _with_values(rows: DataFrame, target: TargetTable, values: Mapping[str, Column], *, marks: bool) -> DataFrame:
     """Return rows at their locations with these values, which may mark rows as deletes."""
     rows = rows.select(*(value.alias(name) for name, value in values.items()), *target.helpers)
-    return rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
+    return rows.withColumn(IS_DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
 
 
 def _count(rows: DataFrame) -> int:
@@ -211,7 +211,7 @@ def delete_pinned(
     """Run `delete` once, on a snapshot of a table. Arguments, result and errors as of `update_pinned`."""
     target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
     columns = [quoted([name]) for name in target.deletion_columns]
-    rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
+    rows = rows.select(*columns, *target.helpers, F.lit(True).alias(IS_DELETE))
     changes = RowChanges(target.located, adds=False, bases=target.bases, scanned=_has_no_subquery(where))
     done = write_changes(rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes))
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)

@@ -15,12 +15,12 @@ from pyhudi.read.filters.time_comparison import is_date_or_time
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.write.location_columns import PLACEMENT_KEY
 
 MOST_LITERALS = 16
 """Number of rows up to which a table becomes an expression. Spark runs a job for each broadcast, but compares each row
 with all cases of an expression."""
 _PLAIN_TEXT = re.compile(r"[\w ./:=-]*", re.ASCII)
-_TASK = "_pyhudi_task"
 _TAKES_ARROW = int(pyspark.__version__.split(".")[0]) >= 4
 
 
@@ -65,7 +65,7 @@ def spread_frame(spark: SparkSession, data: pa.Table, tasks: int) -> DataFrame:
     row."""
     numbers = np.arange(data.num_rows) * tasks // max(1, data.num_rows)
     keys = np.array(placement_keys(tasks), np.int32)[numbers]
-    return small_frame(spark, data.append_column(_TASK, pa.array(keys))).repartition(tasks, _TASK).drop(_TASK)
+    return small_frame(spark, data.append_column(PLACEMENT_KEY, pa.array(keys))).repartition(tasks, PLACEMENT_KEY).drop(PLACEMENT_KEY)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:

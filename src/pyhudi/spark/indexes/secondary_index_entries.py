@@ -29,12 +29,14 @@ from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.helper_columns import INDEX_GROUP
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
+from pyhudi.write.location_columns import PLACEMENT_KEY
 
-_KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
-_ENTRIES = f"{_KEY} string, {_GONE} boolean, {_GROUP} int, {_TASK} int"
+_ENTRY, _REMOVED = "_pyhudi_entry", "_pyhudi_entry_removed"
+_ENTRIES = f"{_ENTRY} string, {_REMOVED} boolean, {INDEX_GROUP} int, {PLACEMENT_KEY} int"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -79,13 +81,13 @@ def write_entries(
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         token = this_task().token
-        groups = by_group(batches, _GROUP)
-        parts = ((number, _records(rows[_KEY].chunk(0), rows[_GONE].chunk(0), value)) for number, rows in groups)
+        groups = by_group(batches, INDEX_GROUP)
+        parts = ((number, _records(rows[_ENTRY].chunk(0), rows[_REMOVED].chunk(0), value)) for number, rows in groups)
         stats = [json.dumps(target.write(number, records, token)) for number, records in parts if len(records)]
         yield pa.RecordBatch.from_arrays([pa.array(stats, pa.string())], names=["stat"])
 
     entries = _entries(spark, context, changes, target, tasks)
-    moved = entries.repartition(tasks, _TASK).sortWithinPartitions(_GROUP)
+    moved = entries.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP)
     return [json.loads(row[0]) for row in moved.mapInArrow(write, "stat string").collect()]
 
 
@@ -121,7 +123,7 @@ def _placed(keys: pa.Array, at: int, is_removed: bool, target: IndexTarget, plac
         pa.array(groups.astype(np.int32)),
         pa.array(placement[groups % len(placement)]),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=[_KEY, _GONE, _GROUP, _TASK])
+    return pa.RecordBatch.from_arrays(columns, names=[_ENTRY, _REMOVED, INDEX_GROUP, PLACEMENT_KEY])
 
 
 def _slice_rows(context: SliceContext, file_slice: FileSlice | None) -> pa.Table:

@@ -21,7 +21,7 @@ from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
-from pyhudi.write.location_columns import DELETE
+from pyhudi.write.location_columns import IS_DELETE
 
 POSITION = "_pyhudi_position"
 """Bigint: the position of a row in the batch."""
@@ -29,12 +29,12 @@ _WINNER = "_pyhudi_winner"
 
 
 def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = False) -> DataFrame:
-    """Return *df* with the boolean column ``_pyhudi_delete``.
+    """Return *df* with the boolean column `IS_DELETE`.
 
     It is true where ``_hoodie_is_deleted`` is true or the delete field of the table has exactly its marker value, and
     everywhere for the operation delete (*every_row*).
     """
-    return df.withColumn(DELETE, F.lit(True) if every_row else is_delete(df.schema, merging))
+    return df.withColumn(IS_DELETE, F.lit(True) if every_row else is_delete(df.schema, merging))
 
 
 def is_delete(schema: StructType, merging: MergeSettings) -> Column:
@@ -68,7 +68,7 @@ def _delete_field(schema: StructType, merging: MergeSettings) -> str | None:
 def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) -> DataFrame:
     """Return one row per key and partition path (*global_keys*: per key).
 
-    *df* has keys (`with_keys`), and for partial-update modes ``_pyhudi_delete`` if deletes occur. "Later" is the order
+    *df* has keys (`with_keys`), and for partial-update modes `IS_DELETE` if deletes occur. "Later" is the order
     in which *df* comes: its partitions one after the other, rows within them. Lazy; *df* is evaluated once.
     Partial updates and the mode CUSTOM are merged as versions from different writes are.
 
@@ -96,7 +96,7 @@ def dedupe_in_tasks(merging: MergeSettings, *, hard_deletes: bool) -> SortedDedu
     """Return a function that deduplicates inside tasks that each have all rows of a key, in their order
     (`with_batch_positions`)."""
     rules = MergeRules() if hard_deletes else MergeRules.for_batch(merging)
-    return SortedDeduplicator((RECORD_KEY,), DELETE, rules, (), hard_deletes)
+    return SortedDeduplicator((RECORD_KEY,), IS_DELETE, rules, (), hard_deletes)
 
 
 def with_batch_positions(df: DataFrame) -> DataFrame:
@@ -140,9 +140,9 @@ def _strength(order: Sequence[Column]) -> Column:
 
 def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFrame:
     """Return one row per key, merged by the merge kernel; the rows of a key are sent to one task, in their order."""
-    marked = df if DELETE in df.columns else df.withColumn(DELETE, F.lit(False))
+    marked = df if IS_DELETE in df.columns else df.withColumn(IS_DELETE, F.lit(False))
     out = df.drop(POSITION)
-    drop = (POSITION,) if DELETE in df.columns else (POSITION, DELETE)
-    how = SortedDeduplicator(tuple(by), DELETE, MergeRules.for_batch(merging), drop)
+    drop = (POSITION,) if IS_DELETE in df.columns else (POSITION, IS_DELETE)
+    how = SortedDeduplicator(tuple(by), IS_DELETE, MergeRules.for_batch(merging), drop)
     together = marked.repartition(*by).sortWithinPartitions(*by, POSITION)
     return together.mapInArrow(how.run, out.schema)

@@ -21,6 +21,7 @@ from pyhudi.read.execution.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
 from pyhudi.spark.read.base_files.spark_file_reader import is_missing_file_system, read_files
@@ -30,10 +31,8 @@ from pyhudi.table.bootstrap_index import is_skeleton
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_slicing import has_log_files
-from pyhudi.write.location_columns import ROW
+from pyhudi.write.location_columns import ROW_POSITION
 
-FILE_NO, OLD_PARTITION = "_pyhudi_file_no", "_pyhudi_old_partition"
-_NAME, _PATH = "_pyhudi_file_name", "_pyhudi_file_path"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -128,11 +127,11 @@ class BaseFiles:
     def frame(self, spark: SparkSession, *columns: str) -> DataFrame:
         """Return columns of the table as a small DataFrame, under the names of the helper columns."""
         names = {
-            "file_no": FILE_NO,
+            "file_no": SEARCHED_FILE,
             "partition": OLD_PARTITION,
-            "base_path": _PATH,
-            "file_id": "_pyhudi_old_file_id",
-            "name": _NAME,
+            "base_path": OLD_BASE_PATH,
+            "file_id": OLD_FILE_ID,
+            "name": OLD_FILE_NAME,
         }
         data = [self.names() if c == "name" else self.table[c] for c in columns]
         return small_frame(spark, pa.table(data, names=[names[c] for c in columns]))
@@ -158,8 +157,8 @@ def base_rows(
             requires files with exactly these types. AUTO: Spark's reader for Parquet files that it can reach.
 
     Returns:
-        The columns, ``_pyhudi_row`` and a reference to the file: ``_pyhudi_file_no``, or ``_pyhudi_file_name`` if Spark
-        reads the files.
+        The columns, `ROW_POSITION` and a reference to the file: `SEARCHED_FILE`, or `OLD_FILE_NAME` if Spark reads the
+        files.
     """
     paths = files.table["base_path"].to_pylist()
     unique = pc.count_distinct(files.names()).as_py() == len(files)
@@ -170,8 +169,8 @@ def base_rows(
             rows = read_files(spark, schema, uris)
             return rows.select(
                 *(quoted([name]) for name in schema.names),
-                F.col("_metadata.file_name").alias(_NAME),
-                F.col("_metadata.row_index").alias(ROW),
+                F.col("_metadata.file_name").alias(OLD_FILE_NAME),
+                F.col("_metadata.row_index").alias(ROW_POSITION),
             )
         except Exception as error:  # PySpark has no class for this error of the JVM
             if not is_missing_file_system(error):
@@ -180,17 +179,17 @@ def base_rows(
 
 
 def with_file_no(spark: SparkSession, rows: DataFrame, files: BaseFiles) -> DataFrame:
-    """Return rows of `base_rows` with ``_pyhudi_file_no`` and ``_pyhudi_old_partition``."""
-    if _NAME in rows.columns:
+    """Return rows of `base_rows` with `SEARCHED_FILE` and `OLD_PARTITION`."""
+    if OLD_FILE_NAME in rows.columns:
         numbers = F.broadcast(files.frame(spark, "name", "file_no", "partition"))
-        return rows.join(numbers, _NAME).drop(_NAME)
-    return rows.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO)
+        return rows.join(numbers, OLD_FILE_NAME).drop(OLD_FILE_NAME)
+    return rows.join(F.broadcast(files.frame(spark, "file_no", "partition")), SEARCHED_FILE)
 
 
 def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
     storage, invalid_text = lookup.client.storage, lookup.invalid_text
     target = from_spark_json(schema.json())
-    out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
+    out = StructType([*schema.fields, StructField(SEARCHED_FILE, IntegerType()), StructField(ROW_POSITION, LongType())])
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
@@ -215,7 +214,7 @@ def read_positioned_rows(
         invalid_text: Treatment of text that is not UTF-8.
 
     Yields:
-        Batches with the columns of ``schema``, ``_pyhudi_file_no`` and ``_pyhudi_row``.
+        Batches with the columns of ``schema``, `SEARCHED_FILE` and `ROW_POSITION`.
     """
     start = 0
     with open_base(storage, path, invalid_text) as base:
@@ -228,5 +227,5 @@ def read_positioned_rows(
             end = start + batch.num_rows
             columns.append(pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows))
             columns.append(pa.array(np.arange(start, end, dtype=np.int64)))
-            yield pa.RecordBatch.from_arrays(columns, names=[*schema.names, FILE_NO, ROW])
+            yield pa.RecordBatch.from_arrays(columns, names=[*schema.names, SEARCHED_FILE, ROW_POSITION])
             start = end

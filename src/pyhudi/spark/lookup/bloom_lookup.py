@@ -24,14 +24,16 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import resolve
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, read_positioned_rows
+from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
+from pyhudi.spark.lookup.base_file_keys import BaseFiles, read_positioned_rows
 from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, extra_name
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
-from pyhudi.write.location_columns import ROW
+from pyhudi.write.location_columns import ROW_POSITION
 
 _LEAST, _MOST, _WANTED = "_pyhudi_least", "_pyhudi_most", "_pyhudi_wanted"
+_WANTED_PARTITION = "_pyhudi_wanted_partition"
 _KEY = TEXT.in_locations[0]
 Batches = Iterator[pa.RecordBatch]
 
@@ -58,18 +60,18 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
         nothing = F.lit(None).cast("string")
         frame = files.frame(spark, "file_no", "partition")
         ranges = frame.withColumns({_LEAST: nothing, _MOST: nothing})
-    searched = rows.select(F.col(RECORD_KEY).alias(_WANTED), F.col(PARTITION_PATH).alias("_pyhudi_new"))
+    searched = rows.select(F.col(RECORD_KEY).alias(_WANTED), F.col(PARTITION_PATH).alias(_WANTED_PARTITION))
     may_contain = (F.col(_LEAST).isNull() | (F.col(_LEAST) <= F.col(_WANTED))) & (
         F.col(_MOST).isNull() | (F.col(_WANTED) <= F.col(_MOST))
     )
     if not search.all_partitions:
-        may_contain &= F.col(OLD_PARTITION) == F.col("_pyhudi_new")
-    pairs = searched.join(F.broadcast(ranges), may_contain).select(FILE_NO, _WANTED)
+        may_contain &= F.col(OLD_PARTITION) == F.col(_WANTED_PARTITION)
+    pairs = searched.join(F.broadcast(ranges), may_contain).select(SEARCHED_FILE, _WANTED)
     tasks = lookup.opts.get_typed(options.BLOOM_INDEX_PARALLELISM)
-    pairs = pairs.repartition(tasks, FILE_NO) if tasks else pairs.repartition(FILE_NO)
+    pairs = pairs.repartition(tasks, SEARCHED_FILE) if tasks else pairs.repartition(SEARCHED_FILE)
     fields = [StructField(extra_name(name), resolve(rows.schema, name, "ordering")[1]) for name in extra]
     out = StructType(
-        [StructField(_KEY, StringType()), *fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())]
+        [StructField(_KEY, StringType()), *fields, StructField(SEARCHED_FILE, IntegerType()), StructField(ROW_POSITION, LongType())]
     )
     more = from_spark_json(StructType([StructField(n, f.dataType) for n, f in zip(extra, fields, strict=True)]).json())
     source, invalid_text = FilterSource.from_files(lookup, files, metadata), lookup.invalid_text
@@ -77,8 +79,8 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     def check(batches: Iterable[pa.RecordBatch]) -> Batches:
         yield from check_files(batches, source, more, invalid_text)
 
-    checked = pairs.sortWithinPartitions(FILE_NO).mapInArrow(check, out)
-    return checked.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO), TEXT
+    checked = pairs.sortWithinPartitions(SEARCHED_FILE).mapInArrow(check, out)
+    return checked.join(F.broadcast(files.frame(spark, "file_no", "partition")), SEARCHED_FILE), TEXT
 
 
 def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFrame:
@@ -87,7 +89,7 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
     spark = rows.sparkSession
     out = StructType(
         [
-            StructField(FILE_NO, IntegerType()),
+            StructField(SEARCHED_FILE, IntegerType()),
             StructField(OLD_PARTITION, StringType()),
             StructField(_LEAST, StringType()),
             StructField(_MOST, StringType()),
@@ -113,7 +115,7 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
 def _ranges_frame(spark: SparkSession, files: BaseFiles, least: pa.Array, most: pa.Array) -> DataFrame:
     """Return the same for known ranges."""
     columns = [files.table["file_no"], files.table["partition"], least, most]
-    return small_frame(spark, pa.table(columns, names=[FILE_NO, OLD_PARTITION, _LEAST, _MOST]))
+    return small_frame(spark, pa.table(columns, names=[SEARCHED_FILE, OLD_PARTITION, _LEAST, _MOST]))
 
 
 def check_files(
@@ -165,7 +167,7 @@ def _exact(
     if len(searched) == 0:
         return
     schema = pa.schema([(RECORD_KEY, pa.string()), *extra])
-    names = [_KEY, *(extra_name(name) for name in extra.names), FILE_NO, ROW]
+    names = [_KEY, *(extra_name(name) for name in extra.names), SEARCHED_FILE, ROW_POSITION]
     for batch in read_positioned_rows(storage, path, number, schema, invalid_text):
         candidates = batch.filter(pc.is_in(batch.column(0), value_set=searched))
         if candidates.num_rows:

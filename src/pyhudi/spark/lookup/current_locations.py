@@ -17,10 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles
+from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
+from pyhudi.spark.lookup.base_file_keys import BaseFiles
 from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, scan_locations
 
-_SINCE, _FILLED, _RANK = "_pyhudi_since", "_pyhudi_filled", "_pyhudi_rank"
+_SINCE, _FILLED, _RANK = "_pyhudi_since", "_pyhudi_filled", "_pyhudi_location_rank"
 
 
 def current_locations(
@@ -47,24 +48,24 @@ def current_locations(
     by = [RECORD_KEY, PARTITION_PATH]
     same = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
     located = rows.join(F.broadcast(locations) if broadcast else locations, same)
-    row_locations = located.select(*by, *keys.in_locations, FILE_NO).distinct()
+    row_locations = located.select(*by, *keys.in_locations, SEARCHED_FILE).distinct()
     several = row_locations.withColumn(_RANK, F.count(F.lit(1)).over(Window.partitionBy(*by))).where(F.col(_RANK) > 1)
     several = persist(several.drop(_RANK))
-    logged = _with_log_files(files, [row[0] for row in several.select(FILE_NO).distinct().collect()])
+    logged = _with_log_files(files, [row[0] for row in several.select(SEARCHED_FILE).distinct().collect()])
     if not len(logged):
         return locations
     alive = _current_keys(replace(search, files=logged))
-    since = files.table.select(["file_no", "base_instant"]).rename_columns([FILE_NO, _SINCE])
-    candidates = several.join(F.broadcast(small_frame(rows.sparkSession, since)), FILE_NO)
-    candidates = candidates.join(alive, [*by, FILE_NO], "left")
-    without_logs = ~F.col(FILE_NO).isin(logged.table["file_no"].to_pylist())
+    since = files.table.select(["file_no", "base_instant"]).rename_columns([SEARCHED_FILE, _SINCE])
+    candidates = several.join(F.broadcast(small_frame(rows.sparkSession, since)), SEARCHED_FILE)
+    candidates = candidates.join(alive, [*by, SEARCHED_FILE], "left")
+    without_logs = ~F.col(SEARCHED_FILE).isin(logged.table["file_no"].to_pylist())
     candidates = candidates.withColumn(_FILLED, without_logs | F.col(_FILLED).isNotNull())
-    newest = Window.partitionBy(*by).orderBy(F.col(_FILLED).desc(), F.col(_SINCE).desc(), F.col(FILE_NO))
+    newest = Window.partitionBy(*by).orderBy(F.col(_FILLED).desc(), F.col(_SINCE).desc(), F.col(SEARCHED_FILE))
     ranked = candidates.withColumn(_RANK, F.row_number().over(newest))
     outdated = ranked.where(~F.col(_FILLED) & (F.col(_RANK) > 1))
     # Keys are compared in the partitions of their files.
-    outdated = persist(outdated.select(*keys.in_locations, FILE_NO))
-    return locations.join(F.broadcast(outdated) if broadcast else outdated, [*keys.in_locations, FILE_NO], "left_anti")
+    outdated = persist(outdated.select(*keys.in_locations, SEARCHED_FILE))
+    return locations.join(F.broadcast(outdated) if broadcast else outdated, [*keys.in_locations, SEARCHED_FILE], "left_anti")
 
 
 def _with_log_files(files: BaseFiles, numbers: list[int]) -> BaseFiles:
@@ -78,6 +79,6 @@ def _current_keys(search: KeySearch) -> DataFrame:
     lookup = replace(search.lookup, include_deleted=False)
     merged, _ = scan_locations(replace(search, lookup=lookup), (), merge_logs=True)
     keys = merged.select(
-        merged[TEXT.in_locations[0]].alias(RECORD_KEY), merged[OLD_PARTITION].alias(PARTITION_PATH), FILE_NO
+        merged[TEXT.in_locations[0]].alias(RECORD_KEY), merged[OLD_PARTITION].alias(PARTITION_PATH), SEARCHED_FILE
     )
     return keys.distinct().withColumn(_FILLED, F.lit(True))

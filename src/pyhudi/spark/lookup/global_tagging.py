@@ -19,11 +19,11 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.keys.deduplication import ordering_values
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION
-from pyhudi.spark.lookup.key_columns import KeyColumns, extra_name
-from pyhudi.write.location_columns import DELETE, ROW
+from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
+from pyhudi.spark.lookup.key_columns import STORED_VALUE_PREFIX, KeyColumns, extra_name
+from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 
-_LOCATIONS, _OUT = "_pyhudi_locations", "_pyhudi_out"
+_LOCATIONS, _OUT = "_pyhudi_locations", "_pyhudi_routed_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionU
         keys: Columns by which keys are compared.
         changes: Treatment of records in other partitions, which determines the stored columns of the list.
     """
-    base = StructType([field for field in locations.schema.fields if field.name.startswith("_pyhudi_base_")])
+    base = StructType([field for field in locations.schema.fields if field.name.startswith(STORED_VALUE_PREFIX)])
     stored = ordering_values(base, [extra_name(name) for name in changes.ordering], sequences=changes.sequences)
     strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
     location = F.struct(
         F.col(OLD_PARTITION).alias("partition"),
-        F.col(FILE_NO).alias("file_no"),
-        F.col(ROW).alias("row"),
+        F.col(SEARCHED_FILE).alias("file_no"),
+        F.col(ROW_POSITION).alias("row"),
         strength.alias("strength"),
         _values(base, changes.stored_columns).alias("kept"),
     )
@@ -79,7 +79,7 @@ def is_elsewhere() -> Column:
     """Return a column that is true if a row is no delete and records of its key are in other partitions only, in rows
     joined with `global_locations`."""
     here = F.exists(F.col(_LOCATIONS), lambda p: p["partition"] == F.col(PARTITION_PATH))
-    return F.col(_LOCATIONS).isNotNull() & ~F.coalesce(F.col(DELETE), F.lit(False)) & ~here
+    return F.col(_LOCATIONS).isNotNull() & ~F.coalesce(F.col(IS_DELETE), F.lit(False)) & ~here
 
 
 def apply_partition_updates(joined: DataFrame, schema: StructType, changes: PartitionUpdatePolicy) -> DataFrame:
@@ -97,7 +97,7 @@ def apply_partition_updates(joined: DataFrame, schema: StructType, changes: Part
     table_columns = {name: F.col(quoted([name])) for name in schema.names}
     incoming = _IncomingRow(
         table_columns[PARTITION_PATH],
-        F.coalesce(table_columns[DELETE], F.lit(False)),
+        F.coalesce(table_columns[IS_DELETE], F.lit(False)),
         _values(schema, changes.stored_columns),
         F.coalesce(F.col(_LOCATIONS), F.array()),
     )
@@ -106,10 +106,10 @@ def apply_partition_updates(joined: DataFrame, schema: StructType, changes: Part
     nothing = F.filter(new, lambda _: F.lit(False))
     inserted = F.when(needed & ~incoming.delete, new).otherwise(nothing)
     exploded = joined.withColumn(_OUT, F.explode(F.concat(routed, inserted)))
-    replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
+    replaced = {PARTITION_PATH: F.col(_OUT)["partition"], IS_DELETE: F.col(_OUT)["delete"]}
     replaced |= _with_values(schema, changes.stored_columns, F.col(_OUT)["kept"])
     columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in table_columns]
-    return exploded.select(*columns, F.col(_OUT)["file_no"].alias(FILE_NO), F.col(_OUT)["row"].alias(ROW))
+    return exploded.select(*columns, F.col(_OUT)["file_no"].alias(SEARCHED_FILE), F.col(_OUT)["row"].alias(ROW_POSITION))
 
 
 @dataclass(frozen=True, slots=True)

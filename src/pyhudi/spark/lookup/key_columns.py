@@ -33,9 +33,8 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.keys.key_generator import jvm_zone, record_key
+from pyhudi.spark.helper_columns import OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.base_file_keys import (
-    FILE_NO,
-    OLD_PARTITION,
     BaseFiles,
     KeyLookup,
     base_rows,
@@ -46,9 +45,11 @@ from pyhudi.spark.lookup.batch_summary import Batch
 from pyhudi.spark.lookup.merged_slice_keys import merged_slice_rows
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.write.location_columns import ROW
+from pyhudi.write.location_columns import ROW_POSITION
 
 _KEY = "_pyhudi_key_"
+STORED_VALUE_PREFIX = "_pyhudi_stored_value_of_"
+"""Begin of the names of stored columns in locations."""
 _LONG_BITS = 64
 
 
@@ -204,9 +205,9 @@ def scan_locations(
     extra_columns = [
         F.col(quoted([n])).cast(resolve(rows.schema, n, "ordering")[1]).alias(extra_name(n)) for n in extra
     ]
-    reference = FILE_NO if FILE_NO in base.columns else "_pyhudi_file_name"
+    reference = SEARCHED_FILE if SEARCHED_FILE in base.columns else OLD_FILE_NAME
     named = [text.alias(name) for text, name in zip(texts, keys.in_locations, strict=True)]
-    base = base.select(*named, reference, ROW, *extra_columns)
+    base = base.select(*named, reference, ROW_POSITION, *extra_columns)
     if not search.broadcast:
         return with_file_no(spark, base, files), keys
     incoming = keys.columns_of(rows)
@@ -231,8 +232,8 @@ def scan_locations(
 
 
 def extra_name(name: str) -> str:
-    """Return the name of a base column in a table of locations."""
-    return "_pyhudi_base_" + name
+    """Return the name of a stored column in a table of locations."""
+    return STORED_VALUE_PREFIX + name
 
 
 def _within(base: DataFrame, keys: KeyColumns, batch: Batch) -> DataFrame:

@@ -23,10 +23,11 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
+from pyhudi.spark.helper_columns import SEARCHED_FILE
+from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.write.location_columns import ROW, UNKNOWN_POSITION
+from pyhudi.write.location_columns import ROW_POSITION, UNKNOWN_POSITION
 
 _PARTITIONS_PER_CORE = 4
 Batches = Iterator[pa.RecordBatch]
@@ -44,7 +45,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
         schema: Columns to return, with their types.
 
     Returns:
-        The columns, ``_pyhudi_file_no``, and an unknown position.
+        The columns, `SEARCHED_FILE`, and an unknown position.
 
     Raises:
         UnsupportedTableError: The table has no schema.
@@ -59,7 +60,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     names = [name for name in schema.names if name in table_schema.schema.names]
     context = replace(context, columns=tuple(names))
     arrow_schema = from_spark_json(schema.json())
-    out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
+    out = StructType([*schema.fields, StructField(SEARCHED_FILE, IntegerType()), StructField(ROW_POSITION, LongType())])
     slices, include_deleted = files.table, lookup.include_deleted
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -72,7 +73,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
                 yield from _rows(merged, number, arrow_schema)
 
     tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * shuffle_partitions(spark)))
-    numbers = small_frame(spark, pa.table({FILE_NO: slices["file_no"]}))
+    numbers = small_frame(spark, pa.table({SEARCHED_FILE: slices["file_no"]}))
     return numbers.repartition(tasks).mapInArrow(read, out)
 
 
@@ -98,4 +99,4 @@ def _rows(merged: Batches, number: int, schema: pa.Schema) -> Batches:
         ]
         numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
         unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), batch.num_rows)
-        yield pa.RecordBatch.from_arrays([*columns, numbers, unknown], names=[*schema.names, FILE_NO, ROW])
+        yield pa.RecordBatch.from_arrays([*columns, numbers, unknown], names=[*schema.names, SEARCHED_FILE, ROW_POSITION])

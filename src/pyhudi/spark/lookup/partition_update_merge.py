@@ -25,14 +25,14 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.keys.key_generator import partition_path_of
-from pyhudi.spark.lookup.base_file_keys import FILE_NO
+from pyhudi.spark.helper_columns import SEARCHED_FILE
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type
-from pyhudi.write.location_columns import DELETE, ROW
+from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 
-_NEW, _OLD, _PLACES = "_pyhudi_incoming", "_pyhudi_stored", "_pyhudi_places"
-_GONE, _STAYS, _PATH, _OUT = "_pyhudi_gone", "_pyhudi_stays", "_pyhudi_path", "_pyhudi_out"
-_KEY = "_pyhudi_stored_key"
+_NEW, _OLD, _PLACES = "_pyhudi_incoming", "_pyhudi_previous", "_pyhudi_places"
+_GONE, _STAYS, _PATH, _OUT = "_pyhudi_merged_away", "_pyhudi_stays", "_pyhudi_merged_path", "_pyhudi_merged_row"
+_KEY = "_pyhudi_merged_key"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -77,7 +77,7 @@ class PartitionUpdateMerge:
         if self.rules.merger is not None:
             placed = F.when(F.coalesce(self._fails(moves), F.lit(False)), here).otherwise(placed)
         exploded = merged.select(F.explode(placed).alias(_OUT))
-        return exploded.select(*(F.col(quoted([_OUT, name])).alias(name) for name in (*names, FILE_NO, ROW)))
+        return exploded.select(*(F.col(quoted([_OUT, name])).alias(name) for name in (*names, SEARCHED_FILE, ROW_POSITION)))
 
     def _merged(self, moving: DataFrame, names: list[str], locations: Column, stored: DataFrame) -> DataFrame:
         """Return the merged rows, with whether they are deletes (`_GONE`), whether the stored record stays when it is
@@ -110,7 +110,7 @@ class PartitionUpdateMerge:
 
 def _at(row: dict[str, Column], partition: Column, is_delete: Column, file_no: Column, position: Column) -> Column:
     """Return a row at a location."""
-    placed = {**row, PARTITION_PATH: partition, DELETE: is_delete, FILE_NO: file_no, ROW: position}
+    placed = {**row, PARTITION_PATH: partition, IS_DELETE: is_delete, SEARCHED_FILE: file_no, ROW_POSITION: position}
     return F.struct(*(column.alias(name) for name, column in placed.items()))
 
 

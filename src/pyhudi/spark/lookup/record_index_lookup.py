@@ -28,31 +28,29 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
-from pyhudi.spark.indexes.record_index.record_index_keys import GROUP, TASK
-from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
+from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.lookup.batch_summary import Batch
-from pyhudi.write.location_columns import DELETE
+from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY
 
-FOUND_ID = "_pyhudi_found_id"
-_FOUND_KEY, _COUNT = "_pyhudi_found_key", "_pyhudi_count"
+_INDEXED_KEY, _ROW_COUNT = "_pyhudi_indexed_key", "_pyhudi_row_count"
 _KEYS = StructType(
     [
         StructField(RECORD_KEY, StringType()),
         StructField(PARTITION_PATH, StringType()),
-        StructField(DELETE, BooleanType()),
-        StructField(GROUP, IntegerType()),
-        StructField(TASK, IntegerType()),
+        StructField(IS_DELETE, BooleanType()),
+        StructField(INDEX_GROUP, IntegerType()),
+        StructField(PLACEMENT_KEY, IntegerType()),
     ]
 )
 _LOCATIONS = StructType(
     [
         *_KEYS.fields,
         StructField(OLD_PARTITION, StringType()),
-        StructField(FOUND_ID, StringType()),
-        StructField(_COUNT, LongType()),
+        StructField(OLD_FILE_ID, StringType()),
+        StructField(_ROW_COUNT, LongType()),
     ]
 )
-_BY = (PARTITION_PATH, OLD_PARTITION, FOUND_ID, DELETE)
+_BY = (PARTITION_PATH, OLD_PARTITION, OLD_FILE_ID, IS_DELETE)
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -62,9 +60,9 @@ class BatchLocations:
 
     Attributes:
         locations: One row per key: the key, partition path and delete mark of one of its rows, the file group of the
-            index to which it belongs (`GROUP`, `TASK`; `NO_FILE_GROUP` if the partition has none), and its location
-            (``_pyhudi_old_partition``, ``_pyhudi_found_id``; null: the key is new). Keys of one file group of the index
-            are in one partition of the DataFrame.
+            index to which it belongs (`INDEX_GROUP`; `NO_FILE_GROUP` if the partition has none) with its `PLACEMENT_KEY`, and
+            its location (`OLD_PARTITION`, `OLD_FILE_ID`). Keys of one file group of the index are in one partition of the
+            DataFrame.
         counts: Number of keys (``keys``) and rows (``rows``) by partition path, location and delete mark.
         most: Maximum number of rows with the same key.
         groups: The file groups of the index.
@@ -84,21 +82,21 @@ class BatchLocations:
     @property
     def located_rows(self) -> pa.Table:
         """Those of ``counts`` whose keys are in the index."""
-        return self.counts.filter(pc.is_valid(self.counts[FOUND_ID]))
+        return self.counts.filter(pc.is_valid(self.counts[OLD_FILE_ID]))
 
     @property
     def deletes(self) -> bool:
         """True if rows of the batch whose keys are in the index are deletes."""
-        return bool(pc.any(self.located_rows[DELETE]).as_py())
+        return bool(pc.any(self.located_rows[IS_DELETE]).as_py())
 
     def match(self, rows: DataFrame, *, broadcast: bool) -> DataFrame:
         """Return rows with the locations of their keys, null for new keys."""
-        indexed = self.locations.where(F.col(FOUND_ID).isNotNull())
-        indexed = indexed.select(F.col(RECORD_KEY).alias(_FOUND_KEY), OLD_PARTITION, FOUND_ID)
-        condition = F.col(RECORD_KEY) == F.col(_FOUND_KEY)
+        indexed = self.locations.where(F.col(OLD_FILE_ID).isNotNull())
+        indexed = indexed.select(F.col(RECORD_KEY).alias(_INDEXED_KEY), OLD_PARTITION, OLD_FILE_ID)
+        condition = F.col(RECORD_KEY) == F.col(_INDEXED_KEY)
         if self.groups.partitioned:
             condition &= F.col(PARTITION_PATH) == F.col(OLD_PARTITION)
-        return rows.join(F.broadcast(indexed) if broadcast else indexed, condition, "left").drop(_FOUND_KEY)
+        return rows.join(F.broadcast(indexed) if broadcast else indexed, condition, "left").drop(_INDEXED_KEY)
 
 
 def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchLocations:
@@ -114,18 +112,18 @@ def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame
     """
     groups = index.groups
     tasks = max(1, min(len(groups), parallelism(rows.sparkSession)))
-    mark = F.coalesce(F.col(DELETE), F.lit(False)) if DELETE in rows.columns else F.lit(False)
-    keys = _with_group(rows.select(RECORD_KEY, PARTITION_PATH, mark.alias(DELETE)), groups, tasks)
+    mark = F.coalesce(F.col(IS_DELETE), F.lit(False)) if IS_DELETE in rows.columns else F.lit(False)
+    keys = _with_group(rows.select(RECORD_KEY, PARTITION_PATH, mark.alias(IS_DELETE)), groups, tasks)
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
-        for number, part in by_group(batches, GROUP):
+        for number, part in by_group(batches, INDEX_GROUP):
             yield _located(index, number, part)
 
-    locations = persist(keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(look_up, _LOCATIONS))
-    summed = coalesced(locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_COUNT), F.max(_COUNT))).collect()
+    locations = persist(keys.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP).mapInArrow(look_up, _LOCATIONS))
+    summed = coalesced(locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_ROW_COUNT), F.max(_ROW_COUNT))).collect()
     schema = pa.schema(
-        [*((name, pa.string()) for name in _BY[:3]), (DELETE, pa.bool_()), ("keys", pa.int64()), ("rows", pa.int64())]
+        [*((name, pa.string()) for name in _BY[:3]), (IS_DELETE, pa.bool_()), ("keys", pa.int64()), ("rows", pa.int64())]
     )
     counts = pa.Table.from_arrays(
         [pa.array([row[i] for row in summed], field.type) for i, field in enumerate(schema)], schema=schema

@@ -13,16 +13,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
-from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
+from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
+from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, UNKNOWN_POSITION
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION, UNKNOWN_POSITION
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
 
 _log = logging.getLogger(__name__)
-_LOCATION = [OLD_PARTITION, FOUND_ID]
+_LOCATION = [OLD_PARTITION, OLD_FILE_ID]
 
 
 def tag_located(
@@ -50,7 +50,7 @@ def tag_located(
     if not moved.num_rows:
         return _tagged(matched, slices), False
     # The stored records decide whether these move.
-    moving = matched.where(_elsewhere()).drop(OLD_PARTITION, FOUND_ID)
+    moving = matched.where(_elsewhere()).drop(OLD_PARTITION, OLD_FILE_ID)
     scanned = tag_moving(moving, slices.filter(in_groups(slices, moved)))
     staying = matched.where(~F.coalesce(_elsewhere(), F.lit(False)))
     return _tagged(staying, slices).unionByName(scanned), True
@@ -69,7 +69,7 @@ def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaC
         which is checked again before the commit.
     """
     named = located.located_rows
-    locations = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
+    locations = zip(named[OLD_PARTITION].to_pylist(), named[OLD_FILE_ID].to_pylist(), strict=True)
     unknown = set(locations) - _groups_of(slices)
     if not unknown:
         return None
@@ -88,10 +88,10 @@ def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
     records are in the partitions of their rows."""
     counts = located.counts
     # Deletes of keys that do not exist are skipped.
-    counts = counts.filter(pc.invert(pc.and_(counts[DELETE], pc.is_null(counts[FOUND_ID]))))
-    summed = counts.group_by([PARTITION_PATH, FOUND_ID]).aggregate([("rows", "sum")])
+    counts = counts.filter(pc.invert(pc.and_(counts[IS_DELETE], pc.is_null(counts[OLD_FILE_ID]))))
+    summed = counts.group_by([PARTITION_PATH, OLD_FILE_ID]).aggregate([("rows", "sum")])
     base_files = slices.select(["partition", "file_id", "base_path"])
-    asked = summed.select([PARTITION_PATH, FOUND_ID, "rows_sum"]).rename_columns(["partition", "file_id", "rows"])
+    asked = summed.select([PARTITION_PATH, OLD_FILE_ID, "rows_sum"]).rename_columns(["partition", "file_id", "rows"])
     joined = asked.join(base_files, ["partition", "file_id"], join_type="left outer")
     return joined.select(COUNTS_SCHEMA.names).cast(COUNTS_SCHEMA)
 
@@ -116,19 +116,19 @@ def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
 def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
     """Return rows that are joined with locations as tagged rows, without positions and without deletes of keys that do
     not exist."""
-    names = [name for name in matched.columns if name not in (OLD_PARTITION, FOUND_ID)]
+    names = [name for name in matched.columns if name not in (OLD_PARTITION, OLD_FILE_ID)]
     base_files = pa.table(
-        [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, FOUND_ID, BASE_PATH]
+        [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, OLD_FILE_ID, BASE_PATH]
     )
-    to_write = matched.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FOUND_ID).isNotNull())
+    to_write = matched.where(~F.coalesce(F.col(IS_DELETE), F.lit(False)) | F.col(OLD_FILE_ID).isNotNull())
     joined = to_write.join(
-        F.broadcast(small_frame(matched.sparkSession, base_files)), [OLD_PARTITION, FOUND_ID], "left"
+        F.broadcast(small_frame(matched.sparkSession, base_files)), [OLD_PARTITION, OLD_FILE_ID], "left"
     )
     return joined.select(
         *(quoted([name]) for name in names),
-        F.col(FOUND_ID).alias(FILE_ID),
+        F.col(OLD_FILE_ID).alias(FILE_ID),
         F.col(BASE_PATH),
-        F.when(F.col(FOUND_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW),
+        F.when(F.col(OLD_FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW_POSITION),
     )
 
 

@@ -1,6 +1,6 @@
 """Tagging: location of the key of each incoming row in the table.
 
-Tagged rows have ``_pyhudi_file_id``, ``_pyhudi_base_path`` and ``_pyhudi_row``, null for new records. If base files
+Tagged rows have `FILE_ID`, `BASE_PATH` and `ROW_POSITION`, null for new records. If base files
 contain a key more than once, there is a row for each location. Deletes of keys that do not exist are skipped.
 
 A lookup has two steps. First, the incoming keys are searched in the base files. These rows are narrow, and the incoming
@@ -28,7 +28,8 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.keys.deduplication import dedupe
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
+from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_PARTITION, SEARCHED_FILE
+from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.spark.lookup.batch_summary import Batch, summarize
 from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
@@ -47,7 +48,7 @@ from pyhudi.spark.lookup.record_index_lookup import BatchLocations, look_up_loca
 from pyhudi.spark.lookup.record_index_tagging import counted, tag_located, unknown_groups
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.config.merge_settings import MergeSettings
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.write_checks import KNOWN_INDEXES
 
 __all__ = ["KeyLookup", "tag", "untagged"]
@@ -58,7 +59,6 @@ _MOVES = {
     IndexType.GLOBAL_RECORD_LEVEL_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
 }
 """Options that decide whether records move to other partitions; all other indexes use that of the bloom index."""
-_FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
 
 
 def _moving_option(lookup: KeyLookup) -> Option[bool]:
@@ -82,10 +82,10 @@ def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
 
 def untagged(rows: DataFrame) -> DataFrame:
     """Return rows of which none is in the table: without locations and without deletes."""
-    if DELETE in rows.columns:
-        rows = rows.where(~F.coalesce(F.col(DELETE), F.lit(False)))
-    nulls = {FILE_ID: "string", BASE_PATH: "string", ROW: "bigint"}
-    rows = rows.withColumn(DELETE, F.lit(False))
+    if IS_DELETE in rows.columns:
+        rows = rows.where(~F.coalesce(F.col(IS_DELETE), F.lit(False)))
+    nulls = {FILE_ID: "string", BASE_PATH: "string", ROW_POSITION: "bigint"}
+    rows = rows.withColumn(IS_DELETE, F.lit(False))
     return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in nulls.items()})
 
 
@@ -165,7 +165,7 @@ def tag(
     are expensive.
 
     Args:
-        rows: Rows with keys and ``_pyhudi_delete``.
+        rows: Rows with keys and `IS_DELETE`.
         slices: File groups to search (SLICE_SCHEMA).
         lookup: The table and settings of the lookup.
         combine: Merge rows with the same key first, which costs nothing if no key is repeated.
@@ -272,9 +272,9 @@ class _FileTagging:
         rows = self.search.rows
         condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
         joined = rows.join(F.broadcast(locations) if self.search.broadcast else locations, condition, "left")
-        to_write = joined.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
+        to_write = joined.where(~F.coalesce(F.col(IS_DELETE), F.lit(False)) | F.col(SEARCHED_FILE).isNotNull())
         table_columns = [F.col(quoted([name])) for name in rows.columns]
-        return self._with_file_groups(to_write.select(*table_columns, FILE_NO, ROW))
+        return self._with_file_groups(to_write.select(*table_columns, SEARCHED_FILE, ROW_POSITION))
 
     def tag_in_all_partitions(self, hard_deletes: bool) -> DataFrame:
         """Tag rows with the locations of their keys in any partition. Runs a Spark job if versions are merged where
@@ -302,7 +302,7 @@ class _FileTagging:
 
     def _files_of_moving(self, joined: DataFrame) -> BaseFiles | None:
         """Return the files of stored records that incoming rows may move; None: there are none. Runs a Spark job."""
-        numbers = joined.where(is_elsewhere()).select(F.explode(file_numbers()).alias(FILE_NO)).distinct()
+        numbers = joined.where(is_elsewhere()).select(F.explode(file_numbers()).alias(SEARCHED_FILE)).distinct()
         with task_errors():
             moving_files = pa.array([row[0] for row in numbers.collect()], pa.int32())
         if not len(moving_files):
@@ -315,7 +315,7 @@ class _FileTagging:
     def _merge_moving(self, moving: DataFrame, files: BaseFiles) -> DataFrame:
         """Merge rows with the stored records that they may move, which are in these files. Lazy."""
         rows, lookup = self.search.rows, self.search.lookup
-        table_columns = [name for name in rows.columns if name not in (RECORD_KEY, PARTITION_PATH, DELETE)]
+        table_columns = [name for name in rows.columns if name not in (RECORD_KEY, PARTITION_PATH, IS_DELETE)]
         locations, keys = scan_locations(replace(self.search, files=files), tuple(table_columns), merge_logs=True)
         key = keys.in_locations[0]
         # Of several records of a key one is merged; all of them are deleted.
@@ -323,7 +323,7 @@ class _FileTagging:
             *(F.col(quoted([extra_name(name)])).alias(name) for name in table_columns),
             F.col(key).alias(RECORD_KEY),
             F.col(OLD_PARTITION).alias(PARTITION_PATH),
-            F.lit(False).alias(DELETE),
+            F.lit(False).alias(IS_DELETE),
         )
         merge = PartitionUpdateMerge(MergeRules.for_table(lookup.merging), lookup.spec)
         return merge.apply(moving, rows.columns, locations_column(), stored)
@@ -331,8 +331,8 @@ class _FileTagging:
     def _with_file_groups(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""
         files = self.search.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
-        names = [name for name in rows.columns if name not in (FILE_NO, ROW)]
-        named = rows.join(F.broadcast(files), FILE_NO, "left")
+        names = [name for name in rows.columns if name not in (SEARCHED_FILE, ROW_POSITION)]
+        named = rows.join(F.broadcast(files), SEARCHED_FILE, "left")
         columns: list[str | Column] = [quoted([name]) for name in names]
-        columns += [F.col(_FOUND_ID).alias(FILE_ID), F.col(_FOUND_PATH).alias(BASE_PATH), F.col(ROW)]
+        columns += [F.col(OLD_FILE_ID).alias(FILE_ID), F.col(OLD_BASE_PATH).alias(BASE_PATH), F.col(ROW_POSITION)]
         return named.select(*columns)

@@ -35,13 +35,8 @@ from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
-from pyhudi.spark.read.base_files.base_file_scan import (
-    ROW_NUMBER,
-    ScanExtras,
-    can_number_rows,
-    read_engine,
-    read_natively,
-)
+from pyhudi.spark.helper_columns import SCANNED_ROW
+from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.cdc_frame import cdc_frame
 from pyhudi.spark.read.merge_on_read.merge_strategy import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
@@ -183,7 +178,7 @@ def positioned_rows(
         settings: Read options.
 
     Returns:
-        The columns of the plan and `ROW_NUMBER`; None if Spark cannot number the rows, or slices have log files.
+        The columns of the plan and `SCANNED_ROW`; None if Spark cannot number the rows, or slices have log files.
     """
     settings = settings or Options.parse({})
     if not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
@@ -195,7 +190,7 @@ def positioned_rows(
     frame = read_natively(spark, table, plan, settings, required=False, extras=ScanExtras(positions=True))
     if frame is None:
         return None
-    return _with_conditions(frame, plan).select(*map(quoted_name, plan.columns), ROW_NUMBER)
+    return _with_conditions(frame, plan).select(*map(quoted_name, plan.columns), SCANNED_ROW)
 
 
 def _from_base_files(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> DataFrame:

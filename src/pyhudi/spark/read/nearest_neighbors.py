@@ -32,7 +32,7 @@ from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.arrow_udfs import arrow_function
 
-_QUERY, _RANK = "_pyhudi_query", "_pyhudi_rank"
+_QUERY, _RANK = "_pyhudi_query", "_pyhudi_distance_rank"
 
 
 def nearest(rows: DataFrame, column: str, query: Any, k: int, metric: Metric) -> DataFrame:

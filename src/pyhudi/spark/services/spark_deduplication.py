@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 OPERATION = type_name(Operation.INSERT_OVERWRITE)
 """Operation type in the commit metadata: file groups of a partition are replaced."""
-_PLACE, _RANK, _HEAD = "_pyhudi_place", "_pyhudi_rank", "_pyhudi_head"
+_PLACE, _RANK, _HEAD = "_pyhudi_copy_order", "_pyhudi_copy_rank", "_pyhudi_head"
 _MAX_TASKS = 10_000
 Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
 

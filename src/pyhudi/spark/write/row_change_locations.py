@@ -14,19 +14,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.errors import ConflictError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.key_generator import key_failure, with_keys
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, UNKNOWN_POSITION
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION, UNKNOWN_POSITION
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
 
-STORED_KEY = "_pyhudi_stored_key"
-"""Text: the record key of the stored row; null for a new record."""
-STORED_PATH = "_pyhudi_stored_path"
-"""Text: its partition path."""
-CHANGE_COLUMNS = frozenset((STORED_KEY, STORED_PATH, DELETE, FILE_ID, ROW))
-"""Columns of a change that are not the table's. `FILE_ID` is there only if rows are located, `ROW` if their positions
-are known."""
+CHANGE_COLUMNS = frozenset((STORED_KEY, STORED_PATH, IS_DELETE, FILE_ID, ROW_POSITION))
+"""Columns of a change that are not the table's. `FILE_ID` is there only if rows are located, `ROW_POSITION` if
+their positions are known."""
 
 
 def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
@@ -46,23 +43,23 @@ def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
         message = F.concat(
             F.lit("the record key of the stored row '"), stored, F.lit("' cannot be changed to '"), made, F.lit("'")
         )
-        same = stored.isNull() | (stored == made) | F.col(DELETE)
+        same = stored.isNull() | (stored == made) | F.col(IS_DELETE)
         key = F.when(same, key).otherwise(key_failure(message))
     path = F.coalesce(F.col(STORED_PATH), F.col(PARTITION_PATH))
     if job.changes.partition_assigned:
-        path = F.when(F.col(DELETE), path).otherwise(F.col(PARTITION_PATH))
+        path = F.when(F.col(IS_DELETE), path).otherwise(F.col(PARTITION_PATH))
     names = [name for name in rows.columns if name not in (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)]
     if not job.changes.located:
-        names = [name for name in names if name not in (FILE_ID, ROW)]
+        names = [name for name in names if name not in (FILE_ID, ROW_POSITION)]
     return rows.select(*(quoted([name]) for name in names), key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
 
 
 def located_changes(rows: DataFrame) -> DataFrame:
     """Tag rows whose file groups are known, and new records, which have none. Their base files are not known:
     `with_base_paths`."""
-    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW)]
-    unknown = F.when(F.col(FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW)
-    row = F.col(ROW) if ROW in rows.columns else unknown
+    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
+    unknown = F.when(F.col(FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW_POSITION)
+    row = F.col(ROW_POSITION) if ROW_POSITION in rows.columns else unknown
     path = F.lit(None).cast("string").alias(BASE_PATH)
     return rows.select(*(quoted([name]) for name in table_columns), FILE_ID, path, row)
 

@@ -18,7 +18,7 @@ from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.log_file_output import log_slice, open_log
-from pyhudi.write.location_columns import ROW
+from pyhudi.write.location_columns import ROW_POSITION
 from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, deleted
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -145,5 +145,5 @@ class AppendHandle:
 
 def _positions(rows: pa.RecordBatch) -> pa.Array:
     """Return the positions in the base file of the rows that incoming rows change; null if unknown."""
-    row_numbers = rows.column(ROW)
+    row_numbers = rows.column(ROW_POSITION)
     return pc.if_else(pc.greater_equal(row_numbers, 0), row_numbers, None)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.table.view.file_group_keys import FileGroupId
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 
 _AFTER_ALL = np.iinfo(np.int64).max
 
@@ -113,7 +113,7 @@ class FileGroupRowReader:
 
 def deleted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     """Return a mask of the incoming rows that are deletes."""
-    mask: npt.NDArray[np.bool_] = pc.fill_null(rows.column(DELETE), False).to_numpy(zero_copy_only=False)
+    mask: npt.NDArray[np.bool_] = pc.fill_null(rows.column(IS_DELETE), False).to_numpy(zero_copy_only=False)
     return mask.astype(np.bool_, copy=False)
 
 
@@ -122,7 +122,7 @@ def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
         if not batch.num_rows:
             continue
         bounds = _run_bounds(batch)
-        positions = pc.fill_null(batch.column(ROW), _AFTER_ALL).to_numpy(zero_copy_only=False)
+        positions = pc.fill_null(batch.column(ROW_POSITION), _AFTER_ALL).to_numpy(zero_copy_only=False)
         for start, end in pairwise(bounds):
             key = GroupKey(
                 batch.column(PARTITION_PATH)[start].as_py(),

@@ -19,7 +19,7 @@ from pyhudi.merge.base_file_readers import open_base
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
-from pyhudi.write.location_columns import ROW
+from pyhudi.write.location_columns import ROW_POSITION
 from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey, deleted
 from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
@@ -75,7 +75,7 @@ class LocatedRows:
         """Yield the rows that change others, with the positions of those, batch by batch."""
         for start in range(0, len(self._numbers), _BATCH_ROWS):
             batch = self._rows.take(self._numbers[start : start + _BATCH_ROWS])
-            at = batch.schema.get_field_index(ROW)
+            at = batch.schema.get_field_index(ROW_POSITION)
             positions = pa.array(self._positions[start : start + _BATCH_ROWS])
             yield batch.set_column(at, batch.schema.field(at), positions)
 

@@ -18,7 +18,7 @@ from pyhudi.format.file_names import file_prefix_of, new_file_id
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.write.location_columns import DELETE
+from pyhudi.write.location_columns import IS_DELETE
 from pyhudi.write.planning.small_files import InsertPlacement
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile, build_workload_profile
 from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey
@@ -135,7 +135,7 @@ def _located(
         return
     settings = lookup.for_partition(partition)
     keys = KeyIndex.from_keys(buffered.column(RECORD_KEY))
-    new = ~pc.fill_null(buffered.column(DELETE), False).to_numpy()
+    new = ~pc.fill_null(buffered.column(IS_DELETE), False).to_numpy()
     matches: list[tuple[Index, Index]] = []
     for path in settings.bases["base_path"].to_pylist():
         matches.append(keys.match(base_keys(context.storage, path, context.invalid_text)))

@@ -13,7 +13,7 @@ from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.fencing.write_fence import WriteFence
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
@@ -23,7 +23,7 @@ FIRST, SECOND = "20260101000000000", "20260102000000000"
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("tags", pa.list_(pa.string()))])
 TASK = TaskId(3, 5, 7)
 KEYED = pa.schema([*SCHEMA, (RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])
-TAGGED = pa.schema([*KEYED, (DELETE, pa.bool_()), (FILE_ID, pa.string()), (BASE_PATH, pa.string()), (ROW, pa.int64())])
+TAGGED = pa.schema([*KEYED, (IS_DELETE, pa.bool_()), (FILE_ID, pa.string()), (BASE_PATH, pa.string()), (ROW_POSITION, pa.int64())])
 
 
 def context(folder: Path, instant: str = FIRST, **more: Any) -> WriteContext:
@@ -65,7 +65,7 @@ class Group:
         self.rows = stored(folder, stats)
 
     def row(self, position: int | None, key: str, ts: int | None, delete: bool = False) -> dict[str, Any]:
-        place = {FILE_ID: self.file_id, BASE_PATH: self.path, ROW: position, DELETE: delete}
+        place = {FILE_ID: self.file_id, BASE_PATH: self.path, ROW_POSITION: position, IS_DELETE: delete}
         return {"id": key, "ts": ts, "tags": None, RECORD_KEY: key, PARTITION_PATH: "p", **place}
 
     def merge(self, rows: list[dict[str, Any]], size: int = 3, **more: Any) -> dict[str, Any]:

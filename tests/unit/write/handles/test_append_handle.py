@@ -31,7 +31,7 @@ from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.markers import Markers
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.planning.small_files import (
     SMALL_FILES_SCHEMA,
     InsertPlacement,
@@ -70,10 +70,10 @@ def tagged(key: str, row: int | None, ts: int = 1, *, delete: bool = False) -> d
         "ts": ts,
         RECORD_KEY: key,
         PARTITION_PATH: "p",
-        DELETE: delete,
+        IS_DELETE: delete,
         FILE_ID: "f-0",
         BASE_PATH: BASE,
-        ROW: row,
+        ROW_POSITION: row,
     }
 
 

@@ -25,7 +25,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.transaction import Transaction
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.settings.log_settings import LogSettings, log_slices
 from pyhudi.write.settings.write_context import FileColumns, TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
@@ -62,8 +62,8 @@ def update(storage: Storage, key: str, value: int, *, attempts: int = 1, late: b
             positions=version >= 8,
             slices=log_slices(slices, slices, GROUP_INSTANT_SCHEMA.empty_table(), named_by_slice=version < 8),
         )
-        row: dict[str, Any] = {"id": key, "p": "x", "v": value, RECORD_KEY: key, PARTITION_PATH: "x", DELETE: False}
-        row |= {FILE_ID: "f-0", BASE_PATH: slices["base_path"][0].as_py(), ROW: KEYS.index(key)}
+        row: dict[str, Any] = {"id": key, "p": "x", "v": value, RECORD_KEY: key, PARTITION_PATH: "x", IS_DELETE: False}
+        row |= {FILE_ID: "f-0", BASE_PATH: slices["base_path"][0].as_py(), ROW_POSITION: KEYS.index(key)}
         rows = pa.RecordBatch.from_pylist([row])
         context = WriteContext(storage, tx.instant, FileColumns(schema, avro), logs=logs)
         statuses = [upsert_task([rows], context, TaskId(0, 1, attempt)) for attempt in range(attempts)]

@@ -18,7 +18,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.markers import Markers
-from pyhudi.write.location_columns import ROW
+from pyhudi.write.location_columns import ROW_POSITION
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.write_context import BaseFileOptions
 from tests.properties import examples
@@ -124,7 +124,7 @@ def test_an_update_of_columns_of_a_row_that_is_not_there(tmp_path: Path) -> None
 @pytest.mark.parametrize("how", ["no position", "unknown key"])
 def test_updates_of_columns_without_a_row(tmp_path: Path, how: str) -> None:
     group = Group(tmp_path, ["k0"])
-    row = {**_update(group, 0, 1), ROW: None, RECORD_KEY: "k7"}
+    row = {**_update(group, 0, 1), ROW_POSITION: None, RECORD_KEY: "k7"}
     keyed_write = {"keyed": KeyedWrite()} if how == "unknown key" else {}
     with pytest.raises(FormatError, match=r"1 updates of base file .* have no row there"):
         group.merge([row], unassigned=KEPT, updates_columns=True, **keyed_write)

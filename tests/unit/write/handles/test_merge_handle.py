@@ -24,7 +24,7 @@ from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.markers import Markers
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.write_context import BaseFileOptions
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
@@ -256,10 +256,10 @@ def test_a_task_that_fails_leaves_no_files(tmp_path: Path) -> None:
 def test_several_groups_in_one_task(tmp_path: Path) -> None:
     first, second = Group(tmp_path, ["a", "b"]), Group(tmp_path, ["c", "d"])
     groups = sorted([first, second], key=lambda g: g.file_id)
-    new = {FILE_ID: "z-0", BASE_PATH: None, ROW: None, DELETE: False}
+    new = {FILE_ID: "z-0", BASE_PATH: None, ROW_POSITION: None, IS_DELETE: False}
     rows = [groups[0].row(0, "x", 1), groups[0].row(None, "y", 1), groups[1].row(1, "z", 1)]
     rows += [{**keyed(k, "p"), **new} for k in ("n1", "n2")]
-    gone = {**keyed("gone", "p"), **new, DELETE: True}
+    gone = {**keyed("gone", "p"), **new, IS_DELETE: True}
     stats = decode_stats([upsert_task(batches([*rows, gone], TAGGED, 2), context(tmp_path, SECOND), TASK)])
     assert sorted(stats["fileId"].to_pylist()) == sorted([first.file_id, second.file_id, "z-0"])
     assert sorted(stats["numWrites"].to_pylist()) == [2, 2, 3]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey
 
 SCHEMA = pa.schema(
@@ -18,8 +18,8 @@ SCHEMA = pa.schema(
         (PARTITION_PATH, pa.string()),
         (FILE_ID, pa.string()),
         (BASE_PATH, pa.string()),
-        (ROW, pa.int64()),
-        (DELETE, pa.bool_()),
+        (ROW_POSITION, pa.int64()),
+        (IS_DELETE, pa.bool_()),
     ]
 )
 
@@ -30,8 +30,8 @@ def row(group: int, position: int | None, value: int) -> dict[str, Any]:
         PARTITION_PATH: f"p{group // 2}",
         FILE_ID: f"f{group}",
         BASE_PATH: f"b{group}",
-        ROW: position,
-        DELETE: False,
+        ROW_POSITION: position,
+        IS_DELETE: False,
     }
 
 
@@ -56,11 +56,11 @@ def test_groups_come_whole_and_in_order(drawn: list[tuple[int, int | None]], siz
             if found is None:
                 continue
             batch, positions = found
-            assert batch.column(ROW).to_pylist() == positions.tolist()
+            assert batch.column(ROW_POSITION).to_pylist() == positions.tolist()
             assert all(limit - window <= p < limit for p in positions)
             seen += [(key, p, v) for p, v in zip(positions.tolist(), batch.column("v").to_pylist(), strict=True)]
         for batch in grouped.inserts(key):
-            assert batch.column(ROW).null_count == batch.num_rows
+            assert batch.column(ROW_POSITION).null_count == batch.num_rows
             seen += [(key, None, v) for v in batch.column("v").to_pylist()]
     expected = [(GroupKey(f"p{g // 2}", f"f{g}", f"b{g}"), p, i) for i, (g, p) in enumerate(drawn)]
     assert seen == expected

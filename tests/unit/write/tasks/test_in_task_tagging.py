@@ -20,7 +20,7 @@ from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.fencing.write_fence import WriteFence
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, TaskId, WriteContext
@@ -40,7 +40,7 @@ Row = tuple[str, str, int, bool]
 
 
 def batches(rows: list[Row], size: int, share: PartitionShare = PartitionShare()) -> Iterator[pa.RecordBatch]:  # noqa: B008
-    names = ("id", "ts", RECORD_KEY, PARTITION_PATH, DELETE, FILE_ID, BASE_PATH, ROW)
+    names = ("id", "ts", RECORD_KEY, PARTITION_PATH, IS_DELETE, FILE_ID, BASE_PATH, ROW_POSITION)
     # tasks get the rows of different keys in different orders
     ordered = sorted(rows, key=lambda row: (row[0], row[1]) if share.number % 2 else (row[0], ""))
     for start in range(0, len(ordered), size):
@@ -104,7 +104,7 @@ def written(
             Sizing(per_file * 1000, 1_000_000_000, 1, True, 1000, 1.0),
             1000,
         ),
-        SortedDeduplicator((RECORD_KEY,), DELETE, MergeRules()),
+        SortedDeduplicator((RECORD_KEY,), IS_DELETE, MergeRules()),
         most_rows,
     )
     shares = [PartitionShare(number, tasks) for number in range(tasks)]

@@ -25,13 +25,12 @@ from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
+from pyhudi.write.location_columns import PLACEMENT_KEY
 
-FILE, GROUP, TASK = "_pyhudi_file", "_pyhudi_group", "_pyhudi_task"
-"""Columns of DataFrames of keys: the number of the key's location, the number of its file group of the index, and the
-placement key of the task that writes this file group."""
-_KEYS = f"{RECORD_KEY} string, {FILE} int, {GROUP} int, {TASK} int"
+_KEYS = f"{RECORD_KEY} string, {INDEX_LOCATION} int, {INDEX_GROUP} int, {PLACEMENT_KEY} int"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -48,7 +47,8 @@ class KeyRouting:
     tasks: int
 
     def route(self, keys: pa.Array, partitions: pa.Array | str, locations: pa.Array | int) -> pa.RecordBatch:
-        """Return keys with the number of their location (`FILE`), their file group (`GROUP`) and its task (`TASK`).
+        """Return keys with their location (`INDEX_LOCATION`), their file group of the index (`INDEX_GROUP`) and the
+        `PLACEMENT_KEY` of the task that writes it.
 
         Args:
             keys: Record keys.
@@ -60,7 +60,7 @@ class KeyRouting:
         if isinstance(locations, int):
             locations = pa.array(np.full(len(keys), locations, dtype=np.int32))
         columns = [keys, locations, pa.array(group_numbers), pa.array(placement[group_numbers % self.tasks])]
-        routed = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, FILE, GROUP, TASK])
+        routed = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, INDEX_LOCATION, INDEX_GROUP, PLACEMENT_KEY])
         # Keys of partitions without a file group have never been in the index.
         return routed.filter(pa.array(group_numbers != NO_FILE_GROUP)) if self.groups.partitioned else routed
 
@@ -91,7 +91,7 @@ def file_keys(
         invalid_text: Treatment of keys that are not UTF-8.
 
     Returns:
-        The keys (`FILE`, `GROUP`, `TASK`).
+        The keys (`INDEX_LOCATION`, `INDEX_GROUP`, `PLACEMENT_KEY`).
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -140,7 +140,7 @@ def slice_keys(
         routing: Routing of the keys.
 
     Returns:
-        The keys (`FILE`, `GROUP`, `TASK`); `FILE` is the number of the slice.
+        The keys (`INDEX_LOCATION`, `INDEX_GROUP`, `PLACEMENT_KEY`); `INDEX_LOCATION` is the number of the slice.
     """
     context = replace(context, columns=(RECORD_KEY,))
 

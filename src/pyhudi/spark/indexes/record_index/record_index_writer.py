@@ -26,10 +26,12 @@ from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGrou
 from pyhudi.metadata.records.record_locations import decode_locations, encode_locations
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
+from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
+from pyhudi.spark.indexes.record_index.record_index_keys import Batches
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
+from pyhudi.write.location_columns import PLACEMENT_KEY
 
 _STAT = "stat string, duplicates long"
 
@@ -90,14 +92,14 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
         prepare_worker()
         token = this_task().token
         stats, duplicates = [], []
-        for number, rows in by_group(batches, GROUP):
-            records, repeated = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+        for number, rows in by_group(batches, INDEX_GROUP):
+            records, repeated = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks())
             duplicates.append(repeated)
             stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
         columns = [pa.array(stats, pa.string()), pa.array(duplicates, pa.int64())]
         yield pa.RecordBatch.from_arrays(columns, names=["stat", "duplicates"])
 
-    moved = (keys if tasks is None else keys.repartition(tasks, TASK)).sortWithinPartitions(GROUP)
+    moved = (keys if tasks is None else keys.repartition(tasks, PLACEMENT_KEY)).sortWithinPartitions(INDEX_GROUP)
     with task_errors():
         results = moved.mapInArrow(write, _STAT).collect()
     return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
@@ -110,11 +112,11 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
-        for number, rows in by_group(batches, GROUP):
-            records = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+        for number, rows in by_group(batches, INDEX_GROUP):
+            records = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks())
             yield pa.RecordBatch.from_arrays([pa.array([records[1]], pa.int64())], names=["duplicates"])
 
-    counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "duplicates long").collect()
+    counts = keys.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP).mapInArrow(count, "duplicates long").collect()
     return sum(int(row[0]) for row in counts)
 
 

@@ -28,7 +28,8 @@ from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import constant, union
 from pyhudi.spark.read.base_files.column_conversion import converted_column
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
-from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders
+from pyhudi.spark.helper_columns import SCANNED_FILE, SCANNED_ROW
+from pyhudi.spark.read.base_files.partition_folders import Folders
 from pyhudi.spark.read.base_files.spark_file_reader import (
     FileReader,
     is_missing_file_system,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.table.table_snapshot import TableSnapshot
 
-ROW_NUMBER = "_pyhudi_row"
 _PLANNERS = 4
 """Threads that create the DataFrames of parts; they mostly wait for Spark."""
 _reached = {"file://"}
@@ -192,7 +192,7 @@ def _has_times(kind: pa.DataType) -> bool:
 
 
 def _numbered(tasks: pa.Table, numbers: FileNumbers) -> pa.Table:
-    return tasks.append_column(FILE_NUMBER, [numbers.numbers_of(tasks["base_path"])])
+    return tasks.append_column(SCANNED_FILE, [numbers.numbers_of(tasks["base_path"])])
 
 
 def _read(
@@ -261,14 +261,14 @@ class _PartReader:
         changed = {name: column for name, column in self._changed.items() if name not in source.from_path}
         changed |= {name: constant(value, self._schema.field(name)) for name, value in source.constants.items()}
         if self._numbers is not None:
-            changed |= {} if source.numbered else {FILE_NUMBER: self._numbers.column()}
+            changed |= {} if source.numbered else {SCANNED_FILE: self._numbers.column()}
         if self._positions:
-            changed[ROW_NUMBER] = sf.col("_metadata.row_index")
+            changed[SCANNED_ROW] = sf.col("_metadata.row_index")
         # A select takes calls to the JVM for each column, milliseconds in total. Columns of folders come last.
-        expected = [*self._schema.names, *([FILE_NUMBER] if source.numbered else [])]
+        expected = [*self._schema.names, *([SCANNED_FILE] if source.numbered else [])]
         if self._as_named and (source.folders is None or rows.columns == expected):
             return rows.withColumns(changed) if changed else rows
-        helpers = [*([FILE_NUMBER] if self._numbers else []), *([ROW_NUMBER] if self._positions else [])]
+        helpers = [*([SCANNED_FILE] if self._numbers else []), *([SCANNED_ROW] if self._positions else [])]
         names = [*self._schema.names, *helpers]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted_name(n) for n in names))
 
@@ -293,7 +293,7 @@ class _PartReader:
         fields_by_name = {f.name: f for f in spark_schema(self._schema)}
         in_folders = source.from_path - set(source.constants)
         fields = [fields_by_name[f.name] if f.name in in_folders else f for f in self._stored_schema]
-        return StructType([*fields, StructField(FILE_NUMBER, LongType())] if source.numbered else fields)
+        return StructType([*fields, StructField(SCANNED_FILE, LongType())] if source.numbered else fields)
 
 
 def _stored_field(part: FilePart, plan: ScanPlan, column: str) -> pa.Field:

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.keygen.partition_value_extractor import partition_fields
-from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders, can_be_mounted, level, mounted
+from pyhudi.spark.helper_columns import SCANNED_FILE
+from pyhudi.spark.read.base_files.partition_folders import Folders, can_be_mounted, level, mounted
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
@@ -63,7 +64,7 @@ class PartitionColumns:
         assert self.folders is not None
         at = pc.index_in(tasks["partition"], value_set=self.partitions)
         levels = [each.take(at.combine_chunks()) for each in self.levels]
-        numbers = level(FILE_NUMBER, tasks[FILE_NUMBER].combine_chunks()) if self.numbered else None
+        numbers = level(SCANNED_FILE, tasks[SCANNED_FILE].combine_chunks()) if self.numbered else None
         return self.folders.uris(tasks["base_path"].combine_chunks(), levels, numbers)
 
 

@@ -3,9 +3,10 @@
 Spark's file index parses partition values from names such as ``year=2024`` and prunes by them; ``explain`` shows that
 as ``PartitionFilters``. Tables with other folder names are presented through a mount table of Hadoop's client-side file
 system ``viewfs``: ``viewfs://pyhudi/file/table/-/year=2024/-`` is ``file:/table``, so ``…/-/year=2024/-/2024/name`` is
-the file ``2024/name`` of the table. Files are numbered in the same way: ``…/-/_pyhudi_file=7/2024/name``. Files outside
-of the table's folder can be presented in it with the same columns: ``…/-/_pyhudi_file=7/2024/_pyhudi_at/file/tmp/name``
-is ``file:/tmp/name``. The rules are the same for all tables.
+the file ``2024/name`` of the table. Files are numbered in the same way:
+``…/-/_pyhudi_scanned_file=7/2024/name``. Files outside of the table's folder can be presented in it with the same
+columns: ``…/-/_pyhudi_scanned_file=7/2024/_pyhudi_at/file/tmp/name`` is ``file:/tmp/name``. The rules are the same for
+all tables.
 
 The rules are session settings and are kept, because executors look them up when a query runs. They cannot be options of
 a read, whose names reach executors in lower case.
@@ -23,18 +24,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS
+from pyhudi.spark.helper_columns import SCANNED_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILE_NUMBER = "_pyhudi_file"
-"""Column with the number of the file."""
 _MOUNT_TABLE = "pyhudi"
 MOUNTS = f"viewfs://{_MOUNT_TABLE}/"
 """Prefix of the URIs of mounted folders."""
 _BEGIN = _END = "-"
 # The path without levels must exist, too: Spark checks that the base path is a folder.
-_LEVELS = f"/{_BEGIN}(?=/|$)((/[^/]+=[^/]*)*?/({_END}|{FILE_NUMBER}=[^/]*)(?=/|$))?"
+_LEVELS = f"/{_BEGIN}(?=/|$)((/[^/]+=[^/]*)*?/({_END}|{SCANNED_FILE}=[^/]*)(?=/|$))?"
 _ELSEWHERE = "_pyhudi_at"
 _IN_TABLE = f"(?!.*/{_ELSEWHERE}/)"
 _RULE = f"fs.viewfs.mounttable.{_MOUNT_TABLE}.linkRegex."
@@ -97,7 +97,7 @@ def mounted(root: str) -> Folders:
 
 
 def mounted_external_path(uri: str, partition: str) -> str:
-    """Return the path, in mounted folders with :data:`FILE_NUMBER`, of a file outside of the table that is presented in
+    """Return the path, in mounted folders with `SCANNED_FILE`, of a file outside of the table that is presented in
     a partition. Its own folders must not be named ``name=value``."""
     scheme, _, path = uri.partition(":")
     above = f"{partition}/" if partition else ""

@@ -23,8 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.format.file_names import file_names_of
-from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
-from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER
+from pyhudi.spark.helper_columns import SCANNED_FILE, SCANNED_ROW
 
 _POSITION, _WORDS = "_pyhudi_place", "_pyhudi_words"
 _KEY = "_pyhudi_excluded_of"
@@ -49,7 +48,7 @@ def bitmap(rows: np.ndarray) -> pa.ListArray:
 
 def without_row_numbers(rows: DataFrame) -> DataFrame:
     """Drop the numbers of files and rows from a scan."""
-    return rows.drop(FILE_NUMBER, ROW_NUMBER)
+    return rows.drop(SCANNED_FILE, SCANNED_ROW)
 
 
 class DeletionVectors(Protocol):
@@ -144,8 +143,8 @@ class BitmapDeletionVectors:
 
     def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
         # A single SQL text takes less time than a dozen calls to the JVM.
-        word = f"get({_WORDS}, int(shiftright({ROW_NUMBER}, 6)))"
-        is_excluded = sf.expr(f"{FILE_NUMBER} = {_KEY} AND getbit({word}, int({ROW_NUMBER} & 63)) = 1")
+        word = f"get({_WORDS}, int(shiftright({SCANNED_ROW}, 6)))"
+        is_excluded = sf.expr(f"{SCANNED_FILE} = {_KEY} AND getbit({word}, int({SCANNED_ROW} & 63)) = 1")
         return without_row_numbers(rows.join(sf.broadcast(excluded), is_excluded, "left_anti"))
 
 
@@ -165,5 +164,5 @@ class PositionDeletes:
             yield pa.RecordBatch.from_arrays([pa.array(rows[start : start + _BATCH] | first)], schema=self.schema)
 
     def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
-        position = sf.col(FILE_NUMBER).bitwiseOR(sf.col(ROW_NUMBER))
+        position = sf.col(SCANNED_FILE).bitwiseOR(sf.col(SCANNED_ROW))
         return without_row_numbers(rows.join(sf.broadcast(excluded), position == sf.col(_POSITION), "left_anti"))

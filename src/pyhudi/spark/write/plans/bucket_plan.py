@@ -60,7 +60,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.locks.lock_provider import is_non_blocking
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, PLACEMENT_KEY, ROW_POSITION
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import log_slices
 from pyhudi.write.settings.write_context import WriteContext
@@ -117,7 +117,7 @@ class BucketPlan:
         if job.combines:
             rows = with_batch_positions(rows)
         if self.locations is not None:
-            routed = _together(located(rows, self.locations).withColumn(ROW, _no_row()), job)
+            routed = _together(located(rows, self.locations).withColumn(ROW_POSITION, _no_row()), job)
         else:
             rows = with_bucket(rows, job.spec, self.bucketing, _BUCKET)
             routed = _routed(rows, job, bucket_groups(self.written), self.written)
@@ -140,7 +140,7 @@ class BucketPlan:
         """Return the rows that certainly delete their keys, whether these exist or not."""
         if not _deletes_for_certain(self.job):
             return None
-        return _prepared(self.job, instant, self.slices, self.cached).where(F.col(DELETE))
+        return _prepared(self.job, instant, self.slices, self.cached).where(F.col(IS_DELETE))
 
 
 def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str]) -> BucketPlan:
@@ -235,10 +235,10 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrame
                     f"{options.INSERT_DUP_POLICY.key}=fail; nothing was written. Use upsert to update them, or "
                     "the policy drop to skip them"
                 )
-        return tagged.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW)
+        return tagged.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW_POSITION)
     if deletes or job.operation is Operation.UPSERT:
         return rows
-    return untagged(rows).drop(FILE_ID, BASE_PATH, ROW)
+    return untagged(rows).drop(FILE_ID, BASE_PATH, ROW_POSITION)
 
 
 def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
@@ -248,18 +248,18 @@ def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) 
     file_id, base_path = opened_id, F.lit(None).cast("string")
     keys, tasks = _task_placement(slices, job)
     if groups.num_rows:
-        groups_with_tasks = groups.append_column(TASK, pa.array(keys, pa.int32())).rename_columns(
-            [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, TASK]
+        groups_with_tasks = groups.append_column(PLACEMENT_KEY, pa.array(keys, pa.int32())).rename_columns(
+            [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, PLACEMENT_KEY]
         )
         rows = rows.join(
             F.broadcast(small_frame(rows.sparkSession, groups_with_tasks)), [PARTITION_PATH, _BUCKET], "left"
         )
         file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened_id), F.col(BASE_PATH)
-    table_columns = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, TASK)]
-    added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW: _no_row()}
+    table_columns = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, PLACEMENT_KEY)]
+    added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW_POSITION: _no_row()}
     merges = job.config.table_type is not TableType.MERGE_ON_READ and groups.num_rows > 0
     if merges:
-        added[TASK] = F.coalesce(F.col(TASK), F.hash(PARTITION_PATH, _BUCKET))
+        added[PLACEMENT_KEY] = F.coalesce(F.col(PLACEMENT_KEY), F.hash(PARTITION_PATH, _BUCKET))
     routed = rows.select(*(quoted([name]) for name in table_columns), *(c.alias(n) for n, c in added.items()))
     return _together(routed, job, tasks if merges else 0)
 
@@ -273,7 +273,7 @@ def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
     order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in rows.columns else [])]
     num_tasks = requested_tasks(job)
     if tasks:
-        return rows.repartition(num_tasks or tasks, TASK).sortWithinPartitions(*order)
+        return rows.repartition(num_tasks or tasks, PLACEMENT_KEY).sortWithinPartitions(*order)
     by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
     return (rows.repartition(num_tasks, *by) if num_tasks else rows.repartition(*by)).sortWithinPartitions(*order)
 

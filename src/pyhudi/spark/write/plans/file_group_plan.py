@@ -48,7 +48,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
-from pyhudi.write.location_columns import DELETE, FILE_ID, ROW
+from pyhudi.write.location_columns import FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.planning.workload_profile import WorkloadProfile, profile_stats
 from pyhudi.write.rows.keyed_rows import KeyedWrite
@@ -147,9 +147,9 @@ class FileGroupPlan:
 
     def _deleted(self) -> DataFrame | None:
         """Return the keys of records that are certainly deleted in their partitions."""
-        if DELETE not in self.batch.rows.columns or (self.batch.located is not None and not self.batch.located.deletes):
+        if IS_DELETE not in self.batch.rows.columns or (self.batch.located is not None and not self.batch.located.deletes):
             return None  # none is
-        is_deleted = F.col(DELETE) & F.col(FILE_ID).isNotNull()
+        is_deleted = F.col(IS_DELETE) & F.col(FILE_ID).isNotNull()
         job = self.job
         if job.changes is not None:
             # deletes have the ordering values of the stored records, but not those by new values, which may lose
@@ -321,7 +321,7 @@ def _tag_located(
     job = table.job
     if not _needs_lookup(job, changes):
         return Tagged(located_changes(rows))
-    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW)]
+    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
     located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
     added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
     if _are_new(job, changes):

@@ -36,7 +36,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
-from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, PLACEMENT_KEY, ROW_POSITION
 from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare
 from pyhudi.write.write_operations import type_name
@@ -211,10 +211,10 @@ def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
     work = (shares["seconds"].to_numpy() * _REWRITTEN).astype(np.int64)
     cores = parallelism(plan.rows.sparkSession)
     keys, tasks = place(work, most_tasks, fewest=min(most_tasks, len(work), cores))
-    shares = shares.drop_columns(["seconds"]).append_column(TASK, pa.array(keys, pa.int32()))
+    shares = shares.drop_columns(["seconds"]).append_column(PLACEMENT_KEY, pa.array(keys, pa.int32()))
     routed = _routed(plan.rows, shares)
     # One task needs no shuffle.
-    return _sorted(routed.coalesce(1) if tasks == 1 else routed.repartition(tasks, TASK))
+    return _sorted(routed.coalesce(1) if tasks == 1 else routed.repartition(tasks, PLACEMENT_KEY))
 
 
 def _in_one_task(plan: InTaskTaggingPlan) -> DataFrame:
@@ -223,7 +223,7 @@ def _in_one_task(plan: InTaskTaggingPlan) -> DataFrame:
     # A limit computes rows in parallel and moves them to one task. Adaptive execution drops it if it knows that there
     # are fewer cached rows; then they are still in several.
     rows = plan.rows.limit(plan.lookup.most_rows + 1).coalesce(1)
-    share = pa.table({PARTITION_PATH: [""], FILE_ID: [str(PartitionShare())], TASK: pa.array([0], pa.int32())})
+    share = pa.table({PARTITION_PATH: [""], FILE_ID: [str(PartitionShare())], PLACEMENT_KEY: pa.array([0], pa.int32())})
     return _sorted(_routed(rows, share))
 
 
@@ -264,11 +264,11 @@ def partition_shares(partitions: pa.Table, bases: pa.Table, table_type: TableTyp
 def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
     """Return the rows with their tasks, and shares in place of file groups."""
     table_columns = [quoted([name]) for name in rows.columns]
-    nowhere = (F.lit(None).cast("string").alias(BASE_PATH), F.lit(None).cast("bigint").alias(ROW))
+    nowhere = (F.lit(None).cast("string").alias(BASE_PATH), F.lit(None).cast("bigint").alias(ROW_POSITION))
     if shares.num_rows == 1:
         only_share = shares.to_pylist()[0]
         return rows.select(
-            *table_columns, F.lit(only_share[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(only_share[TASK]).alias(TASK)
+            *table_columns, F.lit(only_share[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(only_share[PLACEMENT_KEY]).alias(PLACEMENT_KEY)
         )
     # If an executor is lost, its cached rows are computed again, and the input may return other rows.
     failure = F.raise_error(F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH)))
@@ -277,9 +277,9 @@ def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
         tasks = F.when(tasks.isNull(), failure.cast("array<struct<file:string,task:int>>")).otherwise(tasks)
         each = rows.select(*table_columns, F.explode(tasks).alias(_TASKS))
         share, task = F.col(f"{_TASKS}.file"), F.col(f"{_TASKS}.task")
-        return each.select(*table_columns, share.alias(FILE_ID), *nowhere, task.alias(TASK))
+        return each.select(*table_columns, share.alias(FILE_ID), *nowhere, task.alias(PLACEMENT_KEY))
     partition_tasks = F.broadcast(small_frame(rows.sparkSession, shares))
-    task = F.coalesce(F.col(TASK), failure.cast("int")).alias(TASK)
+    task = F.coalesce(F.col(PLACEMENT_KEY), failure.cast("int")).alias(PLACEMENT_KEY)
     return rows.join(partition_tasks, PARTITION_PATH, "left").select(*table_columns, FILE_ID, *nowhere, task)
 
 
@@ -287,7 +287,7 @@ def _by_partition_path(shares: pa.Table) -> pa.Table:
     """Return the shares and tasks of each partition as a list."""
     tasks: dict[str, list[dict[str, object]]] = {}
     for row in shares.to_pylist():
-        tasks.setdefault(row[PARTITION_PATH], []).append({"file": row[FILE_ID], "task": row[TASK]})
+        tasks.setdefault(row[PARTITION_PATH], []).append({"file": row[FILE_ID], "task": row[PLACEMENT_KEY]})
     kind = pa.list_(pa.struct([("file", pa.string()), ("task", pa.int32())]))
     return pa.table({PARTITION_PATH: pa.array(list(tasks), pa.string()), _TASKS: pa.array(list(tasks.values()), kind)})
 

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK
-from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
+from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION, OLD_FILE_ID
+from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.write.plans.row_routing import new_key_locations
 from pyhudi.table.view.file_group_keys import in_groups
-from pyhudi.write.location_columns import DELETE
+from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY
 from pyhudi.write.planning.workload_profile import WorkloadProfile
 
 
@@ -28,8 +28,8 @@ class PlannedKeys:
     workload: WorkloadProfile
 
     def new_keys(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
-        """Return the new keys (`FILE`, `GROUP`, `TASK`), those of one file group of the index in one partition of the
-        frame. Lazy.
+        """Return the new keys (`INDEX_LOCATION`, `INDEX_GROUP`, `PLACEMENT_KEY`), those of one file group of the
+        index in one partition of the frame. Lazy.
 
         Args:
             files: Files that got new records: partition, file_id, number, and how many (``tail``).
@@ -40,10 +40,10 @@ class PlannedKeys:
         """
         if groups.ids != self.located.groups.ids or not matches_plan(files, self.workload):
             return None
-        new = F.col(FOUND_ID).isNull() & ~F.col(DELETE) & (F.col(GROUP) != F.lit(NO_FILE_GROUP))
-        keys = self.located.locations.where(new).select(RECORD_KEY, PARTITION_PATH, GROUP, TASK)
+        new = F.col(OLD_FILE_ID).isNull() & ~F.col(IS_DELETE) & (F.col(INDEX_GROUP) != F.lit(NO_FILE_GROUP))
+        keys = self.located.locations.where(new).select(RECORD_KEY, PARTITION_PATH, INDEX_GROUP, PLACEMENT_KEY)
         located = new_key_locations(keys, self.workload, files)
-        return located.select(RECORD_KEY, FILE, GROUP, TASK)
+        return located.select(RECORD_KEY, INDEX_LOCATION, INDEX_GROUP, PLACEMENT_KEY)
 
 
 def matches_plan(files: pa.Table, workload: WorkloadProfile) -> bool:

@@ -23,10 +23,10 @@ from pyhudi.spark.execution.cached_frames import planned_once
 from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup, small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
-from pyhudi.spark.indexes.record_index.record_index_keys import FILE
+from pyhudi.spark.helper_columns import INDEX_LOCATION
 from pyhudi.spark.write.dml_commit import ChangeCounts
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, PLACEMENT_KEY, ROW_POSITION
 from pyhudi.write.planning.small_files import target_lookup_table
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile
 
@@ -50,7 +50,7 @@ def count_rows(tagged: DataFrame, statement: ChangeCounts | None = None, *, adap
     """
     rows = [F.count(F.lit(1))]
     if statement is not None:
-        rows.append(F.count(F.when(F.col(DELETE), 1)))
+        rows.append(F.count(F.when(F.col(IS_DELETE), 1)))
     grouped = coalesced(tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).agg(*rows))
     with nullcontext(grouped) if adaptive else planned_once(grouped) as planned:
         counts = planned.collect()
@@ -90,20 +90,21 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
         file_id = F.coalesce(file_id, insert_columns[_IDS])
     routed = {FILE_ID: file_id, BASE_PATH: base_path}
     names = [name for name in tagged.columns if name not in routed]
-    rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in routed.items()), task.alias(TASK))
-    moved = rows.repartition(tasks, TASK)
-    return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW).asc_nulls_last())
+    rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in routed.items()), task.alias(PLACEMENT_KEY))
+    moved = rows.repartition(tasks, PLACEMENT_KEY)
+    return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW_POSITION).asc_nulls_last())
 
 
 def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Table) -> DataFrame:
-    """Return keys of new records (``_hoodie_record_key`` and ``_hoodie_partition_path``) with `FILE`, the number in
-    ``files`` (partition, file_id, number) of the file to which `route` assigns them; null if no file has that id."""
+    """Return keys of new records (``_hoodie_record_key`` and ``_hoodie_partition_path``) with `INDEX_LOCATION`, the
+    number in ``files`` (partition, file_id, number) of the file to which `route` assigns them; null if no file has that
+    id."""
     targets = workload.insert_targets
     at = pc.index_in(group_keys(targets), value_set=group_keys(files))
     routes = _target_arrays(targets, {_NUMBERS: files["number"].combine_chunks().take(at)})
     routed = keys.join(F.broadcast(small_frame(keys.sparkSession, pa.table(routes))), PARTITION_PATH, "left")
     number = F.element_at(_NUMBERS, _bucket())
-    return routed.select(*(quoted([name]) for name in keys.columns), number.alias(FILE))
+    return routed.select(*(quoted([name]) for name in keys.columns), number.alias(INDEX_LOCATION))
 
 
 def _bucket() -> Column:
