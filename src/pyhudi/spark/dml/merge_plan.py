@@ -8,7 +8,7 @@ outer join."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -41,7 +41,7 @@ from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
-from pyhudi.spark.write.dml_commit import RowChanges
+from pyhudi.spark.write.dml_commit import ColumnAssignments, NewRecords, RowChanges, RowOrigin
 from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.write.location_columns import IS_DELETE
@@ -278,27 +278,34 @@ class MergePlan:
     def _are_located(self, matched: MatchedClauses) -> bool:
         """Return True if each row of the pairs is a change of a row at its location or a new record: no two belong to
         the same record, and none moves."""
-        new = matched.new_keys or not self._evaluator.has(ClauseKind.NOT_MATCHED)
-        return self.target.located and matched.unique and new and not (self._evaluator.moves or self._marks_deletes)
+        evaluator = self._evaluator
+        new = matched.new_keys or not evaluator.has(ClauseKind.NOT_MATCHED)
+        stays = not (evaluator.moves or self._marks_deletes)
+        return self.target.locations is not None and matched.unique and new and stays
 
-    def _with_moves(self, changes: RowChanges, moves: PartitionPathUpdate) -> RowChanges:
-        """Add the known facts about the keys of rows that move.
+    def _new_records(self, matched: MatchedClauses) -> NewRecords:
+        """Return what is known of the new records of a statement that moves no rows."""
+        if not self._evaluator.has(ClauseKind.NOT_MATCHED):
+            return NewRecords.NONE
+        if not matched.new_keys:
+            return NewRecords.ANY
+        return NewRecords.DISTINCT_NEW_KEYS if matched.unique else NewRecords.NEW_KEYS
+
+    def _moved_and_new_records(self, moves: PartitionPathUpdate) -> NewRecords:
+        """Return what is known of the new records of a statement that moves rows.
 
         Raises:
             RecordKeyError: Rows replace records that are deleted, and other rows are inserted, whose keys would have to
                 be looked up among these records.
         """
         if not self._evaluator.has(ClauseKind.NOT_MATCHED):
-            was_searched = bool(moves.searched)
-            return replace(
-                changes, new_keys=was_searched, distinct_keys=was_searched, replaces_deleted=moves.replaces_deleted
-            )
-        if moves.replaces_deleted:
+            return moves.new_records
+        if moves.new_records is NewRecords.REPLACING_DELETED:
             raise RecordKeyError(
                 "WHEN NOT MATCHED cannot be combined with moves that swap records of one key between partitions; "
                 "nothing was written. Insert the new rows by a second MERGE"
             )
-        return changes
+        return NewRecords.ANY
 
     @property
     def _marks_deletes(self) -> bool:
@@ -313,18 +320,8 @@ class MergePlan:
         deleted = F.col(KIND) == MergeAction.DELETE.value
         if self._marks_deletes:
             deleted |= is_delete(target.schema, target.merging)
-        row_changes = RowChanges(
-            target.located,
-            keys_assigned=bool(target.key_columns & evaluator.assigned),
-            partition_assigned=evaluator.moves,
-            new_keys=matched.new_keys,
-            distinct_keys=matched.new_keys and matched.unique,
-            adds=evaluator.moves or evaluator.has(ClauseKind.NOT_MATCHED),
-            bases=target.bases,
-            cached=not evaluator.moves and not repeated,
-            deletes=self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in self.clauses),
-            unassigned=matched.unassigned,
-        )
+        assigned = ColumnAssignments(bool(target.key_columns & evaluator.assigned), evaluator.moves, matched.unassigned)
+        deletes = self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in self.clauses)
         values = {name: F.col(quoted([name])) for name in target.schema.names}
         if repeated:
             repeats = deleted & F.col(ROW_ID).isNotNull()
@@ -333,8 +330,9 @@ class MergePlan:
         if evaluator.moves:
             stored = {name: F.col(quoted([STORED, name])) for name in target.schema.names}
             # the read set of a MERGE has the partitions that were searched: it reads the whole table
-            compared = row_changes.keys_assigned
-            assignments = RowAssignments(values, deleted, stored, keys_assigned=compared)
+            assignments = RowAssignments(values, deleted, stored, keys_assigned=assigned.record_key)
             moves = split_partition_path_updates(rows, target, assignments, cached)
-            return moves.rows, self._with_moves(row_changes, moves)
-        return rows.select(*values.values(), *target.helpers, deleted.alias(IS_DELETE)), row_changes
+            return moves.rows, RowChanges(target.locations, self._moved_and_new_records(moves), assigned, deletes)
+        rows = rows.select(*values.values(), *target.helpers, deleted.alias(IS_DELETE))
+        origin = RowOrigin.QUERY if repeated else RowOrigin.CACHED
+        return rows, RowChanges(target.locations, self._new_records(matched), assigned, deletes, origin)

@@ -19,6 +19,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.spark_errors import task_errors
+from pyhudi.spark.write.dml_commit import NewRecords
 from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
 from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 
@@ -41,6 +42,13 @@ class PartitionPathUpdate(NamedTuple):
     rows: DataFrame
     searched: tuple[str, ...] = ()
     replaces_deleted: bool = False
+
+    @property
+    def new_records(self) -> NewRecords:
+        """What is known of the keys of the rows that move, which are new records of their partitions."""
+        if self.replaces_deleted:
+            return NewRecords.REPLACING_DELETED
+        return NewRecords.DISTINCT_NEW_KEYS if self.searched else NewRecords.ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +171,7 @@ def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) ->
             "files of a merge-on-read table until it is compacted, where Apache Hudi finds the wrong one; nothing was "
             "written. Move the records by several statements, by way of another partition"
         )
-    if replaces_deleted and not target.located:
+    if replaces_deleted and target.locations is None:
         raise UnsupportedTableError(
             "records of the same key swap partitions, or form a chain of moves, which requires an index that finds "
             f"them in their file groups, but the table has {_unlocated(target)}; nothing was written. Move the records "

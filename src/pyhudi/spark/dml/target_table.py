@@ -31,6 +31,7 @@ from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.dml_commit import RowLocations
 from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
@@ -154,10 +155,11 @@ class TargetSnapshot:
         if located and client.config.table_type is TableType.COPY_ON_WRITE:
             read = positioned_rows(spark, table, planned, opts)
         bases = None if read is None else planned.tasks.select(["partition", "file_id", "base_path"])
+        locations = RowLocations(bases) if located else None
         read = dataframe(spark, table, planned, opts) if read is None else read
         stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
         reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
-        return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, located, reads, bases)
+        return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, reads, locations)
 
     @property
     def placing_columns(self) -> frozenset[str]:
@@ -180,23 +182,25 @@ class TargetTable(TargetSnapshot):
     """Table with the rows that a statement reads.
 
     Args:
-        rows: The rows: the table's own columns, `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``located``, and
-            `ROW_POSITION` if their positions in base files are known, too.
-        located: Rows have their file group.
+        rows: The rows: the table's own columns and ``helpers``.
         reads: The read set of ``rows``.
-        bases: Base files to which the positions refer (partition, file_id, base_path); None: there are no positions.
+        locations: Locations of the rows; None: they have only their keys and partition paths.
     """
 
     rows: DataFrame
-    located: bool
     reads: ReadSet
-    bases: pa.Table | None = None
+    locations: RowLocations | None
 
     @property
     def helpers(self) -> list[str]:
-        """Columns of ``rows`` that are not the table's own."""
-        positions = [] if self.bases is None else [ROW_POSITION]
-        return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.located else []), *positions]
+        """Columns of ``rows`` that are not the table's own: `STORED_KEY`, `STORED_PATH`, and their locations."""
+        locations = [] if self.locations is None else [FILE_ID, *([ROW_POSITION] if self.has_positions else [])]
+        return [STORED_KEY, STORED_PATH, *locations]
+
+    @property
+    def has_positions(self) -> bool:
+        """True if rows have their positions in base files."""
+        return self.locations is not None and self.locations.bases is not None
 
     @property
     def delete_markers(self) -> frozenset[str]:
@@ -211,7 +215,7 @@ class TargetTable(TargetSnapshot):
             assigned: Columns that the update assigns.
         """
         merging = self.merging
-        if self.bases is None or merging.combines_versions:
+        if not self.has_positions or merging.combines_versions:
             return frozenset()
         needed = _tops((name for names in merging.deciding_columns.values() for name in names), self.schema)
         if not self.key_columns.isdisjoint(assigned):

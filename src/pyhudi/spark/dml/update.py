@@ -23,7 +23,7 @@ from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
-from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
+from pyhudi.spark.write.dml_commit import ColumnAssignments, DmlCommit, NewRecords, RowChanges, RowOrigin
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.location_columns import IS_DELETE
@@ -105,32 +105,31 @@ def update_pinned(
         if not moves:
             rows = _with_values(rows, target, new_values | target.absent(unassigned), marks=marks)
         matched, reads = None, target.reads
-        searched: tuple[str, ...] = ()
-        replaces_deleted = False
+        new_records, origin = NewRecords.NONE, _origin(where, *assigned.values())
         if not _is_certain(target, values.keys()):  # The write would not count rows whose stored version wins.
-            rows = cached.add(rows)
+            rows, origin = cached.add(rows), RowOrigin.CACHED
             matched = _count(rows)
         if moves:
             assignments = RowAssignments(new_values, F.lit(False))
-            rows, searched, replaces_deleted = split_partition_path_updates(rows, target, assignments, cached)
-            reads = reads.union(target.partition_reads(searched)) if searched else reads
+            moved = split_partition_path_updates(rows, target, assignments, cached)
+            rows, new_records, origin = moved.rows, moved.new_records, RowOrigin.QUERY
+            reads = reads.union(target.partition_reads(moved.searched)) if moved.searched else reads
         changes = RowChanges(
-            target.located,
-            partition_assigned=moves,
-            new_keys=bool(searched),
-            distinct_keys=bool(searched),
-            adds=moves,
-            bases=target.bases,
-            cached=matched is not None and not moves,
-            scanned=not moves and all(_has_no_subquery(text) for text in (where, *assigned.values())),
+            target.locations,
+            new_records,
+            ColumnAssignments(partition_path=moves, unassigned=unassigned),
             deletes=moves or marks,
-            unassigned=unassigned,
-            replaces_deleted=replaces_deleted,
+            origin=origin,
         )
         done = write_changes(rows, target.client, target.opts, Operation.UPSERT, DmlCommit(reads, changes))
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)
+
+
+def _origin(*expressions: object) -> RowOrigin:
+    """Return the origin of rows whose condition and values are these expressions."""
+    return RowOrigin.SCAN if all(map(_has_no_subquery, expressions)) else RowOrigin.QUERY
 
 
 def _has_no_subquery(expression: object) -> bool:
@@ -212,7 +211,7 @@ def delete_pinned(
     target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(IS_DELETE))
-    changes = RowChanges(target.located, adds=False, bases=target.bases, scanned=_has_no_subquery(where))
+    changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(where))
     done = write_changes(rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes))
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 

@@ -1,9 +1,9 @@
-"""Commit of an UPDATE, DELETE or MERGE: the files that the statement has read, and the additional columns of its
-rows."""
+"""Commit of an UPDATE, DELETE or MERGE: the files that the statement has read, and what is known of its rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import pyarrow as pa
 
@@ -12,44 +12,103 @@ from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 
 
 @dataclass(frozen=True, slots=True)
+class RowLocations:
+    """Locations that rows have kept from the table: their file groups, and possibly their positions.
+
+    Attributes:
+        bases: Base files (partition, file_id, base_path) to which the positions of rows refer; None: rows have no
+            positions.
+    """
+
+    bases: pa.Table | None = None
+
+
+class NewRecords(Enum):
+    """Records that a statement adds to partitions, and what is known of their keys."""
+
+    NONE = auto()
+    """There are none: each row is a change of a stored row, in its partition."""
+    ANY = auto()
+    """The table may have their keys, so they are looked up."""
+    NEW_KEYS = auto()
+    """The table has none of their keys."""
+    DISTINCT_NEW_KEYS = auto()
+    """The table has none of their keys, and each key occurs once."""
+    REPLACING_DELETED = auto()
+    """As `DISTINCT_NEW_KEYS`, except for keys of records that the same write deletes in their partitions. The new
+    records go to new file groups, so that no file has both."""
+
+    @property
+    def have_new_keys(self) -> bool:
+        """True if they need not be looked up."""
+        return self not in (NewRecords.NONE, NewRecords.ANY)
+
+    @property
+    def have_distinct_keys(self) -> bool:
+        """True if they need not be compared with each other."""
+        return self in (NewRecords.DISTINCT_NEW_KEYS, NewRecords.REPLACING_DELETED)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAssignments:
+    """Columns that updates of a statement assign.
+
+    Attributes:
+        record_key: Columns of the record key may be assigned, so keys have to be compared.
+        partition_path: Partition fields may be assigned, so rows may move to another partition, where they are new
+            records.
+        unassigned: Columns of the table that no update assigns. Rows with positions have null there, and keep the
+            stored values.
+    """
+
+    record_key: bool = False
+    partition_path: bool = False
+    unassigned: frozenset[str] = frozenset()
+
+
+class RowOrigin(Enum):
+    """Evaluation of the rows of a statement, which determines whether they are cached and how the write is planned."""
+
+    CACHED = auto()
+    """The rows are cached, so evaluating them twice is cheap."""
+    SCAN = auto()
+    """The rows are those of one scan of the table, without joins and subqueries."""
+    QUERY = auto()
+    """The rows are those of any query."""
+
+
+@dataclass(frozen=True, slots=True)
 class RowChanges:
     """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml`).
 
     Attributes:
-        located: Rows of the table have their file group.
-        keys_assigned: Columns of the record key may be assigned, so keys have to be compared.
-        partition_assigned: Partition fields may be assigned, so rows may move to another partition.
-        new_keys: The keys of new records are known not to be in the table.
-        distinct_keys: These keys are known to be unique, too.
-        adds: There may be new records.
-        bases: Base files (partition, file_id, base_path) to which the positions of rows refer; None: rows have no
-            positions.
-        cached: The rows are cached, so evaluating them twice is cheap.
-        scanned: The rows are those of one scan of the table, without joins and subqueries.
+        locations: Locations of the rows of the table; None: they have only their keys and partition paths.
+        new_records: New records among the rows.
+        assigned: Columns that updates assign.
         deletes: Some of the rows may be deletes.
-        unassigned: Columns of the table that no update assigns. Rows with positions have null there, and keep the
-            stored values.
-        replaces_deleted: New records have keys of records that the same write deletes in their partitions. They go to
-            new file groups, where no file has both.
+        origin: Evaluation of the rows.
     """
 
-    located: bool
-    keys_assigned: bool = False
-    partition_assigned: bool = False
-    new_keys: bool = False
-    distinct_keys: bool = False
-    adds: bool = True
-    bases: pa.Table | None = None
-    cached: bool = False
-    scanned: bool = False
+    locations: RowLocations | None
+    new_records: NewRecords
+    assigned: ColumnAssignments = ColumnAssignments()
     deletes: bool = True
-    unassigned: frozenset[str] = frozenset()
-    replaces_deleted: bool = False
+    origin: RowOrigin = RowOrigin.QUERY
+
+    @property
+    def located(self) -> bool:
+        """True if rows of the table have their file groups."""
+        return self.locations is not None
+
+    @property
+    def bases(self) -> pa.Table | None:
+        """Base files to which the positions of rows refer (`RowLocations.bases`)."""
+        return None if self.locations is None else self.locations.bases
 
     @property
     def only_updates(self) -> bool:
         """True if all rows are updates of rows at known positions."""
-        return self.bases is not None and not (self.adds or self.deletes or self.partition_assigned)
+        return self.bases is not None and self.new_records is NewRecords.NONE and not self.deletes
 
 
 @dataclass(slots=True)
@@ -69,7 +128,8 @@ class DmlCommit:
         reads: Files that the statement has read.
         changes: Differences from the rows of other writes; None: keys are looked up as in an upsert.
         key_constraint: Constraint on the keys of the rows.
-        counts: Where the numbers of rows are put, if the write counts them (`RowChanges.adds`); None: not needed.
+        counts: Where the numbers of rows are put if the write counts them, as it does if there are new records; None:
+            not needed.
     """
 
     reads: ReadSet

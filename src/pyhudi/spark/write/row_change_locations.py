@@ -33,20 +33,20 @@ def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
     Evaluating the result fails on a row whose record key was assigned another value.
     """
     assert job.changes is not None
-    if job.changes.only_updates and not job.changes.keys_assigned:
+    if job.changes.only_updates and not job.changes.assigned.record_key:
         stored = {STORED_KEY: RECORD_KEY, STORED_PATH: PARTITION_PATH}
         return job.df.withColumnsRenamed(stored)
     rows = with_keys(job.df, job.spec, instant)
     stored, made = F.col(STORED_KEY), F.col(RECORD_KEY)
     key = F.coalesce(stored, made)
-    if job.changes.keys_assigned and not job.spec.auto_keys:
+    if job.changes.assigned.record_key and not job.spec.auto_keys:
         message = F.concat(
             F.lit("the record key of the stored row '"), stored, F.lit("' cannot be changed to '"), made, F.lit("'")
         )
         same = stored.isNull() | (stored == made) | F.col(IS_DELETE)
         key = F.when(same, key).otherwise(key_failure(message))
     path = F.coalesce(F.col(STORED_PATH), F.col(PARTITION_PATH))
-    if job.changes.partition_assigned:
+    if job.changes.assigned.partition_path:
         path = F.when(F.col(IS_DELETE), path).otherwise(F.col(PARTITION_PATH))
     names = [name for name in rows.columns if name not in (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)]
     if not job.changes.located:
@@ -70,7 +70,7 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
     Args:
         counts: Rows by file group (COUNTS_SCHEMA).
         slices: The file groups of the table (SLICE_SCHEMA).
-        read: The base files in which rows have their positions (`RowChanges.bases`).
+        read: The base files in which rows have their positions (`RowLocations.bases`).
 
     Raises:
         ConflictError: The table has no such file group any more, or another base file in it: it was rewritten since it
@@ -100,7 +100,7 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
 
 
 def read_groups(bases: pa.Table) -> pa.Table:
-    """Return the file groups of base files that were read (`RowChanges.bases`), as if none of their rows were to be
+    """Return the file groups of base files that were read (`RowLocations.bases`), as if none of their rows were to be
     changed (COUNTS_SCHEMA)."""
     columns = [*(bases[name] for name in ("partition", "file_id", "base_path")), pa.array([0] * bases.num_rows)]
     return pa.table(columns, schema=COUNTS_SCHEMA)

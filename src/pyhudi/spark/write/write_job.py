@@ -213,7 +213,7 @@ class WriteJob:
         context = context.with_column_names(None if self.existing is None else self.existing.names_at)
         if self.changes is None:
             return context
-        unassigned = self.changes.unassigned
+        unassigned = self.changes.assigned.unassigned
         updates_columns = bool(unassigned) and self.changes.only_updates
         merging = replace(context.merging, unassigned=unassigned, updates_columns=updates_columns)
         return replace(context, merging=merging)

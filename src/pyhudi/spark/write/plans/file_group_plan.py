@@ -24,7 +24,7 @@ from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_del
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
-from pyhudi.spark.write.dml_commit import RowChanges
+from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin
 from pyhudi.spark.write.plans.in_task_tagging_plan import (
     UNCOUNTED_ROWS,
     InTaskTaggingPlan,
@@ -274,11 +274,11 @@ def _count_located(
 ) -> CountedRows:
     """Tag rows with the file groups from which they were read, and count them if necessary."""
     bases = _bases_to_rewrite(table, changes, metadata_partitions)
-    rows = rows if bases is not None or changes.cached else cached.add(rows)
+    rows = rows if bases is not None or changes.origin is RowOrigin.CACHED else cached.add(rows)
     tagged = _tag_located(table, changes, rows, cached, records)
     # the rows are then not joined with anything
     no_lookup = not _needs_lookup(table.job, changes)
-    simple = no_lookup and (bases is None or changes.cached or changes.scanned)
+    simple = no_lookup and (bases is None or changes.origin is not RowOrigin.QUERY)
     if bases is None:
         counts = count_rows(tagged.rows, table.job.change_counts, adaptive=not simple)
     else:
@@ -306,9 +306,10 @@ def _keyed(job: WriteJob, instant: str) -> DataFrame:
 
 
 def _bases_to_rewrite(table: TableState, changes: RowChanges, metadata_partitions: Collection[str]) -> pa.Table | None:
-    """Return the base files (`RowChanges.bases`) that a job may change, if its rows need not be counted: the files are
-    few, there are no new records to place, and no index of keys to update."""
-    if changes.bases is None or changes.adds or table.clustering.num_rows or table.logged != LogContents():
+    """Return the base files (`RowLocations.bases`) that a job may change, if its rows need not be counted: the files
+    are few, there are no new records to place, and no index of keys to update."""
+    adds = changes.new_records is not NewRecords.NONE
+    if changes.bases is None or adds or table.clustering.num_rows or table.logged != LogContents():
         return None
     few = changes.bases.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
     return changes.bases if few and without_key_indexes(metadata_partitions) else None
@@ -334,15 +335,15 @@ def _tag_located(
 
 def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:
     """Return True if new records have to be compared with each other or with the keys of the table."""
-    if not changes.adds or job.operation is Operation.DELETE:
+    if changes.new_records is NewRecords.NONE or job.operation is Operation.DELETE:
         return False
-    distinct = job.spec.auto_keys or changes.distinct_keys or not job.combines
+    distinct = job.spec.auto_keys or changes.new_records.have_distinct_keys or not job.combines
     return not (_are_new(job, changes) and distinct)
 
 
 def _are_new(job: WriteJob, changes: RowChanges) -> bool:
     """Return True if the table does not have the keys of new records."""
-    return changes.new_keys or job.spec.auto_keys
+    return changes.new_records.have_new_keys or job.spec.auto_keys
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, MergeMode, Operation, TableType
 from pyhudi.errors import NonRetryableConflictError
+from pyhudi.spark.write.dml_commit import NewRecords
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
@@ -110,7 +111,7 @@ class TableState:
 def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
     """Return the small base files to which new records are written (SMALL_FILES_SCHEMA)."""
     # a record with some of its columns cannot be merged with others into a base file
-    replaces_deleted = job.changes is not None and job.changes.replaces_deleted
+    replaces_deleted = job.changes is not None and job.changes.new_records is NewRecords.REPLACING_DELETED
     if job.operation not in _FILLS or not limit or replaces_deleted or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
         return SMALL_FILES_SCHEMA.empty_table()
     has_logs = job.config.table_type is TableType.MERGE_ON_READ
