@@ -16,9 +16,12 @@ ROW_POSITION = "_pyhudi_row"
 UNKNOWN_POSITION = -1
 PLACEMENT_KEY = "_pyhudi_placement_key"
 """Int: placement key, chosen so that Spark's hash partitioning sends the row to the intended task."""
+PARTITION_SHARE = "_pyhudi_partition_share"
+"""Text: the file groups of its partition that a task writes (`PartitionShare`); only of rows that are tagged in tasks,
+which have no file group."""
 STATUS = "status"
 """Binary: the only column returned by handles, an Arrow IPC stream of write stats."""
 
 TAG_COLUMNS = (IS_DELETE, FILE_ID, BASE_PATH, ROW_POSITION)
-HELPER_COLUMNS = frozenset((RECORD_KEY, PARTITION_PATH, PLACEMENT_KEY, *TAG_COLUMNS))
+HELPER_COLUMNS = frozenset((RECORD_KEY, PARTITION_PATH, PLACEMENT_KEY, PARTITION_SHARE, *TAG_COLUMNS))
 """All columns of an incoming batch that are not user columns."""

@@ -68,7 +68,7 @@ class AppendHandle:
         indexed = self._context.columns.indexed
         recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
         with self._writer(key, base_name, slice_names) as writer:
-            for batch in rows.remaining(key):
+            for batch in rows.remaining():
                 is_deleted = deleted(batch)
                 if is_deleted.any():
                     deletes = batch.filter(pa.array(is_deleted))

@@ -71,7 +71,7 @@ class BaseRowMerge:
         """
         base = conform(batch, self._columns)
         start, self._next = self._next, self._next + base.num_rows
-        updates = rows.updates_below(self._key, self._next)
+        updates = rows.updates_below(self._next)
         if updates is None:
             return base
         if updates[1][0] < 0:
@@ -91,7 +91,7 @@ class BaseRowMerge:
         Raises:
             FormatError: The base file has fewer rows.
         """
-        beyond = rows.updates_below(self._key, np.iinfo(np.int64).max)
+        beyond = rows.updates_below(np.iinfo(np.int64).max)
         if beyond is not None:
             raise FormatError(
                 f"base file {self._key.base_path!r} has {self._next} rows, but row {int(beyond[1][0])} is to be updated"

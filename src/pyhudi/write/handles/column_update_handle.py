@@ -82,7 +82,7 @@ class ColumnUpdateHandle:
             ends = list(accumulate(group.num_rows for group in base.row_groups()))
 
             def merged(group: int) -> pa.Buffer | None:
-                if not rows.has_updates_below(key, ends[group]):
+                if not rows.has_updates_below(ends[group]):
                     merge.skip(base.row_groups()[group].num_rows)
                     return None
                 batches = base.batches(columns, repeating, [group])
@@ -147,7 +147,7 @@ def _check_end(key: GroupKey, merge: BaseRowMerge, rows: FileGroupRows) -> None:
         FormatError: Some were not.
     """
     merge.check_end(rows)
-    for batch in rows.inserts(key):
+    for batch in rows.inserts():
         if batch.num_rows:
             raise FormatError(f"{batch.num_rows} updates of base file {key.base_path!r} have no row there")
 

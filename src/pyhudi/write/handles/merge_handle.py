@@ -56,11 +56,11 @@ class MergeHandle:
             log = self._open_log(key)
             merge = BaseRowMerge(self._context, self._layout, key, columns, log)
             try:
-                for groups in self._row_groups_to_merge(key, rows, base, output, merge):
+                for groups in self._row_groups_to_merge(rows, base, output, merge):
                     for batch in base.batches(columns, repeating, groups):
                         output.write(merge.merged(batch, rows), old_keys=True)
                 merge.check_end(rows)
-                for batch in rows.inserts(key):
+                for batch in rows.inserts():
                     if self._context.files.separates_inserts and not inserts:
                         output.writer.flush()
                     inserts += batch.num_rows
@@ -86,7 +86,7 @@ class MergeHandle:
         return with_cdc_files(stat, cdc_files)
 
     def _row_groups_to_merge(
-        self, key: GroupKey, rows: FileGroupRows, base: BaseFileReader, output: BaseFileOutput, merge: BaseRowMerge
+        self, rows: FileGroupRows, base: BaseFileReader, output: BaseFileOutput, merge: BaseRowMerge
     ) -> Iterator[list[int] | None]:
         """Yield the row groups of the base file that have to be merged, in order (None: all). The others are copied to
         the output: those without changes, unless they are small, so that rewriting a file again and again does not make
@@ -96,7 +96,7 @@ class MergeHandle:
         end = 0
         for group in groups:
             end += group.num_rows
-            if group.size < least or rows.has_updates_below(key, end):
+            if group.size < least or rows.has_updates_below(end):
                 yield [group.number]
                 continue
             copied = copied or output.copyable(base)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
+from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -33,82 +34,100 @@ class GroupKey:
         return FileGroupId(self.partition, self.file_id)
 
 
+class FileGroupRows(Protocol):
+    """Rows of one file group for a handle: first those that change rows of the base file, then new records. Each row is
+    returned once."""
+
+    def updates_below(self, limit: int, /) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None:
+        """Return the rows that change base rows before ``limit``: the rows and their positions, ascending."""
+
+    def has_updates_below(self, limit: int, /) -> bool:
+        """Return True if `updates_below` would return rows."""
+
+    def inserts(self) -> Iterator[pa.RecordBatch]:
+        """Yield the new records, batch by batch. Deletes of non-existing records are dropped."""
+
+    def remaining(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows for a log file, batch by batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Rows of one group within one batch, with their row positions (new records: the maximum integer)."""
+    """Rows of one batch with the same file group, and their row positions (new records: the maximum integer)."""
 
-    key: GroupKey
     rows: pa.RecordBatch
     positions: npt.NDArray[np.int64]
 
-
-class FileGroupRows(Protocol):
-    """Rows of one file group for a handle: first those that change rows of the base file, then new records."""
-
-    def updates_below(self, key: GroupKey, limit: int, /) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None: ...
-    def has_updates_below(self, key: GroupKey, limit: int, /) -> bool: ...
-    def inserts(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
-    def remaining(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
+    def split(self, at: int) -> tuple[_Piece, _Piece]:
+        """Return the first ``at`` rows, and the others."""
+        return (
+            _Piece(self.rows.slice(0, at), self.positions[:at]),
+            _Piece(self.rows.slice(at), self.positions[at:]),
+        )
 
 
-class FileGroupRowReader:
-    """Reads batches that are sorted by group, then row position with nulls last, one group after the other.
+class SortedRows:
+    """Rows of one file group that arrive sorted by row position, with nulls last; one batch is in memory. A
+    `FileGroupRows`."""
 
-    A group must be read completely, or `finish_group` called, before the next one is requested.
-    """
+    def __init__(self, pieces: Iterator[_Piece]) -> None:
+        self._pieces = pieces
+        self._head = next(pieces, None)
 
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self._pieces = _split(batches)
-        self._head: _Piece | None = next(self._pieces, None)
-
-    def groups(self) -> Iterator[GroupKey]:
-        """Yield the groups in order."""
+    def updates_below(self, limit: int) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None:
+        """Return the rows that change base rows before ``limit``: the rows and their positions, ascending."""
+        updates: list[_Piece] = []
         while self._head is not None:
-            key = self._head.key
-            yield key
-            self.finish_group(key)
-
-    def finish_group(self, key: GroupKey) -> None:
-        """Skip the remaining rows of a group."""
-        while self._head is not None and self._head.key == key:
-            self._head = next(self._pieces, None)
-
-    def updates_below(self, key: GroupKey, limit: int) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None:
-        """Return the group's rows that update base rows before ``limit``: the rows and their positions, ascending."""
-        pieces: list[_Piece] = []
-        while self._head is not None and self._head.key == key:
-            head = self._head
-            cut = int(np.searchsorted(head.positions, limit, side="left"))
+            cut = int(np.searchsorted(self._head.positions, limit, side="left"))
+            before, rest = self._head.split(cut)
             if cut:
-                pieces.append(_Piece(key, head.rows.slice(0, cut), head.positions[:cut]))
-            if cut < len(head.positions):
-                self._head = _Piece(key, head.rows.slice(cut), head.positions[cut:])
+                updates.append(before)
+            if len(rest.positions):
+                self._head = rest
                 break
             self._head = next(self._pieces, None)
-        if not pieces:
+        if not updates:
             return None
-        return pa.concat_batches([p.rows for p in pieces]), np.concatenate([p.positions for p in pieces])
+        return pa.concat_batches([p.rows for p in updates]), np.concatenate([p.positions for p in updates])
 
-    def has_updates_below(self, key: GroupKey, limit: int) -> bool:
+    def has_updates_below(self, limit: int) -> bool:
         """Return True if `updates_below` would return rows."""
-        head = self._head
-        return head is not None and head.key == key and bool(head.positions[0] < limit)
+        return self._head is not None and bool(self._head.positions[0] < limit)
 
-    def inserts(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Yield the remaining rows of the group, its new records, batch by batch. Deletes of non-existing records are
-        dropped."""
-        while self._head is not None and self._head.key == key:
-            rows = self._head.rows
-            self._head = next(self._pieces, None)
+    def inserts(self) -> Iterator[pa.RecordBatch]:
+        """Yield the remaining rows, the new records, batch by batch. Deletes of non-existing records are dropped."""
+        for rows in self.remaining():
             is_deleted = deleted(rows)
             yield rows.filter(pa.array(~is_deleted)) if is_deleted.any() else rows
 
-    def remaining(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Yield the remaining rows of the group, updates, deletes and new records, batch by batch."""
-        while self._head is not None and self._head.key == key:
+    def remaining(self) -> Iterator[pa.RecordBatch]:
+        """Yield the remaining rows, updates, deletes and new records, batch by batch."""
+        while self._head is not None:
             rows = self._head.rows
             self._head = next(self._pieces, None)
             yield rows
+
+
+def rows_by_file_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[GroupKey, SortedRows]]:
+    """Yield file groups with their rows. Rows that were not read are skipped when the next group is requested.
+
+    Args:
+        batches: Tagged rows, sorted by group, then row position with nulls last.
+    """
+    for (partition, file_id), parts in rows_by_columns(batches, PARTITION_PATH, FILE_ID):
+        first = next(parts)
+        pieces = map(_with_positions, chain([first], parts))
+        yield GroupKey(partition, file_id, first.column(BASE_PATH)[0].as_py()), SortedRows(pieces)
+
+
+def rows_by_columns(
+    batches: Iterable[pa.RecordBatch], *names: str
+) -> Iterator[tuple[tuple[str, ...], Iterator[pa.RecordBatch]]]:
+    """Yield runs of rows with the same texts in some columns: the texts, and the rows batch by batch. Rows that were
+    not read are skipped when the next run is requested."""
+    runs = (run for batch in batches if batch.num_rows for run in _runs(batch, names))
+    for texts, parts in groupby(runs, key=itemgetter(0)):
+        yield texts, map(itemgetter(1), parts)
 
 
 def deleted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
@@ -117,25 +136,16 @@ def deleted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     return mask.astype(np.bool_, copy=False)
 
 
-def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        bounds = _run_bounds(batch)
-        positions = pc.fill_null(batch.column(ROW_POSITION), _AFTER_ALL).to_numpy(zero_copy_only=False)
-        for start, end in pairwise(bounds):
-            key = GroupKey(
-                batch.column(PARTITION_PATH)[start].as_py(),
-                batch.column(FILE_ID)[start].as_py(),
-                batch.column(BASE_PATH)[start].as_py(),
-            )
-            yield _Piece(key, batch.slice(start, end - start), positions[start:end])
+def _with_positions(rows: pa.RecordBatch) -> _Piece:
+    return _Piece(rows, pc.fill_null(rows.column(ROW_POSITION), _AFTER_ALL).to_numpy(zero_copy_only=False))
 
 
-def _run_bounds(batch: pa.RecordBatch) -> list[int]:
-    """Return the start of every run of one group, and the end of the last."""
+def _runs(batch: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
+    """Yield the runs of one batch."""
+    columns = [batch.column(name) for name in names]
     changes = np.zeros(batch.num_rows - 1, dtype=np.bool_)
-    for name in (PARTITION_PATH, FILE_ID):
-        column = batch.column(name)
+    for column in columns:
         changes |= pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy(zero_copy_only=False)
-    return [0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]
+    bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]
+    for start, end in pairwise(bounds):
+        yield tuple(column[start].as_py() for column in columns), batch.slice(start, end - start)

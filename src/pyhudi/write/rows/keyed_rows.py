@@ -6,7 +6,7 @@ the keys of base files are read only by the tasks that read these files anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW_POSITION
-from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey, deleted
+from pyhudi.write.rows.incoming_rows import deleted
 from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
 Index = npt.NDArray[np.int64]
@@ -40,9 +40,9 @@ class KeyedWrite:
 
 class LocatedRows:
     """Rows of one file group that change rows of its base file (``numbers`` of *rows* with the ``positions`` of those,
-    ascending), and new ones (``new``, numbers too).
+    ascending), and new ones (``new``, numbers too). *rows* have no column with positions.
 
-    Returns them like `FileGroupRowReader`.
+    A `FileGroupRows`.
     """
 
     def __init__(self, rows: SpillableRowBuffer, positions: Index, numbers: Index, new: Index) -> None:
@@ -52,7 +52,7 @@ class LocatedRows:
         self._new = new
         self._next = 0
 
-    def updates_below(self, _: GroupKey, limit: int) -> tuple[pa.RecordBatch, Index] | None:
+    def updates_below(self, limit: int) -> tuple[pa.RecordBatch, Index] | None:
         """Return the rows that change base rows before ``limit``: the rows and their positions, ascending."""
         end = int(np.searchsorted(self._positions, limit, side="left"))
         start, self._next = self._next, end
@@ -60,24 +60,23 @@ class LocatedRows:
             return None
         return self._rows.take(self._numbers[start:end]), self._positions[start:end]
 
-    def has_updates_below(self, _: GroupKey, limit: int) -> bool:
+    def has_updates_below(self, limit: int) -> bool:
         """Return True if `updates_below` would return rows."""
         return self._next < len(self._positions) and bool(self._positions[self._next] < limit)
 
-    def inserts(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+    def inserts(self) -> Iterator[pa.RecordBatch]:
         """Yield the new records, batch by batch. Deletes of non-existing records are dropped."""
         for start in range(0, len(self._new), _BATCH_ROWS):
             batch = self._rows.take(self._new[start : start + _BATCH_ROWS])
             is_deleted = deleted(batch)
             yield batch.filter(pa.array(~is_deleted)) if is_deleted.any() else batch
 
-    def remaining(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+    def remaining(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that change others, with the positions of those, batch by batch."""
         for start in range(0, len(self._numbers), _BATCH_ROWS):
             batch = self._rows.take(self._numbers[start : start + _BATCH_ROWS])
-            at = batch.schema.get_field_index(ROW_POSITION)
             positions = pa.array(self._positions[start : start + _BATCH_ROWS])
-            yield batch.set_column(at, batch.schema.field(at), positions)
+            yield batch.append_column(ROW_POSITION, positions)
 
 
 class KeyedRows(LocatedRows):
@@ -91,7 +90,7 @@ class KeyedRows(LocatedRows):
             new[numbers] = False
         super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
 
-    def remaining(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+    def remaining(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, batch by batch."""
         yield from self._rows.filter(np.ones(self._rows.num_rows, dtype=np.bool_))
 
@@ -130,16 +129,16 @@ class KeyIndex:
 
 
 def buffer_rows(
-    rows: FileGroupRowReader, key: GroupKey, how: SortedDeduplicator | None, buffered: SpillableRowBuffer
+    batches: Iterable[pa.RecordBatch], how: SortedDeduplicator | None, buffered: SpillableRowBuffer
 ) -> None:
-    """Read all rows of a group into ``buffered``, merged by key if requested."""
+    """Read rows into ``buffered``, merged by key if requested."""
     if how is None:
-        for batch in rows.remaining(key):
+        for batch in batches:
             buffered.add(batch)
         buffered.finish()
         return
     with SpillableRowBuffer(buffered.memory_size) as all_rows:
-        for batch in rows.remaining(key):
+        for batch in batches:
             all_rows.add(batch)
         all_rows.finish()
         repeated = _repeated(all_rows.column(RECORD_KEY))

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_prefix_of, new_file_id
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
-from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.write.location_columns import IS_DELETE
+from pyhudi.write.location_columns import IS_DELETE, PARTITION_SHARE
 from pyhudi.write.planning.small_files import InsertPlacement
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile, build_workload_profile
-from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey
+from pyhudi.write.rows.incoming_rows import GroupKey, rows_by_columns
 from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_row_buffer import Index, SpillableRowBuffer
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -45,7 +45,7 @@ class PartitionShare:
     """Part of the file groups of a partition that one of several tasks writes; all of them get all rows.
 
     One task writes all file groups that get new records, because the order of rows, which decides about their file
-    groups, may differ between tasks. The text of a share is stored in the column of file ids.
+    groups, may differ between tasks. Rows have the text of their share in the column `PARTITION_SHARE`.
     """
 
     number: int = 0
@@ -92,7 +92,7 @@ class InTaskTagging:
 def in_task_tagging_task(
     batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, lookup: InTaskTagging
 ) -> bytes:
-    """Write rows that are sorted by partition and share (in the column of file ids), and have no positions.
+    """Write rows that are sorted by partition and share (`PARTITION_SHARE`), and have no locations.
 
     Memory: the buffer of *context* for a partition's rows, which are spilled beyond it; the keys of a partition's rows
     and of one base file at a time.
@@ -103,12 +103,11 @@ def in_task_tagging_task(
     writer = GroupWriter(context, task)
     try:
         limited = batches if lookup.most_rows is None else _at_most(iter(batches), lookup.most_rows)
-        rows = FileGroupRowReader(limited)
-        for partition in rows.groups():
+        for (partition, share), rows in rows_by_columns(limited, PARTITION_PATH, PARTITION_SHARE):
             with SpillableRowBuffer(context.buffer_size) as buffered:
-                buffer_rows(rows, partition, lookup.dedupe, buffered)
-                share = PartitionShare.parse(partition.file_id)
-                for key, located, filled in _located(partition.partition, buffered, context, lookup, share):
+                buffer_rows(rows, lookup.dedupe, buffered)
+                parsed = PartitionShare.parse(share)
+                for key, located, filled in _located(partition, buffered, context, lookup, parsed):
                     writer.write(key, located, append=not filled)
     except _TooManyRowsError:
         return TOO_MANY_ROWS

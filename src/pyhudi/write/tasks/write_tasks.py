@@ -12,7 +12,7 @@ from pyhudi.write.handles.bulk_insert_handle import BulkInsertHandle
 from pyhudi.write.handles.column_update_handle import ColumnUpdateHandle
 from pyhudi.write.handles.create_handle import CreateHandle, file_ids
 from pyhudi.write.handles.merge_handle import MergeHandle
-from pyhudi.write.rows.incoming_rows import FileGroupRowReader, FileGroupRows, GroupKey
+from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, rows_by_file_group
 from pyhudi.write.rows.keyed_rows import KeyedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -30,17 +30,16 @@ def bulk_insert_task(
 def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId) -> bytes:
     """Write rows that are sorted by file group and row position: to log files, merged with base files, or to new file
     groups."""
-    rows = FileGroupRowReader(batches)
     writer = GroupWriter(context, task)
     how = context.merging.keyed
-    for key in rows.groups():
+    for key, rows in rows_by_file_group(batches):
         # Log files need no positions.
         merged = key.base_path is not None and not writer.appends(key)
         if how is None or (how.dedupe is None and not merged):
             writer.write(key, rows)
             continue
         with SpillableRowBuffer(context.buffer_size) as buffered:
-            buffer_rows(rows, key, how.dedupe, buffered)
+            buffer_rows(rows.remaining(), how.dedupe, buffered)
             searched = key.base_path if merged and how.match else None
             keys = None if searched is None else base_keys(context.storage, searched, context.invalid_text)
             writer.write(key, KeyedRows(buffered, keys))
@@ -76,7 +75,7 @@ class GroupWriter:
     def _create(self, key: GroupKey, rows: FileGroupRows) -> list[Stat]:
         handle = CreateHandle(self._context, self._task, key.partition, file_ids(key.file_id))
         try:
-            for batch in rows.inserts(key):
+            for batch in rows.inserts():
                 handle.write(self._layout.lay_out(batch))
             return handle.close()
         except BaseException:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
-from pyhudi.write.rows.incoming_rows import FileGroupRowReader, GroupKey
+from pyhudi.write.rows.incoming_rows import GroupKey, rows_by_file_group
 
 SCHEMA = pa.schema(
     [
@@ -48,18 +48,17 @@ def test_groups_come_whole_and_in_order(drawn: list[tuple[int, int | None]], siz
     for size in sizes:
         batches.append(pa.RecordBatch.from_pylist(rows[at : at + size], SCHEMA))
         at += size
-    grouped = FileGroupRowReader(batches)
     seen: list[tuple[GroupKey, int | None, int]] = []
-    for key in grouped.groups():
+    for key, grouped in rows_by_file_group(batches):
         for limit in range(window, 10 + window, window):
-            found = grouped.updates_below(key, limit)
+            found = grouped.updates_below(limit)
             if found is None:
                 continue
             batch, positions = found
             assert batch.column(ROW_POSITION).to_pylist() == positions.tolist()
             assert all(limit - window <= p < limit for p in positions)
             seen += [(key, p, v) for p, v in zip(positions.tolist(), batch.column("v").to_pylist(), strict=True)]
-        for batch in grouped.inserts(key):
+        for batch in grouped.inserts():
             assert batch.column(ROW_POSITION).null_count == batch.num_rows
             seen += [(key, None, v) for v in batch.column("v").to_pylist()]
     expected = [(GroupKey(f"p{g // 2}", f"f{g}", f"b{g}"), p, i) for i, (g, p) in enumerate(drawn)]
@@ -68,5 +67,13 @@ def test_groups_come_whole_and_in_order(drawn: list[tuple[int, int | None]], siz
 
 def test_a_group_that_nobody_reads_is_skipped() -> None:
     batch = pa.RecordBatch.from_pylist([row(0, 1, 0), row(0, None, 1), row(1, None, 2)], SCHEMA)
-    grouped = FileGroupRowReader([batch, batch.slice(0, 0)])
-    assert [key.file_id for key in grouped.groups()] == ["f0", "f1"]
+    assert [key.file_id for key, _ in rows_by_file_group([batch, batch.slice(0, 0)])] == ["f0", "f1"]
+
+
+def test_a_group_that_is_read_in_part_is_skipped() -> None:
+    batches = [pa.RecordBatch.from_pylist([row(0, v, 0), row(0, v + 3, 0)], SCHEMA) for v in (1, 5)]
+    groups = rows_by_file_group([*batches, pa.RecordBatch.from_pylist([row(1, None, 2)], SCHEMA)])
+    _, first = next(groups)
+    assert first.updates_below(2) is not None
+    key, second = next(groups)
+    assert (key.file_id, [batch.column("v").to_pylist() for batch in second.inserts()]) == ("f1", [[2]])

@@ -20,7 +20,7 @@ from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.fencing.write_fence import WriteFence
-from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
+from pyhudi.write.location_columns import IS_DELETE, PARTITION_SHARE
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, TaskId, WriteContext
@@ -33,19 +33,22 @@ from pyhudi.write.tasks.in_task_tagging import (
 )
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
-from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
+from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TASK, THIRD
 
+SHARED = pa.schema(
+    [*SCHEMA, *((name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH, PARTITION_SHARE)), (IS_DELETE, pa.bool_())]
+)
 Row = tuple[str, str, int, bool]
 """Partition, key, value, whether it is a delete."""
 
 
 def batches(rows: list[Row], size: int, share: PartitionShare = PartitionShare()) -> Iterator[pa.RecordBatch]:  # noqa: B008
-    names = ("id", "ts", RECORD_KEY, PARTITION_PATH, IS_DELETE, FILE_ID, BASE_PATH, ROW_POSITION)
+    names = ("id", "ts", RECORD_KEY, PARTITION_PATH, IS_DELETE, PARTITION_SHARE)
     # tasks get the rows of different keys in different orders
     ordered = sorted(rows, key=lambda row: (row[0], row[1]) if share.number % 2 else (row[0], ""))
     for start in range(0, len(ordered), size):
-        part = [(k, v, k, p, gone or None, str(share), None, None) for p, k, v, gone in ordered[start : start + size]]
-        yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in part], TAGGED)
+        part = [(k, v, k, p, gone or None, str(share)) for p, k, v, gone in ordered[start : start + size]]
+        yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in part], SHARED)
 
 
 def write(

@@ -36,7 +36,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
-from pyhudi.write.location_columns import BASE_PATH, FILE_ID, PLACEMENT_KEY, ROW_POSITION
+from pyhudi.write.location_columns import PARTITION_SHARE, PLACEMENT_KEY
 from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare
 from pyhudi.write.write_operations import type_name
@@ -223,19 +223,21 @@ def _in_one_task(plan: InTaskTaggingPlan) -> DataFrame:
     # A limit computes rows in parallel and moves them to one task. Adaptive execution drops it if it knows that there
     # are fewer cached rows; then they are still in several.
     rows = plan.rows.limit(plan.lookup.most_rows + 1).coalesce(1)
-    share = pa.table({PARTITION_PATH: [""], FILE_ID: [str(PartitionShare())], PLACEMENT_KEY: pa.array([0], pa.int32())})
+    share = pa.table(
+        {PARTITION_PATH: [""], PARTITION_SHARE: [str(PartitionShare())], PLACEMENT_KEY: pa.array([0], pa.int32())}
+    )
     return _sorted(_routed(rows, share))
 
 
 def _sorted(routed: DataFrame) -> DataFrame:
     """Return routed rows sorted by partition and share, in input order."""
-    order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in routed.columns else [])]
+    order = [PARTITION_PATH, PARTITION_SHARE, *([POSITION] if POSITION in routed.columns else [])]
     return routed.sortWithinPartitions(*order)
 
 
 def partition_shares(partitions: pa.Table, bases: pa.Table, table_type: TableType, cores: int) -> pa.Table:
-    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.in_task_tagging.PartitionShare`), and
-    the seconds for which it keeps a core busy.
+    """Return the tasks of each partition: partition path, share (`PARTITION_SHARE`), and the seconds for which it keeps
+    a core busy.
 
     A task for each core that would be idle otherwise rewrites some of the base files of a partition. Each of them
     looks up all keys, which takes a fraction of the time of rewriting. Arguments as of `is_cheaper`.
@@ -258,37 +260,36 @@ def partition_shares(partitions: pa.Table, bases: pa.Table, table_type: TableTyp
     ]
     taken = (lookup + rewrite / count)[number]
     columns = [partitions["partition"].take(pa.array(number)), pa.array(share), pa.array(taken)]
-    return pa.table(columns, names=[PARTITION_PATH, FILE_ID, "seconds"])
+    return pa.table(columns, names=[PARTITION_PATH, PARTITION_SHARE, "seconds"])
 
 
 def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
-    """Return the rows with their tasks, and shares in place of file groups."""
+    """Return the rows with their tasks and shares."""
     table_columns = [quoted([name]) for name in rows.columns]
-    nowhere = (F.lit(None).cast("string").alias(BASE_PATH), F.lit(None).cast("bigint").alias(ROW_POSITION))
     if shares.num_rows == 1:
         only_share = shares.to_pylist()[0]
         return rows.select(
-            *table_columns, F.lit(only_share[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(only_share[PLACEMENT_KEY]).alias(PLACEMENT_KEY)
+            *table_columns, *(F.lit(only_share[name]).alias(name) for name in (PARTITION_SHARE, PLACEMENT_KEY))
         )
     # If an executor is lost, its cached rows are computed again, and the input may return other rows.
     failure = F.raise_error(F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH)))
     if shares.num_rows <= MOST_LITERALS:
         tasks = literal_lookup(_by_partition_path(shares), [PARTITION_PATH], _TASKS)
-        tasks = F.when(tasks.isNull(), failure.cast("array<struct<file:string,task:int>>")).otherwise(tasks)
+        tasks = F.when(tasks.isNull(), failure.cast("array<struct<share:string,task:int>>")).otherwise(tasks)
         each = rows.select(*table_columns, F.explode(tasks).alias(_TASKS))
-        share, task = F.col(f"{_TASKS}.file"), F.col(f"{_TASKS}.task")
-        return each.select(*table_columns, share.alias(FILE_ID), *nowhere, task.alias(PLACEMENT_KEY))
+        share, task = F.col(f"{_TASKS}.share"), F.col(f"{_TASKS}.task")
+        return each.select(*table_columns, share.alias(PARTITION_SHARE), task.alias(PLACEMENT_KEY))
     partition_tasks = F.broadcast(small_frame(rows.sparkSession, shares))
     task = F.coalesce(F.col(PLACEMENT_KEY), failure.cast("int")).alias(PLACEMENT_KEY)
-    return rows.join(partition_tasks, PARTITION_PATH, "left").select(*table_columns, FILE_ID, *nowhere, task)
+    return rows.join(partition_tasks, PARTITION_PATH, "left").select(*table_columns, PARTITION_SHARE, task)
 
 
 def _by_partition_path(shares: pa.Table) -> pa.Table:
     """Return the shares and tasks of each partition as a list."""
     tasks: dict[str, list[dict[str, object]]] = {}
     for row in shares.to_pylist():
-        tasks.setdefault(row[PARTITION_PATH], []).append({"file": row[FILE_ID], "task": row[PLACEMENT_KEY]})
-    kind = pa.list_(pa.struct([("file", pa.string()), ("task", pa.int32())]))
+        tasks.setdefault(row[PARTITION_PATH], []).append({"share": row[PARTITION_SHARE], "task": row[PLACEMENT_KEY]})
+    kind = pa.list_(pa.struct([("share", pa.string()), ("task", pa.int32())]))
     return pa.table({PARTITION_PATH: pa.array(list(tasks), pa.string()), _TASKS: pa.array(list(tasks.values()), kind)})
 
 
