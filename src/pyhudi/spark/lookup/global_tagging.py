@@ -14,16 +14,40 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
+from pyhudi.config import Option, options
+from pyhudi.config.enums import IndexType
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted, resolve
-from pyhudi.spark.keys.deduplication import ordering_values
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
+from pyhudi.spark.keys.deduplication import ordering_values
+from pyhudi.spark.lookup.base_file_keys import KeyLookup
 from pyhudi.spark.lookup.key_columns import STORED_VALUE_PREFIX, KeyColumns, extra_name
 from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 
 _LOCATIONS, _OUT = "_pyhudi_locations", "_pyhudi_routed_row"
+_MOVING_OPTIONS = {
+    IndexType.GLOBAL_SIMPLE: options.SIMPLE_UPDATE_PARTITION_PATH,
+    IndexType.RECORD_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
+    IndexType.GLOBAL_RECORD_LEVEL_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
+}
+"""Options that decide whether records move to other partitions; all other indexes use that of the bloom index."""
+
+
+def moving_option(lookup: KeyLookup) -> Option[bool]:
+    """Return the option that decides whether records move to other partitions."""
+    return _MOVING_OPTIONS.get(lookup.index, options.BLOOM_UPDATE_PARTITION_PATH)
+
+
+def moves_records(lookup: KeyLookup) -> bool:
+    """Return True if records move to the partitions of their incoming versions, with a global index."""
+    return lookup.opts.get_typed(moving_option(lookup))
+
+
+def merges_moved_records(lookup: KeyLookup) -> bool:
+    """Return True if records that move are merged with the stored versions: by partial updates or a custom merger."""
+    return lookup.index.is_global and lookup.merging.combines_versions and moves_records(lookup)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +15,6 @@ from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION, UNKNOWN_POSITION
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
@@ -25,42 +23,11 @@ _log = logging.getLogger(__name__)
 _LOCATION = [OLD_PARTITION, OLD_FILE_ID]
 
 
-def tag_located(
-    rows: DataFrame,
-    located: BatchLocations,
-    slices: pa.Table,
-    *,
-    broadcast: bool,
-    tag_moving: Callable[[DataFrame, pa.Table], DataFrame],
-) -> tuple[DataFrame, bool]:
-    """Tag rows with the locations of the record index, without positions.
-
-    Args:
-        rows: Keyed rows.
-        located: Locations of their keys.
-        slices: File slices of the table (SLICE_SCHEMA).
-        broadcast: Broadcast the locations.
-        tag_moving: Tags rows whose record is in another partition, given these rows and the slices of their records.
-
-    Returns:
-        The tagged rows, and whether records are in other partitions.
-    """
-    matched = located.match(rows, broadcast=broadcast)
-    moved = _moved(located, matched)
-    if not moved.num_rows:
-        return _tagged(matched, slices), False
-    # The stored records decide whether these move.
-    moving = matched.where(_elsewhere()).drop(OLD_PARTITION, OLD_FILE_ID)
-    scanned = tag_moving(moving, slices.filter(in_groups(slices, moved)))
-    staying = matched.where(~F.coalesce(_elsewhere(), F.lit(False)))
-    return _tagged(staying, slices).unionByName(scanned), True
-
-
-def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaClient) -> tuple[str, ...] | None:
+def unknown_groups(locations: BatchLocations, slices: pa.Table, client: TableMetaClient) -> tuple[str, ...] | None:
     """Check that all file groups of the index exist.
 
     Args:
-        located: Locations of keys by the index.
+        locations: Locations of keys by the index.
         slices: File slices of the table (SLICE_SCHEMA).
         client: The table.
 
@@ -68,9 +35,9 @@ def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaC
         None if all exist. Otherwise the errors of the index; none if another writer has created the file groups since,
         which is checked again before the commit.
     """
-    named = located.located_rows
-    locations = zip(named[OLD_PARTITION].to_pylist(), named[OLD_FILE_ID].to_pylist(), strict=True)
-    unknown = set(locations) - _groups_of(slices)
+    named = locations.located_rows
+    named_groups = zip(named[OLD_PARTITION].to_pylist(), named[OLD_FILE_ID].to_pylist(), strict=True)
+    unknown = set(named_groups) - _groups_of(slices)
     if not unknown:
         return None
     made_since = _groups_of(FileSystemView.load(client).latest_slices())
@@ -83,10 +50,10 @@ def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaC
     return ()
 
 
-def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
+def counted(locations: BatchLocations, slices: pa.Table) -> pa.Table:
     """Return the number of tagged rows by file group (COUNTS_SCHEMA). Keys of the batch are not repeated, and all
     records are in the partitions of their rows."""
-    counts = located.counts
+    counts = locations.counts
     # Deletes of keys that do not exist are skipped.
     counts = counts.filter(pc.invert(pc.and_(counts[IS_DELETE], pc.is_null(counts[OLD_FILE_ID]))))
     summed = counts.group_by([PARTITION_PATH, OLD_FILE_ID]).aggregate([("rows", "sum")])
@@ -96,14 +63,15 @@ def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
     return joined.select(COUNTS_SCHEMA.names).cast(COUNTS_SCHEMA)
 
 
-def _moved(located: BatchLocations, matched: DataFrame) -> pa.Table:
+def moved_file_groups(locations: BatchLocations, matched: DataFrame) -> pa.Table:
     """Return the file groups (partition, file_id) of records whose rows are in other partitions. Runs a Spark job if
     rows of one key have been merged, because the counts have the partition of any of them."""
-    if located.most > 1:
-        rows = [] if located.groups.partitioned else matched.where(_elsewhere()).select(*_LOCATION).distinct().collect()
+    if locations.most > 1:
+        moving = matched.where(is_in_other_partition()).select(*_LOCATION).distinct()
+        rows = [] if locations.groups.partitioned else moving.collect()
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]
         return pa.Table.from_arrays(columns, names=["partition", "file_id"])
-    named = located.located_rows
+    named = locations.located_rows
     moved = named.filter(pc.not_equal(named[OLD_PARTITION], named[PARTITION_PATH]))
     return moved.group_by(_LOCATION).aggregate([]).rename_columns(["partition", "file_id"])
 
@@ -113,7 +81,7 @@ def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
     return set(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
 
 
-def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
+def with_file_groups(matched: DataFrame, slices: pa.Table) -> DataFrame:
     """Return rows that are joined with locations as tagged rows, without positions and without deletes of keys that do
     not exist."""
     names = [name for name in matched.columns if name not in (OLD_PARTITION, OLD_FILE_ID)]
@@ -132,6 +100,6 @@ def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
     )
 
 
-def _elsewhere() -> Column:
+def is_in_other_partition() -> Column:
     """Return a column that is true if the record of a row is in another partition."""
     return F.col(OLD_PARTITION).isNotNull() & (F.col(OLD_PARTITION) != F.col(PARTITION_PATH))

@@ -68,7 +68,7 @@ class CountedRows:
         rows: The rows.
         counts: Their numbers (COUNTS_SCHEMA).
         by_key: Rows have file groups, but no positions.
-        located: Locations of all keys in the record index, if no others are needed.
+        index_locations: Locations of all keys in the record index, if no others are needed.
         counted: There are numbers of rows, and rows for each file group.
         adaptive: The plan of the rows may improve while it is executed.
         inconsistencies: Contradictions found in the record index.
@@ -77,7 +77,7 @@ class CountedRows:
     rows: DataFrame
     counts: pa.Table
     by_key: bool
-    located: BatchLocations | None = None
+    index_locations: BatchLocations | None = None
     counted: bool = True
     adaptive: bool = True
     inconsistencies: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class FileGroupPlan:
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return the changes of keys by the write."""
         looked_up = self.records is not None
-        planned = None if self.batch.located is None else PlannedKeys(self.batch.located, self.workload)
+        planned = None if self.batch.index_locations is None else PlannedKeys(self.batch.index_locations, self.workload)
         return KeyChanges(
             stats,
             self.slices,
@@ -147,7 +147,8 @@ class FileGroupPlan:
 
     def _deleted(self) -> DataFrame | None:
         """Return the keys of records that are certainly deleted in their partitions."""
-        if IS_DELETE not in self.batch.rows.columns or (self.batch.located is not None and not self.batch.located.deletes):
+        locations = self.batch.index_locations
+        if IS_DELETE not in self.batch.rows.columns or (locations is not None and not locations.deletes):
             return None  # none is
         is_deleted = F.col(IS_DELETE) & F.col(FILE_ID).isNotNull()
         job = self.job
@@ -260,7 +261,7 @@ def _count_tagged(table: TableState, rows: DataFrame, cached: CachedFrames, reco
     counts = count_rows(tagged.rows) if tagged.counts is None else tagged.counts
     by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
     return CountedRows(
-        tagged.rows, counts, by_key=by_key, located=tagged.located, inconsistencies=tagged.inconsistencies
+        tagged.rows, counts, by_key=by_key, index_locations=tagged.index_locations, inconsistencies=tagged.inconsistencies
     )
 
 

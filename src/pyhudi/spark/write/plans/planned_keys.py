@@ -24,7 +24,7 @@ from pyhudi.write.planning.workload_profile import WorkloadProfile
 class PlannedKeys:
     """The new keys of a batch that was looked up in the record index, and the plan that sends them to files."""
 
-    located: BatchLocations
+    index_locations: BatchLocations
     workload: WorkloadProfile
 
     def new_keys(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
@@ -38,10 +38,10 @@ class PlannedKeys:
         Returns:
             None if the write may have written records to other files than planned, so that the files must be read.
         """
-        if groups.ids != self.located.groups.ids or not matches_plan(files, self.workload):
+        if groups.ids != self.index_locations.groups.ids or not matches_plan(files, self.workload):
             return None
         new = F.col(OLD_FILE_ID).isNull() & ~F.col(IS_DELETE) & (F.col(INDEX_GROUP) != F.lit(NO_FILE_GROUP))
-        keys = self.located.locations.where(new).select(RECORD_KEY, PARTITION_PATH, INDEX_GROUP, PLACEMENT_KEY)
+        keys = self.index_locations.locations.where(new).select(RECORD_KEY, PARTITION_PATH, INDEX_GROUP, PLACEMENT_KEY)
         located = new_key_locations(keys, self.workload, files)
         return located.select(RECORD_KEY, INDEX_LOCATION, INDEX_GROUP, PLACEMENT_KEY)
 

@@ -13,7 +13,8 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
-from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, merges_moved_records, tag, untagged
+from pyhudi.spark.lookup.global_tagging import merges_moved_records
+from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, tag, untagged
 from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.write_input import as_in_table, whole_rows
 from pyhudi.spark.write.write_job import WriteJob
