@@ -111,6 +111,17 @@ def batch_order(schema: StructType, merging: MergeSettings) -> list[Column]:
     return ordering_values(schema, merging.ordering_fields, sequences=merging.sequences)
 
 
+def check_ordering_columns(schema: StructType, merging: MergeSettings) -> None:
+    """Check that the columns exist by which rows of one key are ordered (`batch_order`).
+
+    Raises:
+        SchemaMismatchError: One is missing.
+    """
+    if merging.dedupe_mode is MergeMode.EVENT_TIME_ORDERING:
+        for name in merging.ordering_fields:
+            resolve(schema, name, "ordering", SchemaMismatchError)
+
+
 def ordering_values(schema: StructType, fields: Sequence[str], *, sequences: bool) -> list[Column]:
     """Return the ordering columns as values that are never null for numbers.
 

@@ -50,6 +50,16 @@ def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
     return df.withColumns({RECORD_KEY: key, PARTITION_PATH: partition_path(df.schema, spec, zone)})
 
 
+def check_key_columns(df: DataFrame, spec: KeySpec) -> None:
+    """Check that *df* has the columns of record keys and partition paths, with types that these can have.
+
+    Raises:
+        RecordKeyError: A key field is missing, or has a type that keys cannot have.
+        SchemaMismatchError: A partition field is missing.
+    """
+    with_keys(df, spec, "")  # Spark resolves the columns, too, but evaluates nothing.
+
+
 def partition_path_of(df: DataFrame, spec: KeySpec) -> Column:
     """Return the partition path of the rows of *df* as a column; evaluation fails as that of `with_keys`.
 

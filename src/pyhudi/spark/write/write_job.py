@@ -218,6 +218,15 @@ class WriteJob:
         merging = replace(context.merging, unassigned=unassigned, updates_columns=updates_columns)
         return replace(context, merging=merging)
 
+    def check_file_options(self) -> None:
+        """Check the options of files, such as codecs and sizes.
+
+        Raises:
+            ConfigError: Options are invalid.
+            UnsupportedTableError: The merger of the table is not registered.
+        """
+        self.context("")  # An instant makes no difference.
+
     def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
         """Return the metadata of the commit."""
         return CommitMetadata(type_name(self.operation), stats, self.extra_metadata(), replaced=replaced)

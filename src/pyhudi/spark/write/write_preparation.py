@@ -15,11 +15,9 @@ from pyhudi.read.log_only_slice_keys import log_only_keys
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.services.post_commit_services import (
-    check_inline,
-)
-from pyhudi.spark.keys.deduplication import batch_order
-from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.services.post_commit_services import check_inline
+from pyhudi.spark.keys.deduplication import check_ordering_columns
+from pyhudi.spark.keys.key_generator import check_key_columns
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dml_commit import RowChanges
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
@@ -72,23 +70,17 @@ def prepare_write(
     """
     _check_not_encrypted(df.sparkSession, opts)
     target = WriteTarget.from_options(storage, client, opts)
-    config, merging, opts = target.config, target.merging, target.opts
+    config, opts = target.config, target.opts
+    stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
-    changing = operation.changes_records
-    stored_keys = not config.record_keys and changes is None and changing and identifies_records(df.columns)
-    stored_keys &= client is not None and config.populate_meta_fields
-    check_writable(config, merging, operation, opts, located=located or stored_keys)
+    check_writable(config, target.merging, operation, opts, located=located or stored_keys)
     check_inline(config, opts)
     if client is not None:
         _check_existing(client, operation, opts)
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     rows = own_columns(df, may_be_none=by_key)
-    if not by_key and (operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE)):
-        with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
-    if operation is Operation.BULK_INSERT:
-        check_sort_columns(rows.schema, opts)
-    check_partial(config, operation, opts, rows.columns)
+    _check_columns(rows, spec, config, operation, opts, by_key=by_key)
     pinned = None if client is None else TableSnapshot.load(client)
     table = None if pinned is None else resolve_table_schema(pinned)
     incoming = from_spark_json(rows.schema.json())
@@ -99,20 +91,45 @@ def prepare_write(
             incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     # the key generator of Apache Hudi gets rows with the table's types, too
-    keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *merging.ordering_fields]
-    rows = as_in_table(rows, keyed_by, schema)
-    if stored_keys:
-        rows = keep_stored_keys(as_in_table(df, keyed_by, schema))
+    keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *target.merging.ordering_fields]
+    rows = keep_stored_keys(as_in_table(df, keyed_by, schema)) if stored_keys else as_in_table(rows, keyed_by, schema)
     existing = None
     if client is not None and pinned is not None:
         names_at = column_names(pinned, schema) if table is not None and table.has_history else None
         existing = ExistingTable(client, None if table is None else table.recorded, names_at)
     keys = RowKeys(spec, stored_keys)
     job = WriteJob(rows, target, existing, operation, keys, schema, _bucketing(storage, client, config, opts))
-    job.context("")  # refuses codecs and sizes that cannot be
+    job.check_file_options()
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
-        batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
+        check_ordering_columns(spark_schema(remove_meta_columns(schema)), target.merging)
     return job
+
+
+def _has_stored_keys(df: DataFrame, client: TableMetaClient | None, config: TableConfig, operation: Operation) -> bool:
+    """Return True if rows change records of a table with generated keys, which they have in their meta columns."""
+    generated = not config.record_keys and client is not None and config.populate_meta_fields
+    return generated and operation.changes_records and identifies_records(df.columns)
+
+
+def _check_columns(
+    rows: DataFrame, spec: KeySpec, config: TableConfig, operation: Operation, opts: Options, *, by_key: bool
+) -> None:
+    """Check that rows have the columns that the keys, the operation and its options require.
+
+    Args:
+        rows: Rows, without meta columns.
+        spec: Specification of keys.
+        config: The table.
+        operation: Operation of the write.
+        opts: Options of the write.
+        by_key: The rows have the keys with which they were read, and nothing else is needed.
+    """
+    named = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
+    if not by_key and not named:
+        check_key_columns(rows, spec)
+    if operation is Operation.BULK_INSERT:
+        check_sort_columns(rows.schema, opts)
+    check_partial(config, operation, opts, rows.columns)
 
 
 def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
