@@ -10,7 +10,7 @@ from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts import schema_conflicts
-from pyhudi.transaction.conflicts.conflict_resolution import find_concurrent_write
+from pyhudi.transaction.conflicts.conflict_detection import find_concurrent_write
 from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
 from pyhudi.transaction.schema_versions import RecordedSchema, add_schema_version
 

@@ -29,7 +29,7 @@ from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflicts.conflict_resolution import (
+from pyhudi.transaction.conflicts.conflict_detection import (
     find_change,
     find_change_since,
     find_later_compaction,

@@ -45,7 +45,7 @@ from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
-from pyhudi.transaction.conflicts.conflict_resolution import AllowedConflicts, find_conflict
+from pyhudi.transaction.conflicts.conflict_detection import AllowedConflicts, find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.locks.lock_provider import is_non_blocking

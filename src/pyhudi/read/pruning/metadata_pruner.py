@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi.config import options
 from pyhudi.errors import HudiError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.read.pruning.index_pruner import Indexes, PartitionPruner, Predicate, Pruning, SlicePruner
+from pyhudi.read.pruning.pruner_protocol import Indexes, PartitionPruner, Predicate, Pruning, SlicePruner
 from pyhudi.read.pruning.indexes.bloom_filter_pruner import BloomFilterPruner
 from pyhudi.read.pruning.indexes.column_stats_pruner import ColumnStatsPruner
 from pyhudi.read.pruning.indexes.expression_index_pruner import ExpressionIndexPruner

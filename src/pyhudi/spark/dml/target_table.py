@@ -38,7 +38,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
+from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet, completed_instants
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from pyhudi.errors import ConfigError
 from pyhudi.keygen.date_patterns import InputPattern, PatternToken, input_pattern, is_plain_date, spark_pattern
 from pyhudi.keygen.timestamp_settings import TimestampSpec
-from pyhudi.spark.keys.key_formatter import local_micros, truncated_division, zoned
+from pyhudi.spark.keys.value_formatter import local_micros, truncated_division, zoned
 
 _DAY_MS = 86_400_000
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -12,7 +12,7 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import COMPACTIONS
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflicts.conflict_resolution import common_group, touched_groups
+from pyhudi.transaction.conflicts.conflict_detection import common_group, touched_groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableError, MetadataTableWarning
 from pyhudi.metadata.reader import partition_freshness
-from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
+from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.indexes import column_stats_pruner
 from pyhudi.read.pruning.indexes.bloom_filter_pruner import BloomFilterPruner
 from pyhudi.read.pruning.indexes.column_stats_pruner import ColumnStatsPruner

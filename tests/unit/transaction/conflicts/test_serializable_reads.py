@@ -9,9 +9,9 @@ from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
-from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
+from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
-from tests.unit.transaction.conflicts.test_conflict_resolution import EARLIER, LATER, ME, completed
+from tests.unit.transaction.conflicts.test_conflict_detection import EARLIER, LATER, ME, completed
 from tests.unit.transaction.tables import active
 
 

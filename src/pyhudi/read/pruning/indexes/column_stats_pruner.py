@@ -19,7 +19,7 @@ from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import COLUMN_STATS
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
+from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.slice_files import slice_files
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask

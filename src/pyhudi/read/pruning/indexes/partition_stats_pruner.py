@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import PARTITION_STATS
 from pyhudi.metadata.reader.partition_freshness import statistics_are_current
-from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
+from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.statistics.column_statistics import partition_bounds
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds
 from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_conjunction
