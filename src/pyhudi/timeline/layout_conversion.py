@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.format.avro.container import is_container
-from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import (
     WRITE_ACTIONS,
@@ -24,6 +23,7 @@ from pyhudi.timeline.instant import (
     millis_of_instant,
     next_instant,
 )
+from pyhudi.timeline.plans.clustering_plan import contains_clustering
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -141,12 +141,10 @@ def _action(active: ActiveTimeline, state: Instant, target: Layout) -> str:
     if target.version < 2 or state.is_completed or state.action != Action.REPLACE_COMMIT:
         return state.action
     requested = active.in_state(state, State.REQUESTED)
-    data = active.read(requested) if requested is not None else b""
-    if not data or requested is None:
+    if requested is None:
         return state.action
     with active.parsing(requested):
-        plan = decode_record(Action.REPLACE_COMMIT, State.REQUESTED, data)
-    return Action.CLUSTERING if plan["clusteringPlan"] is not None else state.action
+        return Action.CLUSTERING if contains_clustering(active.read(requested)) else state.action
 
 
 def _is_commit(data: bytes) -> bool:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import FormatError, QueryError
+from pyhudi.errors import CorruptInstantError, QueryError
 from pyhudi.format.file_names import BASE, file_name_of, parse_names
-from pyhudi.timeline.action_avro import decode_record
+from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action, Instant, State
 
@@ -42,23 +42,18 @@ def first_pending_write(active: ActiveTimeline) -> Instant | None:
     """Return the oldest commit, deltacommit or replacecommit that is neither completed nor a table service."""
     for instant in active.timeline.pending():
         if instant.action in (Action.COMMIT, Action.DELTA_COMMIT) or (
-            instant.action == Action.REPLACE_COMMIT and not is_pending_clustering(active, instant)
+            instant.action == Action.REPLACE_COMMIT and not _is_clustering(active, instant)
         ):
             return instant
     return None
 
 
-def is_pending_clustering(active: ActiveTimeline, instant: Instant) -> bool:
-    """Return True if a pending instant is a clustering, which layout 1 plans with the action replacecommit."""
-    if instant.action == Action.CLUSTERING:
-        return True
-    if instant.action != Action.REPLACE_COMMIT or active.in_state(instant, State.REQUESTED) is None:
-        return False
+def _is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+    """Return True if a pending instant is certainly a clustering."""
     try:
-        plan = decode_record(Action.REPLACE_COMMIT, State.REQUESTED, active.read_state(instant, State.REQUESTED))
-    except FormatError:  # Some writers leave the requested file empty.
+        return is_clustering(active, instant)
+    except CorruptInstantError:
         return False
-    return plan["clusteringPlan"] is not None
 
 
 def retained_from(active: ActiveTimeline, as_of: str) -> str | None:

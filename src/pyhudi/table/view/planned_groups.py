@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
-from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.clustering_plan import ClusteringPlan, contains_clustering
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -41,12 +42,17 @@ def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
     Raises:
         CorruptInstantError: A plan cannot be parsed.
     """
-    rows: list[tuple[str, str, str]] = []
+    groups = []
     for instant in active.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT):
-        plan = _clustering_plan(active, instant) or {}
-        slices = (s for group in plan.get("inputGroups") or () for s in group["slices"] or ())
-        rows += [(s["partitionPath"], s["fileId"], instant.requested) for s in slices]
-    return _table(rows)
+        requested = active.in_state(instant, State.REQUESTED)
+        data = b"" if requested is None else active.read(requested)
+        if requested is None or not data:
+            continue  # In old releases the requested file of insert_overwrite is empty.
+        with active.parsing(requested):
+            plan = ClusteringPlan.find(instant.action, instant.requested, State.REQUESTED, data)
+        if plan is not None:
+            groups.append(_with_instant(plan.file_groups, instant))
+    return pa.concat_tables([GROUP_INSTANT_SCHEMA.empty_table(), *groups]).combine_chunks()
 
 
 def planned_groups(active: ActiveTimeline, *actions: str) -> pa.Table:
@@ -65,30 +71,23 @@ def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     """Return True if a pending replacecommit is a clustering, which in layout 1 only the plan shows."""
     if instant.action == Action.CLUSTERING:
         return True
-    return instant.action == Action.REPLACE_COMMIT and _clustering_plan(active, instant) is not None
+    requested = active.in_state(instant, State.REQUESTED)
+    if instant.action != Action.REPLACE_COMMIT or requested is None:
+        return False
+    with active.parsing(requested):
+        return contains_clustering(active.read(requested))
 
 
 def _compacted(active: ActiveTimeline, timeline: Timeline, action: str) -> pa.Table:
-    rows: list[tuple[str, str, str]] = []
+    groups = []
     for instant in timeline.pending().of_actions(action):
         data = active.read_state(instant, State.REQUESTED)
         with active.parsing(active.in_state(instant, State.REQUESTED) or instant):
-            plan = decode_record(action, State.REQUESTED, data)
-        rows += [(op["partitionPath"] or "", op["fileId"], instant.requested) for op in plan["operations"] or ()]
-    return _table(rows)
+            plan = CompactionPlan.decode(action, instant.requested, State.REQUESTED, data)
+        groups.append(_with_instant(plan.operations.select(["partition", "file_id"]), instant))
+    return pa.concat_tables([GROUP_INSTANT_SCHEMA.empty_table(), *groups]).combine_chunks()
 
 
-def _clustering_plan(active: ActiveTimeline, instant: Instant) -> dict[str, Any] | None:
-    """Return the plan of a pending clustering or replacecommit, None if it has none."""
-    requested = active.in_state(instant, State.REQUESTED)
-    data = b"" if requested is None else active.read(requested)
-    if requested is None or not data:
-        return None  # In old releases the requested file of insert_overwrite is empty.
-    with active.parsing(requested):
-        plan: dict[str, Any] | None = decode_record(instant.action, State.REQUESTED, data)["clusteringPlan"]
-    return plan
-
-
-def _table(rows: list[tuple[str, str, str]]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ([], [], [])
-    return pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], schema=GROUP_INSTANT_SCHEMA)
+def _with_instant(groups: pa.Table, instant: Instant) -> pa.Table:
+    instants = pa.repeat(pa.scalar(instant.requested, pa.string()), groups.num_rows)
+    return groups.append_column("instant", instants).cast(GROUP_INSTANT_SCHEMA)

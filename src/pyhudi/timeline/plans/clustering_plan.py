@@ -109,9 +109,22 @@ class ClusteringPlan:
         Raises:
             FormatError: The bytes are not a complete clustering plan.
         """
-        plan = decode_record(Action.CLUSTERING, State.REQUESTED, data)["clusteringPlan"]
-        if plan is None:
+        found = cls.find(action, instant, state, data)
+        if found is None:
             raise FormatError("it contains no clustering plan")
+        return found
+
+    @classmethod
+    def find(cls, action: str, instant: str, state: State, data: bytes) -> ClusteringPlan | None:
+        """Parse the clustering plan in a requested file; return None if it contains none, like that of a replacecommit
+        that is no clustering.
+
+        Raises:
+            FormatError: The bytes are not a complete plan.
+        """
+        plan = _plan_record(data)
+        if plan is None:
+            return None
         groups = plan["inputGroups"] or ()
         rows = [
             _row(number, slice_record) for number, group in enumerate(groups) for slice_record in group["slices"] or ()
@@ -144,6 +157,21 @@ class ClusteringPlan:
             f"{self.num_slices:,} file slices of {len(self.partitions):,} partitions in {len(self):,} groups, which "
             f"become about {sum(self.outputs):,} files{sorting}"
         )
+
+
+def contains_clustering(requested: bytes) -> bool:
+    """Return True if the requested file of a replacecommit plans a clustering, which only its content shows in layout 1.
+    Old releases leave the file of other replacecommits empty.
+
+    Raises:
+        FormatError: The bytes are not a complete plan.
+    """
+    return bool(requested) and _plan_record(requested) is not None
+
+
+def _plan_record(requested: bytes) -> dict[str, Any] | None:
+    plan: dict[str, Any] | None = decode_record(Action.CLUSTERING, State.REQUESTED, requested)["clusteringPlan"]
+    return plan
 
 
 def _group_record(outputs: int, extra: Mapping[str, str] | None) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.write.partition_expiry import delete_expired_partitions
-from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
@@ -80,7 +79,7 @@ def _operations(active: ActiveTimeline, requested: str) -> int:
     assert instant is not None
     plan = active.in_state(instant, State.REQUESTED)
     assert plan is not None
-    return len(decode_record(Action.COMPACTION, State.REQUESTED, active.read(plan))["operations"] or ())
+    return len(CompactionPlan.decode(plan.action, requested, plan.state, active.read(plan)))
 
 
 def drop_partition(spark: SparkSession, arguments: Arguments) -> Rows:
