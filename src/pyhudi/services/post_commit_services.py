@@ -17,7 +17,7 @@ from pyhudi.services.cleaning.cleaner import clean
 from pyhudi.services.clustering.clustering_planner import pending_clusterings, schedule_clustering
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_clusterings
 from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
-from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import CompactionResult, CompactionRunner, run_pending_compactions
 from pyhudi.services.service_plans import BusyPlans
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
@@ -123,7 +123,7 @@ def _maintenance(storage: Storage, opts: Options, stats_reader: FileStatsReader)
     return jobs
 
 
-def compact_after_commit(storage: Storage, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
+def compact_after_commit(storage: Storage, opts: Options, runner: CompactionRunner) -> tuple[CompactionResult, ...]:
     """Execute the enabled services after a commit to a merge-on-read table.
 
     `hoodie.compact.inline` executes pending plans and then, if due, a new one; it is enabled by default for batch
@@ -204,7 +204,7 @@ def _pending(client: TableMetaClient) -> bool:
     return bool(pending_compactions(client.active_timeline(), Action.COMPACTION))
 
 
-def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, action: str) -> CompactionResult:
+def _run_all(client: TableMetaClient, opts: Options, runner: CompactionRunner, *, action: str) -> CompactionResult:
     done = run_pending_compactions(client, opts, runner, action=action, busy=BusyPlans.LEAVE)
     plan = schedule_compaction(client, opts, action=action, only_if_due=True, to_run=True)
     if plan.instant is None:

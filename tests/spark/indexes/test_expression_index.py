@@ -20,7 +20,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.indexes.expression_index_definition import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner, run_pending_compactions
 from pyhudi.spark.indexes.expression_values import summaries
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.write.dataframe_writer import write
@@ -304,6 +304,6 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
         build("by_day", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     client, opts = TableMetaClient.open(one.path), Options.parse(one.options)
     assert schedule_compaction(client, opts).instant is not None
-    assert run_pending_compactions(client, opts, run_in_threads).num_files
+    assert run_pending_compactions(client, opts, ThreadCompactionRunner()).num_files
     assert one.in_use == [], "what has no Spark cannot compute the values"
     one.asked("from_unixtime(sec) > '2000'", lambda row: row[4] is not None)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import HudiError, OptionWithoutEffectWarning
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner, run_pending_compactions
 from pyhudi.spark.write.dataframe_writer import write as write_df
 from tests.cases import seldom
 from tests.golden.expected import unpack
@@ -68,7 +68,7 @@ def test_the_same_files_as_by_threads(spark: SparkSession, tmp_path: Path):
     shutil.copytree(mor.root, tmp_path / "copy")
     copy = MorTable(tmp_path / "copy", 8)
     ours = mor.table.services.run_compaction(spark=spark)
-    theirs = run_pending_compactions(copy.client, copy.client.options, run_in_threads)
+    theirs = run_pending_compactions(copy.client, copy.client.options, ThreadCompactionRunner())
     same = ["partitionPath", "fileId", "numWrites", "numInserts", "numUpdateWrites", "totalLogRecords"]
     assert ours.stats.select(same) == theirs.stats.select(same)
     assert mor.rows() == copy.rows()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.service_base import Given, ServiceBase
@@ -11,8 +10,8 @@ from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_planner import pending_compactions, plan_compaction, schedule_compaction
 from pyhudi.services.compaction.compaction_runner import (
     CompactionResult,
-    Runner,
-    run_in_threads,
+    CompactionRunner,
+    ThreadCompactionRunner,
     run_pending_compactions,
 )
 from pyhudi.services.service_plans import BusyPlans
@@ -210,11 +209,11 @@ class CompactionServices(ServiceBase):
         return done.merge(run_pending_compactions(client, opts, runner, action=action, instant=plan.instant))
 
 
-def _runner(spark: SparkSession | None, progress: Progress | None = None) -> Runner:
+def _runner(spark: SparkSession | None, progress: Progress | None = None) -> CompactionRunner:
     """Return the runner of compactions: Spark, if there is a session, otherwise threads."""
     session = spark or session_if_any()
     if session is None:
-        return partial(run_in_threads, progress=progress)
-    from pyhudi.spark.services.spark_compaction import spark_runner
+        return ThreadCompactionRunner(progress)
+    from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 
-    return spark_runner(session, progress)
+    return SparkCompactionRunner(session, progress)

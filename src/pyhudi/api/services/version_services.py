@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
-from pyhudi.services.compaction.compaction_runner import run_in_threads
+from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.spark.session import session_if_any
@@ -126,7 +126,7 @@ class VersionServices(ServiceBase):
         client, opts = self._open(options)
         session = spark or session_if_any()
         if session is None:
-            return UpgradeDowngrade(client, opts, run_in_threads, file_stats_reader(None), lossy=lossy)
-        from pyhudi.spark.services.spark_compaction import spark_runner
+            return UpgradeDowngrade(client, opts, ThreadCompactionRunner(), file_stats_reader(None), lossy=lossy)
+        from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 
-        return UpgradeDowngrade(client, opts, spark_runner(session), file_stats_reader(session), lossy=lossy)
+        return UpgradeDowngrade(client, opts, SparkCompactionRunner(session), file_stats_reader(session), lossy=lossy)

@@ -39,8 +39,8 @@ from pyhudi.services.clustering.bucket_resizing import (
 )
 from pyhudi.services.clustering.plan_strategies import is_copying, is_single_file
 from pyhudi.services.clustering.sort_order import RowOrder
+from pyhudi.services.service_runner import attempt_task, service_context, service_options
 from pyhudi.table.bucket_index_detection import bucket_evidence
-from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -48,8 +48,6 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.settings.write_settings import write_context
-from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.tasks.binary_copy_clustering import copy_base_files
 from pyhudi.write.tasks.clustering_rewrite import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_status import Stat
@@ -102,23 +100,19 @@ class ClusteringTaskContext:
             rows = self.order.sorted(rows, self.reading.output_schema)
         if group.routing is not None:
             routed = ((batch, group.routing.parts(batch.column(RECORD_KEY))) for batch in rows)
-            return write_copies_to(self.context, self._with_attempt_number(task), group.partition, routed)
+            return write_copies_to(self.context, attempt_task(task, self.attempt), group.partition, routed)
         return self.write(group.partition, number, rows, task)
 
     def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
         """Write rows in input order."""
-        return write_copies(self.context, self._with_attempt_number(task), partition, number, rows)
+        return write_copies(self.context, attempt_task(task, self.attempt), partition, number, rows)
 
     def _copied(self, group: ClusteringGroup, number: int, task: TaskId) -> Stat | None:
         """Write a group by copying row groups; return None if this is not possible."""
         paths = [one.base_path for one in group.slices if one.base_path is not None]
         if len(paths) < len(group.slices) or any(one.log_paths for one in group.slices):
             return None
-        return copy_base_files(self.context, self._with_attempt_number(task), group.partition, number, paths)
-
-    def _with_attempt_number(self, task: TaskId) -> TaskId:
-        """Return the task with a number derived from the attempt, so that file names of attempts differ."""
-        return replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
+        return copy_base_files(self.context, attempt_task(task, self.attempt), group.partition, number, paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +142,16 @@ class ClusteringJob:
             TransactionError: Files of the plan no longer exist.
         """
         assert plan.instant is not None
-        opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
+        opts = service_options(opts)
         single = is_single_file(plan.strategy) or is_resizing(plan.strategy)
         stored, table_schema = stored_columns(table, "cluster", None)
         names = column_names(table, as_nullable(stored))
         _check_columns_kept(plan.instant, names)
         order = RowOrder.from_options(table_schema, plan.sort_columns, opts)
-        merging = with_delete_marker(table.config.merging, opts)
-        target = WriteTarget(table.storage, table.config, merging, opts)
-        context = write_context(target, Operation.BULK_INSERT, plan.instant, table_schema)
         attempt = secrets.randbits(31) if attempt is None else attempt
+        context = service_context(table, Operation.BULK_INSERT, plan.instant, table_schema, opts, attempt)
         size = _UNLIMITED if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
-        context = replace(context, attempt=f"{attempt:x}", logs=None).with_file_size(size).with_column_names(names)
+        context = replace(context, logs=None).with_file_size(size).with_column_names(names)
         reading = slice_context(table, as_nullable(stored), names=names, opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
         latest = FileSystemView.load(table, partitions=plan.partitions).latest_slices()

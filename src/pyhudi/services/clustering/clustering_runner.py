@@ -6,16 +6,13 @@ import logging
 import os
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config import Options
 from pyhudi.errors import SetupError
-from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_planner import (
     pending_clusterings,
@@ -23,6 +20,7 @@ from pyhudi.services.clustering.clustering_planner import (
     schedule_clustering,
 )
 from pyhudi.services.service_plans import BusyPlans, run_plans
+from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
@@ -38,8 +36,6 @@ from pyhudi.write.write_totals import WriteTotals
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.transaction.transaction import Transaction
 
 _log = logging.getLogger(__name__)
 PROGRESS = "cluster groups of files"
@@ -48,23 +44,8 @@ _SORTED_IN_MEMORY = 256 * 1024 * 1024
 """Bytes of files that a thread of this process sorts in memory at a time."""
 
 
-class ClusteringRunner(Protocol):
-    """Executes clusterings with an engine. ``stats_reader`` reads files to build indexes."""
-
-    @property
-    def stats_reader(self) -> FileStatsReader: ...
-
-    def check(self, config: TableConfig, job: ClusteringJob) -> None:
-        """Refuse jobs that the engine does not support, before anything is changed."""
-        ...
-
-    def run(self, job: ClusteringJob) -> pa.Table:
-        """Execute a job. Return the write stats."""
-        ...
-
-    def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
-        """Update indexes that the engine maintains; ``metadata`` is the metadata of the commit."""
-        ...
+ClusteringRunner = ServiceRunner[ClusteringJob]
+"""Executes clusterings with an engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,15 +204,8 @@ def cluster_one(job: ClusteringJob, number: int, task: TaskId) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadClusteringRunner:
-    """Executes the work on threads of this process. Does not maintain indexes with one record per row."""
-
-    progress: Progress | None = None
-
-    @property
-    def stats_reader(self) -> FileStatsReader:
-        """Reader of files on threads."""
-        return LOCAL
+class ThreadClusteringRunner(ThreadRunner):
+    """Executes clusterings on threads of this process."""
 
     def check(self, config: TableConfig, job: ClusteringJob) -> None:
         """Refuse tables with a record index, and inputs too large to sort in memory.
@@ -254,8 +228,3 @@ class ThreadClusteringRunner:
         """Rewrite all groups. Return the write stats."""
         threads = 1 if job.task_context.order else os.cpu_count() or 1
         return run_tasks(partial(cluster_one, job), len(job.groups), threads, self.progress, PROGRESS)
-
-    def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
-        """Return None, because no indexes are maintained."""
-        del client, tx, metadata
-        return None

@@ -16,7 +16,7 @@ from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.services.service_runner import attempt_task, service_context, service_options
 from pyhudi.table.view.compaction_operations import operation_paths
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
@@ -29,8 +29,6 @@ from pyhudi.write.handles.compaction_handle import compact_slice
 from pyhudi.write.handles.log_compaction_handle import compact_logs
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.settings.write_settings import write_context
-from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
@@ -39,10 +37,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompactionJob:
-    """A compaction as seen by its tasks: settings for reading slices and writing files, and the slices, the largest
-    first, each pickled, because every task gets all of them and uses one. ``logs`` is set for log compactions.
-    ``attempt`` is part of file names, because all attempts at a plan have its instant, and their tasks may have the
-    same numbers. ``version`` is the schema version of the files for commit metadata."""
+    """A compaction as seen by its tasks.
+
+    Attributes:
+        reading: Settings for reading slices.
+        context: Settings for writing files.
+        slices: The slices, the largest first, each pickled, because every task gets all of them and uses one.
+        schema_text: Columns of the table (Avro JSON) for commit metadata.
+        logs: Settings of log files, for log compactions.
+        attempt: Number of the attempt (`attempt_task`).
+        schema_properties: Version of the schema, for commit metadata.
+    """
 
     reading: SliceContext
     context: WriteContext
@@ -50,7 +55,7 @@ class CompactionJob:
     schema_text: str
     logs: LogSettings | None = None
     attempt: int = 0
-    version: Mapping[str, str] = field(default_factory=dict)
+    schema_properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_plan(
@@ -63,21 +68,18 @@ class CompactionJob:
             ConfigError: Options of the files are invalid.
         """
         assert plan.instant is not None
-        # The options may be those of the preceding write.
-        opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
+        opts = service_options(opts)
         stored, table_schema = stored_columns(table, "compact", plan.instant)
         names = column_names(table, stored, plan.instant or None)
         reading = slice_context(table, stored, names=names, opts=opts)
         budget = opts.get_typed(options.COMPACTION_MEMORY)
         if budget is not None:
             reading = replace(reading, memory=replace(reading.memory, budget=budget))
-        merging = with_delete_marker(table.config.merging, opts)
-        target = WriteTarget(table.storage, table.config, merging, opts)
-        context = write_context(target, Operation.UPSERT, plan.instant, table_schema)
         attempt = secrets.randbits(31) if attempt is None else attempt
+        context = service_context(table, Operation.UPSERT, plan.instant, table_schema, opts, attempt)
         return cls(
             reading,
-            replace(context, attempt=f"{attempt:x}"),
+            context,
             tuple(map(pickle.dumps, _slices(table, plan))),
             to_avro(table_schema, table.config.name),
             context.logs if plan.is_log else None,
@@ -87,7 +89,8 @@ class CompactionJob:
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """Return the metadata of the commit."""
-        return CommitMetadata(self.operation, stats, {"schema": self.schema_text, **self.version}, compacted=True)
+        schema = {"schema": self.schema_text, **self.schema_properties}
+        return CommitMetadata(self.operation, stats, schema, compacted=True)
 
     @property
     def operation(self) -> str:
@@ -97,7 +100,7 @@ class CompactionJob:
     def run(self, number: int, task: TaskId) -> list[Stat]:
         """Compact one slice. Return the stats of the files."""
         one: FileSlice = pickle.loads(self.slices[number])
-        task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
+        task = attempt_task(task, self.attempt)
         if self.logs is not None:
             return compact_logs(self.reading, self.context, task, one, self.logs)
         return [compact_slice(self.reading, self.context, task, one)]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_planner import check_compactable, pending_compactions
 from pyhudi.services.service_plans import BusyPlans, run_plans
+from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
@@ -29,32 +27,14 @@ from pyhudi.write.write_status import encode_stats
 from pyhudi.write.write_totals import WriteTotals
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.indexes.index_delta import IndexDelta
+    from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.transaction.transaction import Transaction
 
 PROGRESS = "compact file slices"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
 
-Runner = Callable[[CompactionJob], pa.Table]
-"""Executes the work of a job. Returns the write stats."""
-
-
-@runtime_checkable
-class IndexMaintainer(Protocol):
-    """A `Runner` whose engine also updates the metadata table: it updates the indexes that require an engine, and
-    ``stats_reader`` reads files to build others."""
-
-    @property
-    def stats_reader(self) -> FileStatsReader:
-        """Reader of the files."""
-        ...
-
-    def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta:
-        """Write the changes of a compaction to the indexes; ``metadata`` is the metadata of its commit. Files are
-        written only while the fence of the transaction is open."""
-        ...
+CompactionRunner = ServiceRunner[CompactionJob]
+"""Executes compactions with an engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +80,7 @@ class CompactionResult(WriteTotals):
 def run_pending_compactions(
     client: TableMetaClient,
     opts: Options,
-    runner: Runner,
+    runner: CompactionRunner,
     *,
     action: str = Action.COMPACTION,
     instant: str | None = None,
@@ -130,7 +110,7 @@ def run_compaction(
     client: TableMetaClient,
     plan: CompactionPlan,
     opts: Options,
-    runner: Runner,
+    runner: CompactionRunner,
     busy: BusyPlans = BusyPlans.REFUSE,
 ) -> CompactionResult:
     """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
@@ -147,20 +127,18 @@ def run_compaction(
 
 
 def _run_plan(
-    client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: Runner, *, take_over: bool
+    client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: CompactionRunner, *, take_over: bool
 ) -> CompactionResult:
     assert plan.instant is not None
     nothing = CompactionResult(action=plan.action)
-    job = CompactionJob.from_plan(
-        TableSnapshot.load(client), plan, opts
-    )  # Refuse unsupported jobs before anything is changed.
-    keeper = runner if isinstance(runner, IndexMaintainer) else None
-    stats_reader = LOCAL if keeper is None else keeper.stats_reader
+    # Unsupported jobs are refused before anything is changed.
+    job = CompactionJob.from_plan(TableSnapshot.load(client), plan, opts)
+    runner.check(client.config, job)
     started = PlannedTransaction.start_attempt(
         client,
         PlanAttempt(plan.action, plan.instant, operation_type(plan.action), job.context.attempt),
         opts,
-        stats_reader,
+        runner.stats_reader,
         take_over=take_over,
     )
     if started is None:
@@ -172,10 +150,9 @@ def _run_plan(
         if client.config.version < 8:  # The valid blocks of its logs may have changed since.
             job = CompactionJob.from_plan(TableSnapshot.load(client), plan, opts, attempt=job.attempt)
         tx.to_inflight()
-        stats = runner(job)
+        stats = runner.run(job)
         done = job.metadata(stats)
-        index = None if keeper is None else keeper.index_delta(client, tx, done)
-        outcome = tx.commit(done, index=index)
+        outcome = tx.commit(done, index=runner.index_delta(client, tx, done))
     if isinstance(outcome, Conflicted):
         if plan.is_log:
             return nothing
@@ -188,6 +165,13 @@ def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
     return encode_stats(job.run(number, task))
 
 
-def run_in_threads(job: CompactionJob, *, progress: Progress | None = None) -> pa.Table:
-    """Execute a job on threads of this process. Return the write stats."""
-    return run_tasks(partial(compact_one, job), len(job.slices), os.cpu_count() or 1, progress, PROGRESS)
+@dataclass(frozen=True, slots=True)
+class ThreadCompactionRunner(ThreadRunner):
+    """Executes compactions on threads of this process."""
+
+    def check(self, config: TableConfig, job: CompactionJob) -> None:
+        """Accept each job."""
+
+    def run(self, job: CompactionJob) -> pa.Table:
+        """Compact all slices. Return the write stats."""
+        return run_tasks(partial(compact_one, job), len(job.slices), os.cpu_count() or 1, self.progress, PROGRESS)

@@ -38,7 +38,7 @@ from pyhudi.metadata.indexes.index_definitions import load_definitions, store_de
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
-from pyhudi.services.compaction.compaction_runner import Runner, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_pending_compactions
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import PhaseTimer
 from pyhudi.services.upgrade import metadata_table_conversion
@@ -107,7 +107,7 @@ class UpgradeDowngrade:
         self,
         client: TableMetaClient,
         opts: Options,
-        runner: Runner,
+        runner: CompactionRunner,
         stats_reader: FileStatsReader,
         *,
         lossy: bool = False,

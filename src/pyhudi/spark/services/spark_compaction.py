@@ -13,7 +13,7 @@ from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import PROGRESS, Runner, compact_one
+from pyhudi.services.compaction.compaction_runner import PROGRESS, compact_one
 from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkCompactionRunner:
-    """Runner of compactions on Spark, which also updates expression indexes."""
+    """Executes compactions on Spark, and also updates expression indexes.
+
+    Attributes:
+        spark: The session.
+        progress: Called before and after the Spark job.
+    """
 
     spark: SparkSession
     progress: Progress | None = None
@@ -41,7 +46,11 @@ class SparkCompactionRunner:
         """Return the reader of files for index builds."""
         return SparkFileStatsReader(self.spark)
 
-    def __call__(self, job: CompactionJob) -> pa.Table:
+    def check(self, config: TableConfig, job: CompactionJob) -> None:
+        """Accept each job."""
+
+    def run(self, job: CompactionJob) -> pa.Table:
+        """Compact all slices. Return the write stats. Runs a Spark job."""
         total = len(job.slices)
         report_progress(self.progress, PROGRESS, 0, total)
         stats = _run(self.spark, job)
@@ -57,11 +66,6 @@ class SparkCompactionRunner:
                 return expression_delta(commit.with_config(config, fence), only)
 
         return replace(IndexDelta().merge(expression_delta(commit)), catch_up=catch_up)
-
-
-def spark_runner(spark: SparkSession, progress: Progress | None = None) -> Runner:
-    """Return the runner of compactions on a Spark session; ``progress`` is called before and after the Spark job."""
-    return SparkCompactionRunner(spark, progress)
 
 
 def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:

@@ -12,7 +12,7 @@ from pyhudi.config.enums import TableType
 from pyhudi.errors import TransactionError
 from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.services.service_plans import BusyPlans
-from pyhudi.spark.services.spark_compaction import spark_runner
+from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -56,7 +56,7 @@ class AsyncCompactor:
         try:
             client = TableMetaClient.open(self._storage, self._opts)
             if client.config.table_type is TableType.MERGE_ON_READ:
-                run_pending_compactions(client, self._opts, spark_runner(spark), busy=BusyPlans.LEAVE)
+                run_pending_compactions(client, self._opts, SparkCompactionRunner(spark), busy=BusyPlans.LEAVE)
         except TransactionError as error:  # another process is executing it
             _log.info("compaction postponed: %s", error)
         except Exception as error:

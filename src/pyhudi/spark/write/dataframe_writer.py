@@ -29,7 +29,7 @@ from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_i
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
-from pyhudi.spark.services.spark_compaction import spark_runner
+from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.session import check_workers
 from pyhudi.spark.write.bootstrap_operation import write_bootstrap
 from pyhudi.spark.write.dml_commit import DmlCommit
@@ -228,7 +228,7 @@ def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: 
         prepare_write(df, client.storage, client, opts, operation)
     spark = df.sparkSession
     table_options = client.config.validate_against(opts)
-    UpgradeDowngrade(client, table_options, spark_runner(spark), SparkFileStatsReader(spark)).run(to)
+    UpgradeDowngrade(client, table_options, SparkCompactionRunner(spark), SparkFileStatsReader(spark)).run(to)
     return client.reload()
 
 
@@ -241,7 +241,7 @@ def _run_with_services(job: WriteJob) -> WriteResult:
     if result.instant is None:
         return result
     clean_and_archive(job.storage, job.opts, stats_reader)
-    compact_after_commit(job.storage, job.opts, spark_runner(spark))
+    compact_after_commit(job.storage, job.opts, SparkCompactionRunner(spark))
     cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
     if job.opts.get_typed(options.TTL_INLINE) and job.opts.get_typed(options.TABLE_SERVICES_ENABLED):
         _expire_after_commit(job)

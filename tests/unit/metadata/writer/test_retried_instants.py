@@ -33,7 +33,7 @@ from pyhudi.metadata.writer import metadata_rollback
 from pyhudi.metadata.writer.metadata_rollback import TableRollback, apply_rollback
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.clustering.clustering_runner import run_pending_clusterings as run_clustering
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner, run_pending_compactions
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -64,8 +64,8 @@ def test_files_of_a_compaction_that_was_retried_are_listed(version: int, tmp_pat
     dies = [Fault("writes", path=r"\.hoodie/(timeline/)?\d+(_\d+)?\.commit$", error=Killed)]
     client = TableMetaClient.open(FaultyStorage(mor.client.storage, dies), FAST)
     with pytest.raises(Killed):
-        run_pending_compactions(client, OPTIONS, run_in_threads, instant=plan.instant)
-    run_pending_compactions(mor.client, OPTIONS, run_in_threads, instant=plan.instant)
+        run_pending_compactions(client, OPTIONS, ThreadCompactionRunner(), instant=plan.instant)
+    run_pending_compactions(mor.client, OPTIONS, ThreadCompactionRunner(), instant=plan.instant)
     mor.delta([row("a0", "a", 3, "z")])
     listed = set(list_from_metadata(metadata(mor.client), None)[0]["path"].to_pylist())
     assert listed == {path for path in data_files(mor.client.storage) if ".hoodie" not in path}

@@ -20,7 +20,6 @@ from pyhudi.errors import (
 )
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.services.compaction.compaction_runner import run_in_threads
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.storage import open_storage
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -28,7 +27,7 @@ from pyhudi.timeline.instant import Action
 from pyhudi.transaction.transaction import Transaction
 from tests.golden.expected import NAMES, unpack
 from tests.unit.merge.mergers import First
-from tests.unit.services.compaction.compaction_tables import SMALL, slices
+from tests.unit.services.compaction.compaction_tables import IN_THREADS, SMALL, slices
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, SCHEMA, MorTable, row
 
 MOR = [name for name in NAMES if "_mor_" in name and not name.startswith("v5_")]  # version 5 is not written
@@ -222,7 +221,7 @@ def test_a_merger_that_is_missing_is_missed_before_there_is_a_plan(tmp_path: Pat
         "hoodie.fail.writes.on.inline.table.service.exception": "true",
     }
     with pytest.raises(ServiceAfterCommitError, match="register_merger"):
-        compact_after_commit(mor.storage, Options.parse({**mor.options, **inline}), run_in_threads)
+        compact_after_commit(mor.storage, Options.parse({**mor.options, **inline}), IN_THREADS)
     assert [(i.requested, i.action, i.state) for i in mor.client.active_timeline().timeline] == before
     assert len(getattr(services, kind)(dry_run=True)) == 1
     # another process may have the merger

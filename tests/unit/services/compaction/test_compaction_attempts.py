@@ -18,7 +18,7 @@ from pyhudi.errors import (
 )
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
-from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import compact_one, run_pending_compactions
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -34,7 +34,7 @@ from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats
 from tests.fault_injection import Fault, FaultyStorage, Killed
-from tests.unit.services.compaction.compaction_tables import slices
+from tests.unit.services.compaction.compaction_tables import IN_THREADS, RunnerOf, slices
 from tests.unit.services.merge_on_read_table import FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
 
@@ -53,7 +53,7 @@ def test_dying_anywhere(mor: MorTable):
     def act(storage: Storage) -> None:
         client = TableMetaClient.open(storage, opts)
         plan = schedule_compaction(client, opts)
-        run_pending_compactions(client, opts, serially, instant=plan.instant)
+        run_pending_compactions(client, opts, RunnerOf(work=serially), instant=plan.instant)
 
     seen = set()
     for storage in deaths(mor.root, act):
@@ -98,7 +98,7 @@ def test_writers_go_on_after_a_failed_run(mor: MorTable):
 
     opts = Options.parse(mor.options)
     with pytest.raises(RuntimeError, match="the cluster is gone"):
-        run_pending_compactions(mor.client, opts, broken)
+        run_pending_compactions(mor.client, opts, RunnerOf(work=broken))
     (left,) = services.pending_compactions()
     assert (left.instant, left.state) == (plan.instant, State.REQUESTED)
     mor.delta([row("a0", "a", 9, "after")])
@@ -159,7 +159,7 @@ def test_a_compaction_of_another_program_is_left_alone(
         pending = mor.client.active_timeline().timeline.pending().of_actions(Action.COMPACTION)
         return [(i.requested, i.state) for i in pending] == [(instant, State.INFLIGHT)]
 
-    assert compact_after_commit(mor.client.storage, opts, run_in_threads) == ()
+    assert compact_after_commit(mor.client.storage, opts, IN_THREADS) == ()
     assert f"run_compaction('{instant}')" in caplog.text
     assert still_there()
     with pytest.raises(BusyError, match="another program"):
@@ -284,7 +284,7 @@ def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) ->
     assert found is not None
     tx = found
     tx.to_inflight()
-    metadata = job.metadata(run_in_threads(job))
+    metadata = job.metadata(IN_THREADS.run(job))
     before = mor.rows()
     active = mor.client.active_timeline()
 
@@ -318,7 +318,7 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
     )
     assert slow is not None
     slow.to_inflight()
-    stats = run_in_threads(job)
+    stats = IN_THREADS.run(job)
     finish = PlannedTransaction._finish
 
     def finish_late(self: PlannedTransaction) -> list[str]:
@@ -328,7 +328,7 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
         return finish(self)
 
     monkeypatch.setattr(PlannedTransaction, "_finish", finish_late)
-    done = run_pending_compactions(mor.client, opts, run_in_threads)
+    done = run_pending_compactions(mor.client, opts, IN_THREADS)
     assert done.instants == (plan.instant,)
     assert not set(done.stats["path"].to_pylist()) & set(stats["path"].to_pylist())
     assert sorted(one["base_path"] for one in slices(mor)) == sorted(done.stats["path"].to_pylist())
@@ -355,7 +355,7 @@ def test_an_attempt_that_was_given_up_lets_the_next_one_work(mor: MorTable, begu
         slow.abort()
         return decode_stats([half, compact_one(job, 1, TaskId(1, 0, 1))])
 
-    assert run_pending_compactions(mor.client, opts, disturbed).instants == (plan.instant,)
+    assert run_pending_compactions(mor.client, opts, RunnerOf(work=disturbed)).instants == (plan.instant,)
     assert mor.rows() == before
     assert all(not one["log_paths"] for one in slices(mor))
     assert len(mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)) == begun

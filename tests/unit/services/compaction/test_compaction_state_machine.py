@@ -27,9 +27,10 @@ from pyhudi import RecordMerger, Records, register_merger, unregister_merger
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.timeline.instant import Action
 from tests.properties import examples
+from tests.unit.services.compaction.compaction_tables import IN_THREADS, RunnerOf
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 
 KEYS = [f"{p}{i}" for p in FILE_IDS for i in range(3)]
@@ -180,8 +181,8 @@ class Life(RuleBasedStateMachine):
         """Run the plan, after a first attempt that dies or not."""
         if dies:
             with pytest.raises(RuntimeError):
-                run_pending_compactions(self.mor.client, Options.parse(self.mor.options), _broken)
-        assert run_pending_compactions(self.mor.client, Options.parse(self.mor.options), run_in_threads)
+                run_pending_compactions(self.mor.client, Options.parse(self.mor.options), RunnerOf(work=_broken))
+        assert run_pending_compactions(self.mor.client, Options.parse(self.mor.options), IN_THREADS)
         self._compacted()
 
     @precondition(lambda self: self.later is None)
@@ -191,7 +192,7 @@ class Life(RuleBasedStateMachine):
         client, opts = self.mor.client, Options.parse(self.mor.options)
         self.undo = None
         self.mor.table.services.schedule_log_compaction()
-        run_pending_compactions(client, opts, run_in_threads, action=Action.LOG_COMPACTION)
+        run_pending_compactions(client, opts, IN_THREADS, action=Action.LOG_COMPACTION)
 
     @rule(retained=st.integers(1, 3))
     def clean_and_archive(self, retained: int) -> None:
@@ -285,7 +286,7 @@ class Life(RuleBasedStateMachine):
 
 
 def _broken(job: CompactionJob) -> pa.Table:
-    run_in_threads(job)
+    IN_THREADS.run(job)
     raise RuntimeError("gone")
 
 

@@ -19,7 +19,7 @@ from pyhudi.errors import (
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.services.rollback import roll_back
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
@@ -27,7 +27,7 @@ from pyhudi.timeline.instant import Action, State
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
-from tests.unit.services.compaction.compaction_tables import slices
+from tests.unit.services.compaction.compaction_tables import IN_THREADS, RunnerOf, slices
 from tests.unit.services.merge_on_read_table import FAST, SCHEMA, MorTable, row
 
 
@@ -106,19 +106,19 @@ def test_two_at_a_time(mor: MorTable):
 
     def second(job: CompactionJob) -> pa.Table:
         with pytest.raises(TransactionError, match="another process"):
-            run_pending_compactions(mor.client, opts, run_in_threads)
-        return run_in_threads(job)
+            run_pending_compactions(mor.client, opts, IN_THREADS)
+        return IN_THREADS.run(job)
 
-    assert run_pending_compactions(mor.client, opts, second)
+    assert run_pending_compactions(mor.client, opts, RunnerOf(work=second))
     mor.delta([row("a0", "a", 9, "after")])
     mor.table.services.schedule_compaction()
     before = mor.rows()
 
     def beside(job: CompactionJob) -> pa.Table:
-        assert compact_after_commit(mor.client.storage, opts, run_in_threads) == ()
-        return run_in_threads(job)
+        assert compact_after_commit(mor.client.storage, opts, IN_THREADS) == ()
+        return IN_THREADS.run(job)
 
-    assert len(run_pending_compactions(mor.client, opts, beside).instants) == 1, (
+    assert len(run_pending_compactions(mor.client, opts, RunnerOf(work=beside)).instants) == 1, (
         "a write of another process leaves it alone"
     )
     assert mor.rows() == before
@@ -127,12 +127,12 @@ def test_two_at_a_time(mor: MorTable):
     before = mor.rows()
 
     def overtaken(job: CompactionJob) -> pa.Table:
-        stats = run_in_threads(job)
+        stats = IN_THREADS.run(job)
         assert mor.table.services.run_compaction()
         return stats
 
     with pytest.raises((ConflictError, TransactionError)):
-        run_pending_compactions(mor.client, Options.parse(mor.options), overtaken)
+        run_pending_compactions(mor.client, Options.parse(mor.options), RunnerOf(work=overtaken))
     assert mor.rows() == before
 
 
@@ -199,12 +199,12 @@ def test_a_write_does_not_wait_for_plans_of_another_thread(mor: MorTable):
     def slow(job: CompactionJob) -> pa.Table:
         started.set()
         assert may_end.wait(30)
-        return run_in_threads(job)
+        return IN_THREADS.run(job)
 
     with ThreadPoolExecutor() as pool:
-        running = pool.submit(run_pending_compactions, mor.client, opts, slow)
+        running = pool.submit(run_pending_compactions, mor.client, opts, RunnerOf(work=slow))
         assert started.wait(30)
-        writing = pool.submit(compact_after_commit, mor.client.storage, opts, run_in_threads)
+        writing = pool.submit(compact_after_commit, mor.client.storage, opts, IN_THREADS)
         try:
             assert writing.result(timeout=20) == ()
         finally:
@@ -219,12 +219,12 @@ def test_threads_take_turns(mor: MorTable):
     def slow(job: CompactionJob) -> pa.Table:
         started.set()
         time.sleep(0.3)
-        return run_in_threads(job)
+        return IN_THREADS.run(job)
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(run_pending_compactions, mor.client, opts, slow)
+        first = pool.submit(run_pending_compactions, mor.client, opts, RunnerOf(work=slow))
         assert started.wait(60)
-        assert not pool.submit(run_pending_compactions, mor.client, opts, run_in_threads).result()
+        assert not pool.submit(run_pending_compactions, mor.client, opts, IN_THREADS).result()
         assert len(first.result().instants) == 1
     assert mor.rows() == before
     actions = mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
@@ -254,10 +254,10 @@ def test_a_write_does_not_fail_because_of_what_follows_it(mor: MorTable, caplog:
         raise ConflictError(f"no worker for {len(job.slices)} slices")
 
     opts = {**mor.options, "hoodie.compact.inline.max.delta.commits": "1"}
-    assert compact_after_commit(mor.client.storage, Options.parse(opts), broken) == ()
+    assert compact_after_commit(mor.client.storage, Options.parse(opts), RunnerOf(work=broken)) == ()
     assert "no worker" in caplog.text
     opts["hoodie.fail.writes.on.inline.table.service.exception"] = "true"
     with pytest.raises(ServiceAfterCommitError, match=r"the write is committed.*no worker") as raised:
-        compact_after_commit(mor.client.storage, Options.parse(opts), broken)
+        compact_after_commit(mor.client.storage, Options.parse(opts), RunnerOf(work=broken))
     assert isinstance(raised.value.__cause__, ConflictError)
     assert not isinstance(raised.value, ConflictError)  # statements are repeated after such

@@ -15,13 +15,14 @@ from pyhudi.config import Options
 from pyhudi.errors import ConflictError
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from tests.golden.expected import unpack
+from tests.unit.services.compaction.compaction_tables import IN_THREADS, RunnerOf
 from tests.unit.services.merge_on_read_table import FAST, MorTable, row
 
 THREE = {"hoodie.log.compaction.blocks.threshold": "3", "hoodie.index.bloom.num_entries": "10"}
@@ -102,11 +103,12 @@ def test_a_compaction_that_is_planned_while_it_runs(mor: MorTable):
     before = mor.rows()
 
     def overtaken(job: CompactionJob) -> pa.Table:
-        stats = run_in_threads(job)
+        stats = IN_THREADS.run(job)
         assert services.schedule_compaction().instant is not None
         return stats
 
-    assert not run_pending_compactions(mor.client, Options.parse(mor.options), overtaken, action=Action.LOG_COMPACTION)
+    opts, runner = Options.parse(mor.options), RunnerOf(work=overtaken)
+    assert not run_pending_compactions(mor.client, opts, runner, action=Action.LOG_COMPACTION)
     assert not services.pending_log_compactions()
     assert mor.rows() == before
     services.compact()
@@ -119,11 +121,12 @@ def test_a_failed_run_is_forgotten(mor: MorTable):
     before = mor.rows()
 
     def broken(job: CompactionJob) -> pa.Table:
-        run_in_threads(job)
+        IN_THREADS.run(job)
         raise RuntimeError("gone")
 
+    opts = Options.parse(mor.options)
     with pytest.raises(RuntimeError):
-        run_pending_compactions(mor.client, Options.parse(mor.options), broken, action=Action.LOG_COMPACTION)
+        run_pending_compactions(mor.client, opts, RunnerOf(work=broken), action=Action.LOG_COMPACTION)
     assert not services.pending_log_compactions()
     assert mor.rows() == before
     assert services.log_compact()
@@ -144,7 +147,7 @@ def test_whoever_comes_next_forgets_a_run_that_died(mor: MorTable, by: str):
     if by == "a compaction":
         services.schedule_compaction()
     dead.to_inflight()
-    left = {path for path in run_in_threads(job)["path"].to_pylist() if (mor.root / path).exists()}
+    left = {path for path in IN_THREADS.run(job)["path"].to_pylist() if (mor.root / path).exists()}
     assert left
     if by == "a writer":
         mor.delta()
@@ -196,7 +199,7 @@ def test_after_a_commit(mor: MorTable):
 
     def act(**more: str) -> list[str]:
         opts = Options.parse({**mor.options, **{f"hoodie.{k.replace('__', '.')}": v for k, v in more.items()}})
-        done = compact_after_commit(mor.storage, opts, run_in_threads)
+        done = compact_after_commit(mor.storage, opts, IN_THREADS)
         return ["log" if result.is_log else "full" for result in done]
 
     assert act() == []

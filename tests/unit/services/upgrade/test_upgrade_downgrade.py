@@ -17,7 +17,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import BusyError, ConfigError, TransactionError, UnsupportedTableError
 from pyhudi.metadata.writer.initial_statistics import LOCAL
-from pyhudi.services.compaction.compaction_runner import run_in_threads
+from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
 from pyhudi.services.upgrade.metadata_table_conversion import JOURNAL
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.storage import Storage
@@ -147,7 +147,7 @@ def acting(start: int, to: int) -> Callable[[Storage], None]:
     def act(storage: Storage) -> None:
         client = TableMetaClient.open(storage, OPTIONS)
         opts = client.config.validate_against(client.options)
-        UpgradeDowngrade(client, opts, run_in_threads, LOCAL, lossy=True).run(to, downgrade=to < start)
+        UpgradeDowngrade(client, opts, ThreadCompactionRunner(), LOCAL, lossy=True).run(to, downgrade=to < start)
 
     return act
 

@@ -10,7 +10,7 @@ from pyhudi.config import options
 from pyhudi.errors import OptionWithoutEffectWarning, QueryError, warn
 from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
 from pyhudi.services.compaction.compaction_runner import run_pending_compactions
-from pyhudi.spark.services.spark_compaction import spark_runner
+from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.write.partition_expiry import delete_expired_partitions
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -53,7 +53,7 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
         )
     rows = []
     for instant in chosen[: arguments.number("limit")]:
-        run_pending_compactions(client, opts, spark_runner(spark), instant=instant)
+        run_pending_compactions(client, opts, SparkCompactionRunner(spark), instant=instant)
         rows.append((instant, len(pending[instant]), State.COMPLETED.value))
     return rows
 

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import QueryError
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
-from pyhudi.spark.services.spark_compaction import spark_runner
+from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 
 _NAMES = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
@@ -15,7 +15,7 @@ _NAMES = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT"
 
 def _run(spark: SparkSession, arguments: Arguments, *, downgrade: bool) -> Rows:
     client, opts = arguments.opened(spark)
-    work = UpgradeDowngrade(client, opts, spark_runner(spark), SparkFileStatsReader(spark))
+    work = UpgradeDowngrade(client, opts, SparkCompactionRunner(spark), SparkFileStatsReader(spark))
     work.run(_version(str(arguments.text("to_version"))), downgrade=downgrade)
     return [(True,)]
 
