@@ -21,12 +21,12 @@ from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
 from pyhudi.read.execution.file_slice_reader import slice_context
 from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
-from pyhudi.read.pruning.pruner_protocol import Predicate, PruningFilter
 from pyhudi.read.pruning.indexes.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
 from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.metadata_pruner import MetadataPruner
 from pyhudi.read.pruning.partition_pruning import prune_paths
+from pyhudi.read.pruning.pruner_protocol import Predicate, PruningFilter
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import FileReading, LogMerging, PruningReport, ScanPlan

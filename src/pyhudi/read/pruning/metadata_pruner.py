@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyhudi.config import options
 from pyhudi.errors import HudiError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.read.pruning.pruner_protocol import Indexes, PartitionPruner, Predicate, Pruning, SlicePruner
 from pyhudi.read.pruning.indexes.bloom_filter_pruner import BloomFilterPruner
 from pyhudi.read.pruning.indexes.column_stats_pruner import ColumnStatsPruner
 from pyhudi.read.pruning.indexes.expression_index_pruner import ExpressionIndexPruner
 from pyhudi.read.pruning.indexes.partition_stats_pruner import PartitionStatsPruner
 from pyhudi.read.pruning.indexes.record_index_pruner import RecordIndexPruner
+from pyhudi.read.pruning.pruner_protocol import Indexes, PartitionPruner, Predicate, Pruning, SlicePruner
 from pyhudi.read.selection.table_files import TableFiles
 
 _Entries = TypeVar("_Entries", pa.StringArray, pa.Table)

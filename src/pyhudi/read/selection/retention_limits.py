@@ -11,7 +11,7 @@ from pyhudi.errors import CorruptInstantError, QueryError
 from pyhudi.format.file_names import BASE, file_name_of, parse_names
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.archive.archived_timeline import archived_writes
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline

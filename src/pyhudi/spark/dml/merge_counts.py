@@ -12,8 +12,8 @@ from pyhudi.errors import AmbiguousMergeError
 from pyhudi.spark.dml.clause_evaluation import KIND, ROW_ID
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge_plan import MatchedClauses
-from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.helper_columns import STORED_KEY
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.sql.statements import ClauseKind
 
 

@@ -16,11 +16,11 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dml_commit import NewRecords
-from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
 from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
@@ -101,7 +101,9 @@ def split_partition_path_updates(
     names = list(new_values)
     moved = F.col(STORED_PATH).isNotNull() & ~F.col(IS_DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))
     locations = [F.col(name) for name in target.helpers]
-    no_locations = [F.lit(None).cast("bigint" if name == ROW_POSITION else "string").alias(name) for name in target.helpers]
+    no_locations = [
+        F.lit(None).cast("bigint" if name == ROW_POSITION else "string").alias(name) for name in target.helpers
+    ]
     fields = [F.col(quoted([name])) for name in names]
     stored_fields = [F.col(quoted([_OLD, name])).alias(name) for name in names]
     as_is = F.struct(*fields, *locations, F.col(IS_DELETE).alias(IS_DELETE))

@@ -24,9 +24,9 @@ from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.helper_columns import SCANNED_ROW, STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.deduplication import delete_marker_columns
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.helper_columns import SCANNED_ROW, STORED_KEY, STORED_PATH
 from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter

@@ -65,7 +65,11 @@ def spread_frame(spark: SparkSession, data: pa.Table, tasks: int) -> DataFrame:
     row."""
     numbers = np.arange(data.num_rows) * tasks // max(1, data.num_rows)
     keys = np.array(placement_keys(tasks), np.int32)[numbers]
-    return small_frame(spark, data.append_column(PLACEMENT_KEY, pa.array(keys))).repartition(tasks, PLACEMENT_KEY).drop(PLACEMENT_KEY)
+    return (
+        small_frame(spark, data.append_column(PLACEMENT_KEY, pa.array(keys)))
+        .repartition(tasks, PLACEMENT_KEY)
+        .drop(PLACEMENT_KEY)
+    )
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:

@@ -22,8 +22,8 @@ from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_P
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import resolve
-from pyhudi.spark.keys.value_formatter import has_empty_text, url_encoded, value_text
 from pyhudi.spark.keys.timestamp_formatter import time_text
+from pyhudi.spark.keys.value_formatter import has_empty_text, url_encoded, value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
 _log = logging.getLogger(__name__)

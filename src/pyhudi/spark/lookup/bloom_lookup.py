@@ -71,7 +71,12 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     pairs = pairs.repartition(tasks, SEARCHED_FILE) if tasks else pairs.repartition(SEARCHED_FILE)
     fields = [StructField(extra_name(name), resolve(rows.schema, name, "ordering")[1]) for name in extra]
     out = StructType(
-        [StructField(_KEY, StringType()), *fields, StructField(SEARCHED_FILE, IntegerType()), StructField(ROW_POSITION, LongType())]
+        [
+            StructField(_KEY, StringType()),
+            *fields,
+            StructField(SEARCHED_FILE, IntegerType()),
+            StructField(ROW_POSITION, LongType()),
+        ]
     )
     more = from_spark_json(StructType([StructField(n, f.dataType) for n, f in zip(extra, fields, strict=True)]).json())
     source, invalid_text = FilterSource.from_files(lookup, files, metadata), lookup.invalid_text

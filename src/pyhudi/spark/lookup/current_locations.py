@@ -65,7 +65,9 @@ def current_locations(
     outdated = ranked.where(~F.col(_FILLED) & (F.col(_RANK) > 1))
     # Keys are compared in the partitions of their files.
     outdated = persist(outdated.select(*keys.in_locations, SEARCHED_FILE))
-    return locations.join(F.broadcast(outdated) if broadcast else outdated, [*keys.in_locations, SEARCHED_FILE], "left_anti")
+    return locations.join(
+        F.broadcast(outdated) if broadcast else outdated, [*keys.in_locations, SEARCHED_FILE], "left_anti"
+    )
 
 
 def _with_log_files(files: BaseFiles, numbers: list[int]) -> BaseFiles:

@@ -133,7 +133,9 @@ def apply_partition_updates(joined: DataFrame, schema: StructType, changes: Part
     replaced = {PARTITION_PATH: F.col(_OUT)["partition"], IS_DELETE: F.col(_OUT)["delete"]}
     replaced |= _with_values(schema, changes.stored_columns, F.col(_OUT)["kept"])
     columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in table_columns]
-    return exploded.select(*columns, F.col(_OUT)["file_no"].alias(SEARCHED_FILE), F.col(_OUT)["row"].alias(ROW_POSITION))
+    return exploded.select(
+        *columns, F.col(_OUT)["file_no"].alias(SEARCHED_FILE), F.col(_OUT)["row"].alias(ROW_POSITION)
+    )
 
 
 @dataclass(frozen=True, slots=True)

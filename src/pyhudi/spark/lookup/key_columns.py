@@ -32,8 +32,8 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted, resolve
-from pyhudi.spark.keys.key_generator import jvm_zone, record_key
 from pyhudi.spark.helper_columns import OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
+from pyhudi.spark.keys.key_generator import jvm_zone, record_key
 from pyhudi.spark.lookup.base_file_keys import (
     BaseFiles,
     KeyLookup,

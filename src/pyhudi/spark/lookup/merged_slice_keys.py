@@ -99,4 +99,6 @@ def _rows(merged: Batches, number: int, schema: pa.Schema) -> Batches:
         ]
         numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
         unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), batch.num_rows)
-        yield pa.RecordBatch.from_arrays([*columns, numbers, unknown], names=[*schema.names, SEARCHED_FILE, ROW_POSITION])
+        yield pa.RecordBatch.from_arrays(
+            [*columns, numbers, unknown], names=[*schema.names, SEARCHED_FILE, ROW_POSITION]
+        )

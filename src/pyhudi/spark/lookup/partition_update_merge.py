@@ -24,8 +24,8 @@ from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_field
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.keys.key_generator import partition_path_of
 from pyhudi.spark.helper_columns import SEARCHED_FILE
+from pyhudi.spark.keys.key_generator import partition_path_of
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type
 from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
@@ -77,7 +77,9 @@ class PartitionUpdateMerge:
         if self.rules.merger is not None:
             placed = F.when(F.coalesce(self._fails(moves), F.lit(False)), here).otherwise(placed)
         exploded = merged.select(F.explode(placed).alias(_OUT))
-        return exploded.select(*(F.col(quoted([_OUT, name])).alias(name) for name in (*names, SEARCHED_FILE, ROW_POSITION)))
+        return exploded.select(
+            *(F.col(quoted([_OUT, name])).alias(name) for name in (*names, SEARCHED_FILE, ROW_POSITION))
+        )
 
     def _merged(self, moving: DataFrame, names: list[str], locations: Column, stored: DataFrame) -> DataFrame:
         """Return the merged rows, with whether they are deletes (`_GONE`), whether the stored record stays when it is

@@ -27,8 +27,8 @@ from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
-from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
+from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.lookup.batch_summary import Batch
 from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY
 
@@ -60,9 +60,9 @@ class BatchLocations:
 
     Attributes:
         locations: One row per key: the key, partition path and delete mark of one of its rows, the file group of the
-            index to which it belongs (`INDEX_GROUP`; `NO_FILE_GROUP` if the partition has none) with its `PLACEMENT_KEY`, and
-            its location (`OLD_PARTITION`, `OLD_FILE_ID`). Keys of one file group of the index are in one partition of the
-            DataFrame.
+            index to which it belongs (`INDEX_GROUP`; `NO_FILE_GROUP` if the partition has none), its `PLACEMENT_KEY`,
+            and its location (`OLD_PARTITION`, `OLD_FILE_ID`). Keys of one file group of the index are in one partition
+            of the DataFrame.
         counts: Number of keys (``keys``) and rows (``rows``) by partition path, location and delete mark.
         most: Maximum number of rows with the same key.
         groups: The file groups of the index.
@@ -120,10 +120,17 @@ def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame
         for number, part in by_group(batches, INDEX_GROUP):
             yield _located(index, number, part)
 
-    locations = persist(keys.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP).mapInArrow(look_up, _LOCATIONS))
+    locations = persist(
+        keys.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP).mapInArrow(look_up, _LOCATIONS)
+    )
     summed = coalesced(locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_ROW_COUNT), F.max(_ROW_COUNT))).collect()
     schema = pa.schema(
-        [*((name, pa.string()) for name in _BY[:3]), (IS_DELETE, pa.bool_()), ("keys", pa.int64()), ("rows", pa.int64())]
+        [
+            *((name, pa.string()) for name in _BY[:3]),
+            (IS_DELETE, pa.bool_()),
+            ("keys", pa.int64()),
+            ("rows", pa.int64()),
+        ]
     )
     counts = pa.Table.from_arrays(
         [pa.array([row[i] for row in summed], field.type) for i, field in enumerate(schema)], schema=schema

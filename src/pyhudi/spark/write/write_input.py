@@ -27,8 +27,8 @@ from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.column_names import quoted, resolve
-from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.keys.key_generator import key_failure
+from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.spark_types import nullable_type, spark_schema
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS

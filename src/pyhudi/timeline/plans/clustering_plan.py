@@ -160,7 +160,7 @@ class ClusteringPlan:
 
 
 def contains_clustering(requested: bytes) -> bool:
-    """Return True if the requested file of a replacecommit plans a clustering, which only its content shows in layout 1.
+    """Return True if the requested file of a replacecommit plans a clustering. In layout 1 only its content shows it.
     Old releases leave the file of other replacecommits empty.
 
     Raises:

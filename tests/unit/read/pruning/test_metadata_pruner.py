@@ -14,10 +14,10 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableError, MetadataTableWarning
 from pyhudi.metadata.reader import partition_freshness
-from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.indexes import column_stats_pruner
 from pyhudi.read.pruning.indexes.bloom_filter_pruner import BloomFilterPruner
 from pyhudi.read.pruning.indexes.column_stats_pruner import ColumnStatsPruner
+from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.statistics import partition_files_pruning
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.table.view.file_listing import list_files

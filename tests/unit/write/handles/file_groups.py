@@ -23,7 +23,9 @@ FIRST, SECOND = "20260101000000000", "20260102000000000"
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("tags", pa.list_(pa.string()))])
 TASK = TaskId(3, 5, 7)
 KEYED = pa.schema([*SCHEMA, (RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])
-TAGGED = pa.schema([*KEYED, (IS_DELETE, pa.bool_()), (FILE_ID, pa.string()), (BASE_PATH, pa.string()), (ROW_POSITION, pa.int64())])
+TAGGED = pa.schema(
+    [*KEYED, (IS_DELETE, pa.bool_()), (FILE_ID, pa.string()), (BASE_PATH, pa.string()), (ROW_POSITION, pa.int64())]
+)
 
 
 def context(folder: Path, instant: str = FIRST, **more: Any) -> WriteContext:

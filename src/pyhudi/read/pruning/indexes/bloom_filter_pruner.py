@@ -13,8 +13,8 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER_PAYLOAD
-from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning, pruned_line
 from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
+from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning, pruned_line
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 from pyhudi.table.view.file_slicing import has_log_files
 

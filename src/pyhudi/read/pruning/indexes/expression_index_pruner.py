@@ -10,9 +10,9 @@ from pyhudi.errors import HudiError
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.metadata_layout import COLUMN_STATS
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.indexes.column_stats_pruner import SliceStatistics
 from pyhudi.read.pruning.indexes.indexed_expressions import IndexedExpressions
+from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_conjunction
 

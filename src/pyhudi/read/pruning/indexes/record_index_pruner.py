@@ -16,9 +16,9 @@ from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.config.enums import TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning, pruned_line
 from pyhudi.read.pruning.indexes.record_location_lookup import equality_keys, record_index_locations
 from pyhudi.read.pruning.indexes.secondary_index_lookup import secondary_index_keys
+from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning, pruned_line
 from pyhudi.table.bucket_index_detection import detect_bucket_index
 from pyhudi.table.view.file_group_keys import in_groups
 

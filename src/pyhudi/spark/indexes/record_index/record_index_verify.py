@@ -61,7 +61,12 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
             twice = pairs - len(keys_of_group) + (pc.sum(pc.is_in(others, value_set=keys_of_group)).as_py() or 0)
             yield pa.RecordBatch.from_arrays([pa.array([twice], pa.int64())], names=["twice"])
 
-    counts = keys.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP).mapInArrow(count, "twice long").collect()
+    counts = (
+        keys.repartition(tasks, PLACEMENT_KEY)
+        .sortWithinPartitions(INDEX_GROUP)
+        .mapInArrow(count, "twice long")
+        .collect()
+    )
     return sum(int(row[0]) for row in counts)
 
 

@@ -93,7 +93,9 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
         token = this_task().token
         stats, duplicates = [], []
         for number, rows in by_group(batches, INDEX_GROUP):
-            records, repeated = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks())
+            records, repeated = merge.records(
+                number, rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks()
+            )
             duplicates.append(repeated)
             stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
         columns = [pa.array(stats, pa.string()), pa.array(duplicates, pa.int64())]
@@ -116,7 +118,12 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
             records = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks())
             yield pa.RecordBatch.from_arrays([pa.array([records[1]], pa.int64())], names=["duplicates"])
 
-    counts = keys.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP).mapInArrow(count, "duplicates long").collect()
+    counts = (
+        keys.repartition(tasks, PLACEMENT_KEY)
+        .sortWithinPartitions(INDEX_GROUP)
+        .mapInArrow(count, "duplicates long")
+        .collect()
+    )
     return sum(int(row[0]) for row in counts)
 
 

@@ -26,9 +26,9 @@ from pyhudi.schema.logical_types.variants import VARIANT, is_variant
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import constant, union
+from pyhudi.spark.helper_columns import SCANNED_FILE, SCANNED_ROW
 from pyhudi.spark.read.base_files.column_conversion import converted_column
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
-from pyhudi.spark.helper_columns import SCANNED_FILE, SCANNED_ROW
 from pyhudi.spark.read.base_files.partition_folders import Folders
 from pyhudi.spark.read.base_files.spark_file_reader import (
     FileReader,

@@ -261,7 +261,11 @@ def _count_tagged(table: TableState, rows: DataFrame, cached: CachedFrames, reco
     counts = count_rows(tagged.rows) if tagged.counts is None else tagged.counts
     by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
     return CountedRows(
-        tagged.rows, counts, by_key=by_key, index_locations=tagged.index_locations, inconsistencies=tagged.inconsistencies
+        tagged.rows,
+        counts,
+        by_key=by_key,
+        index_locations=tagged.index_locations,
+        inconsistencies=tagged.inconsistencies,
     )
 
 

@@ -90,7 +90,9 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
         file_id = F.coalesce(file_id, insert_columns[_IDS])
     routed = {FILE_ID: file_id, BASE_PATH: base_path}
     names = [name for name in tagged.columns if name not in routed]
-    rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in routed.items()), task.alias(PLACEMENT_KEY))
+    rows = rows.select(
+        *(quoted([name]) for name in names), *(c.alias(n) for n, c in routed.items()), task.alias(PLACEMENT_KEY)
+    )
     moved = rows.repartition(tasks, PLACEMENT_KEY)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW_POSITION).asc_nulls_last())
 
