@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from pyhudi.errors import QueryError
@@ -13,6 +14,22 @@ from pyhudi.sql.token_cursor import Cursor, Token
 
 _INT = 1 << 31
 _WORDS = frozenset({"VAR", "IDENTIFIER"})
+
+
+@dataclass(frozen=True, slots=True)
+class SqlLiteral:
+    """A value that is a literal in SQL already.
+
+    Args:
+        text: The literal.
+    """
+
+    text: str
+
+
+def has_positional_parameters(text: str) -> bool:
+    """Return True if a statement has parameters without names (``?``)."""
+    return any(token.kind == "PLACEHOLDER" for token in Cursor(text).tokens)
 
 
 def with_literals(text: str, args: object) -> str:
@@ -34,7 +51,7 @@ def with_literals(text: str, args: object) -> str:
         raise QueryError(f"args are a dictionary or a list of values, not {args!r}")
     places = [token for token in cursor.tokens if token.kind == "PLACEHOLDER"]
     if len(places) > len(args):
-        raise QueryError(f"the statement has {len(places)} parameters, and there are {len(args)} values in args")
+        raise QueryError(f"the statement has {len(places)} parameters, and there are {len(args)} values")
     pairs = zip(places, args, strict=False)
     return with_edits(text, [(token.start, token.end + 1, _literal(value, "?")) for token, value in pairs])
 
@@ -55,6 +72,8 @@ def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object]) -> list[t
 def _literal(value: object, name: str) -> str:
     """Return a value as a literal of the type that Spark gives it as a parameter."""
     match value:
+        case SqlLiteral():
+            text = value.text
         case None:
             return "NULL"
         case bool():
@@ -66,7 +85,7 @@ def _literal(value: object, name: str) -> str:
         case Decimal() if value.is_finite():
             text = f"{value:f}BD"
         case str():
-            return _quoted(value)
+            return string_literal(value)
         case bytes() | bytearray():
             return f"X'{value.hex()}'"
         case dt.datetime():
@@ -83,7 +102,8 @@ def _literal(value: object, name: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def _quoted(text: str) -> str:
+def string_literal(text: str) -> str:
+    """Return a text as a literal of a statement in which Spark may replace variables."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     # Spark replaces ${…} in the text of a statement, but not in two literals that it puts together.
     return f"'{escaped}'".replace("${", "$' '{")

@@ -75,10 +75,17 @@ class SelectStatement:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteImmediate:
-    """EXECUTE IMMEDIATE: ``text`` is the SQL of the statement's text, and ``clauses`` INTO and USING."""
+    """EXECUTE IMMEDIATE.
+
+    Args:
+        text: SQL of the text of the statement that is run.
+        into: The variables of INTO, with commas between; empty: there is no INTO.
+        using: The arguments of USING, with commas between; empty: there is no USING.
+    """
 
     text: str
-    clauses: str = ""
+    into: str = ""
+    using: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,9 +250,56 @@ def test_scripts_and_statements_in_texts(spark, monkeypatch):
     spark.sql("EXECUTE IMMEDIATE 'INSERT INTO t VALUES (6, NULL)'")
     assert rows(spark, "EXECUTE IMMEDIATE concat(text, ' WHERE id > 3')") == [(4,), (6,)]
     assert rows(spark, "EXECUTE IMMEDIATE 'SELECT id + ? FROM p WHERE id > 6' USING 1") == [(8,)]
-    with pytest.raises(UnsupportedTableError, match="no INTO and no USING"):
-        spark.sql("EXECUTE IMMEDIATE 'SELECT id FROM t WHERE id = ?' USING 1")
     spark.sql("DROP TEMPORARY VARIABLE text")
+
+
+def test_statements_in_texts_with_arguments_and_variables(spark):
+    if spark.version.startswith("3"):
+        return  # it has none
+    spark.sql("CREATE TABLE t (id INT, name STRING, at TIMESTAMP) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    for variable in ("id INT DEFAULT 1", "name STRING", "a INT", "b STRING"):
+        spark.sql(f"DECLARE OR REPLACE VARIABLE {variable}")
+    spark.sql(
+        "EXECUTE IMMEDIATE 'INSERT INTO t VALUES (?, ?, ?), (-2, NULL, NULL)' "
+        "USING session.id, 'it''s :id ?', TIMESTAMP'2024-10-27 00:30:00 UTC'"
+    )
+    assert rows(spark, "SELECT id, name, unix_seconds(at) FROM t") == [
+        (-2, None, None),
+        (1, "it's :id ?", 1729989000),
+    ]
+    # a column has no name of an argument
+    spark.sql("EXECUTE IMMEDIATE 'UPDATE t SET name = :name WHERE id = :id' USING (-2 AS id, 'two' AS name)")
+    spark.sql("EXECUTE IMMEDIATE 'DELETE FROM t WHERE id = :id' USING id")
+    assert rows(spark, "SELECT id, name FROM t") == [(-2, "two")]
+    by_name = "EXECUTE IMMEDIATE 'SELECT name FROM IDENTIFIER(:tab) WHERE array_contains(:ids, id)'"
+    assert rows(spark, f"{by_name} USING 't' AS tab, array(-2, CAST(NULL AS INT)) AS ids") == [("two",)]
+    assert rows(spark, "EXECUTE IMMEDIATE ? USING ?", args=["SELECT id + ? FROM t", 5]) == [(3,)]
+
+    def variables():
+        return spark.sql("SELECT session.a, session.b").first()
+
+    spark.sql("EXECUTE IMMEDIATE 'SELECT id + :more, name FROM t -- all' INTO a, session.b USING 1 AS more")
+    assert variables() == (-1, "two")
+    spark.sql("EXECUTE IMMEDIATE 'SELECT id, name FROM t WHERE id > 0;' INTO a, b")
+    assert variables() == (None, None)
+    spark.sql(
+        "BEGIN DECLARE n INT DEFAULT 6; DECLARE total BIGINT; INSERT INTO t SELECT 5, 'five', NULL; "
+        "EXECUTE IMMEDIATE 'SELECT sum(id + ?) FROM t' INTO total USING n; SET VARIABLE a = total; END"
+    )
+    assert variables() == (15, None)
+    for statement, cause in {
+        "'DELETE FROM t' INTO a": "takes a query",
+        "'SELECT id FROM t' INTO a": "(?i)too.*many.*rows|more than one row",
+        "'SELECT id FROM t WHERE id = 5' INTO a, b": "(?i)mismatch",
+        "'DELETE FROM t WHERE id IN (?, ?)' USING 5": "2 parameters, and there are 1 values",
+        "'DELETE FROM t WHERE id = :x' USING 5 AS x, 6 AS x": "two arguments named 'x'",
+        "'DELETE FROM t WHERE at < current_date - ?' USING INTERVAL 1 DAY": "interval day",
+    }.items():
+        with pytest.raises(Exception, match=cause):
+            spark.sql(f"EXECUTE IMMEDIATE {statement}")
+    assert spark.table("t").count() == 2
+    for variable in ("id", "name", "a", "b"):
+        spark.sql(f"DROP TEMPORARY VARIABLE {variable}")
 
 
 def test_statements_that_only_read_hudi_tables(spark, tmp_path):

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from pyhudi.errors import QueryError
-from pyhudi.sql.parameter_literals import with_literals
+from pyhudi.sql.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 
 pytest.importorskip("sqlglot")
 
@@ -29,6 +29,7 @@ pytest.importorskip("sqlglot")
         ("it's \\ :b ?", "'it\\'s \\\\ :b ?'"),
         ("${env:HOME}", "'$' '{env:HOME}'"),
         (b"\x01a", "X'0161'"),
+        (SqlLiteral("-7S"), "(-7S)"),
         (dt.date(2024, 2, 29), "DATE '2024-02-29'"),
         (dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC), "TIMESTAMP '2024-01-02 03:04:05.000006 UTC'"),
         (dt.datetime(900, 1, 2, tzinfo=dt.UTC), "TIMESTAMP '0900-01-02 00:00:00.000000 UTC'"),
@@ -44,6 +45,7 @@ def test_only_parameters_are_replaced() -> None:
     expected = "INSERT INTO t SELECT ':x', `?`, CAST(1 AS STRUCT<x:INT>), 1, :other -- :x"
     assert with_literals(text, {"x": 1, "INT": 2}) == expected
     assert with_literals(text, None) == text
+    assert has_positional_parameters("SELECT ?") and not has_positional_parameters("SELECT ':x', '?', :x -- ?")
 
 
 def test_refused() -> None:

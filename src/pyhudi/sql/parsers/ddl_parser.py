@@ -226,7 +226,20 @@ def parse_execute(cursor: Cursor) -> ExecuteImmediate | None:
     if not cursor.take("EXECUTE", "IMMEDIATE"):
         return None
     text = cursor.until("INTO", "USING")
-    return ExecuteImmediate(text, cursor.rest())
+    into = cursor.until("USING") if cursor.take("INTO") else ""
+    using = _without_parentheses(cursor) if cursor.take("USING") else ""
+    return ExecuteImmediate(text, into, using)
+
+
+def _without_parentheses(cursor: Cursor) -> str:
+    """Consume everything up to the end. Return its text, without the parentheses around the whole of it."""
+    start = cursor.at
+    if cursor.sees("("):
+        inner = cursor.parenthesized()
+        if cursor.done:
+            return inner
+        cursor.at = start
+    return cursor.rest()
 
 
 def parse_call(cursor: Cursor) -> Call | None:

@@ -6,7 +6,6 @@ import re
 from typing import NoReturn
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.parsers.ddl_parser import parse_execute
 from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Node, Nodes, Run
 from pyhudi.sql.token_cursor import Cursor
 
@@ -17,8 +16,8 @@ def parse_tree(cursor: Cursor) -> Block:
     """Parse a whole script.
 
     Raises:
-        SqlSyntaxError: It is invalid, or has what only Spark can run: handlers and conditions, cursors, EXECUTE
-            IMMEDIATE with INTO or USING, variables of one name in nested scopes, and labels before names.
+        SqlSyntaxError: It is invalid, or has what only Spark can run: handlers and conditions, cursors,
+            variables of one name in nested scopes, and labels before names.
     """
     parser = _TreeParser(cursor)
     block = parser.block("")
@@ -89,11 +88,7 @@ class _TreeParser:
                 self._fail("a statement")
             case word if word in _ONLY_OF_SPARK or label:
                 self._fail("a statement")
-        text = self._text()
-        execute = parse_execute(Cursor(text))
-        if execute is not None and execute.clauses:
-            raise SqlSyntaxError(f"EXECUTE IMMEDIATE with INTO or USING: {text}")
-        return Run(text)
+        return Run(self._text())
 
     def _declaration(self) -> Declare:
         cursor = self._cursor

@@ -104,6 +104,7 @@ TREES = {
     "FOR r AS SELECT i FROM t DO SELECT r.i; END FOR": (For("SELECT i FROM t", (Run("SELECT r.i"),), variable="r"),),
     "l: FOR SELECT i FROM t DO SELECT i; END FOR l": (For("SELECT i FROM t", (Run("SELECT i"),), "l"),),
     "EXECUTE IMMEDIATE 'SELECT x INTO y'": (Run("EXECUTE IMMEDIATE 'SELECT x INTO y'"),),
+    "EXECUTE IMMEDIATE q INTO x USING 'a'": (Run("EXECUTE IMMEDIATE q INTO x USING 'a'"),),
 }
 
 
@@ -127,8 +128,6 @@ def test_trees(text):
         "LEAVE l",
         "l: BEGIN ITERATE l; END",
         "l: SELECT 1",
-        "EXECUTE IMMEDIATE 'SELECT ?' USING 1",
-        "EXECUTE IMMEDIATE 'INSERT INTO t VALUES (?)' USING 'a'",
         "IF x THEN SELECT 1; END",
         "IF THEN SELECT 1; END IF",
         "CASE x END CASE",
@@ -141,6 +140,10 @@ def test_what_only_spark_can_run_has_no_tree(text):
 
 
 def test_statements_that_are_texts():
-    assert parse("EXECUTE IMMEDIATE 'SELECT ?' INTO x USING 1") == ExecuteImmediate("'SELECT ?'", "INTO x USING 1")
+    assert parse("EXECUTE IMMEDIATE 'SELECT ?' INTO x USING 1;") == ExecuteImmediate("'SELECT ?'", "x", "1")
+    assert parse("EXECUTE IMMEDIATE q INTO a, s.b USING (1 AS c, f(2, d) e)") == ExecuteImmediate(
+        "q", "a, s.b", "1 AS c, f(2, d) e"
+    )
+    assert parse("EXECUTE IMMEDIATE q USING (1), (b)") == ExecuteImmediate("q", using="(1), (b)")
     assert parse("EXECUTE IMMEDIATE concat(q, ' FROM t')") == ExecuteImmediate("concat(q, ' FROM t')")
     assert parse("EXECUTE something") is None

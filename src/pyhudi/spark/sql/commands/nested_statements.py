@@ -6,17 +6,21 @@ run here, or refused before any of it has run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import SqlSyntaxError, UnsupportedTableError
+from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, find_table
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables
-from pyhudi.spark.sql.spark_statements import collect_statement
+from pyhudi.spark.sql.spark_statements import spark_sql
+from pyhudi.spark.sql.typed_values import TypedValue, evaluate
 from pyhudi.sql import statements as s
+from pyhudi.sql.identifier_clauses import with_plain_identifiers
+from pyhudi.sql.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.script_nodes import Block, Script
@@ -66,8 +70,8 @@ def runnable_script(spark: SparkSession, script: Script, *, has_parameters: bool
         reason = "it has parameters (args)"
     elif script.body is None:
         reason = (
-            "it has a handler, condition, cursor, EXECUTE IMMEDIATE with INTO or USING, a label before a name, a "
-            "variable that hides another one, or invalid syntax"
+            "it has a handler, condition, cursor, a label before a name, a variable that hides another one, or invalid "
+            "syntax"
         )
     if reason or script.body is None:
         raise UnsupportedTableError(
@@ -89,28 +93,64 @@ def _check_syntax(spark: SparkSession, part: str) -> None:
 
 
 def hudi_statement_of(spark: SparkSession, statement: s.ExecuteImmediate, args: Any) -> str | None:
-    """Return the text that EXECUTE IMMEDIATE runs, if that uses Hudi tables; None otherwise, for Spark to run it.
+    """Return the statement that EXECUTE IMMEDIATE runs, if that uses Hudi tables; None otherwise, for Spark to run it.
+    It has literals in place of its parameters, and sets the variables of INTO.
 
     Args:
         spark: The session.
         statement: The statement.
-        args: Values of its parameters.
+        args: Values of its own parameters.
 
     Raises:
-        UnsupportedTableError: It uses Hudi tables, and has INTO or USING.
+        QueryError: The statement uses Hudi tables, and an argument is missing, named twice, or has a type without
+            literals; or it has INTO, and runs something else than a query.
     """
+    columns = ", ".join(filter(None, (statement.text, statement.using)))
     try:
-        text = collect_statement(spark, f"SELECT {statement.text}", args)[0][0]
+        text, *arguments = evaluate(spark_sql(spark, f"SELECT {columns}", **({"args": args} if args else {})))
     except PySparkException:  # which Spark reports
         return None
-    if not isinstance(text, str) or not _uses_hudi_tables(spark, text):
+    if not isinstance(text.value, str):
         return None
-    if statement.clauses:
-        raise UnsupportedTableError(
-            f"EXECUTE IMMEDIATE of a statement that uses Hudi tables has no INTO and no USING: {statement.clauses!r}; "
-            "use spark.sql(text, args=…)"
-        )
-    return text
+    try:
+        bound = with_plain_identifiers(_with_arguments(text.value, arguments))
+    except QueryError:
+        if not _uses_hudi_tables(spark, text.value):
+            return None
+        raise
+    if not _uses_hudi_tables(spark, bound):
+        return None
+    return _into_variables(statement.into, bound) if statement.into else bound
+
+
+def _with_arguments(text: str, arguments: Sequence[TypedValue]) -> str:
+    """Return the text of a statement with literals in place of its parameters.
+
+    Raises:
+        QueryError: An argument is missing, named twice, or has a type without literals.
+    """
+    if not arguments:
+        return text
+    literals = [SqlLiteral(argument.literal()) for argument in arguments]
+    if has_positional_parameters(text):
+        return with_literals(text, literals)
+    names = [argument.name for argument in arguments]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise QueryError(f"EXECUTE IMMEDIATE … USING has two arguments named {twice!r}; give one of them another name")
+    return with_literals(text, dict(zip(names, literals, strict=True)))
+
+
+def _into_variables(variables: str, query: str) -> str:
+    """Return the statement that sets variables to the row of a query.
+
+    Raises:
+        QueryError: The statement is no query.
+    """
+    parsed = parse(query)
+    if not isinstance(parsed, s.SelectStatement) or parsed.head:
+        raise QueryError(f"EXECUTE IMMEDIATE … INTO takes a query, not {query!r}; leave INTO out")
+    return f"SET VARIABLE ({variables}) = ({parsed.query})"
 
 
 def _uses_hudi_tables(spark: SparkSession, part: str, namespace: s.Name | None = None) -> bool:

@@ -11,21 +11,12 @@ from typing import TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DecimalType,
-    MapType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import BooleanType, StructType
 
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.spark_statements import empty_result, spark_sql, type_text
+from pyhudi.spark.sql.typed_values import cast_columns, with_seconds
 from pyhudi.sql.parsers.statement_parser import parse
 from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Node, Nodes, Run
 from pyhudi.sql.statements import SelectStatement
@@ -49,14 +40,18 @@ def run_script(spark: SparkSession, body: Block, run: _RunSql) -> DataFrame:
         QueryError: A variable of the session has the name of one of the script, and nothing has run; or a condition is
             no BOOLEAN.
     """
+    _check_names(spark, body)
+    execution = _ScriptExecution(spark, run)
+    execution.run(body)
+    return empty_result(spark) if execution.result is None else execution.result
+
+
+def _check_names(spark: SparkSession, body: Block) -> None:
     for name in _declared(body):
         if _is_variable(spark, name):
             raise QueryError(
                 f"the session has a variable {name!r}, as the script has: drop it, or take another name in the script"
             )
-    execution = _ScriptExecution(spark, run)
-    execution.run(body)
-    return empty_result(spark) if execution.result is None else execution.result
 
 
 def _declared(node: Node) -> list[str]:
@@ -88,33 +83,6 @@ class _Jumped(Exception):  # noqa: N818
     def __init__(self, jump: Jump) -> None:
         super().__init__(jump.label)
         self.jump = jump
-
-
-def _with_numbers(kind: DataType) -> DataType:
-    """Return a type with seconds instead of timestamps, which Python has in the time zone of this process, where some
-    are ambiguous."""
-    if isinstance(kind, TimestampType):
-        return DecimalType(20, 6)
-    if isinstance(kind, ArrayType):
-        return ArrayType(_with_numbers(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(_with_numbers(kind.keyType), _with_numbers(kind.valueType))
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, _with_numbers(field.dataType)) for field in kind.fields])
-    return kind
-
-
-def _cast(rows: DataFrame, schema: StructType) -> DataFrame:
-    """Return rows with other types of the columns."""
-    kinds = zip(schema.fields, rows.schema.fields, strict=True)
-    return rows.select(
-        *(
-            F.col(quoted([field.name])).cast(type_text(field.dataType)).alias(field.name)
-            if field.dataType != kept.dataType
-            else F.col(quoted([field.name]))
-            for field, kept in kinds
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +198,10 @@ class _ScriptExecution:
         self.turns.append(turn)
         try:
             self._declare_row(turn)
-            numbers = StructType([StructField(f.name, _with_numbers(f.dataType)) for f in rows.schema.fields])
-            for row in _cast(rows, numbers).toLocalIterator():
-                one = self.spark.createDataFrame([row], numbers)
-                _cast(one, rows.schema).createOrReplaceTempView(turn.view)
+            seconds = with_seconds(rows.schema)
+            for row in cast_columns(rows, seconds).toLocalIterator():
+                one = self.spark.createDataFrame([row], seconds)
+                cast_columns(one, rows.schema).createOrReplaceTempView(turn.view)
                 self._assign_row(turn)
                 if not self._turn(loop.body, loop.label):
                     return

@@ -1,0 +1,152 @@
+"""Values of SQL expressions in Python, with their types, and as SQL literals of these types."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyhudi.errors import QueryError
+from pyhudi.spark.column_names import quoted
+from pyhudi.spark.sql.spark_statements import type_text
+from pyhudi.sql.parameter_literals import string_literal
+
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedValue:
+    """The value of an expression.
+
+    Args:
+        name: The name of its column.
+        kind: Its type.
+        value: The value; timestamps are seconds, also in arrays, maps and structs.
+    """
+
+    name: str
+    kind: DataType
+    value: Any
+
+    def literal(self) -> str:
+        """Return the value as SQL.
+
+        Raises:
+            QueryError: There are no literals of its type.
+        """
+        return _literal(self.value, self.kind)
+
+
+def evaluate(row: DataFrame) -> list[TypedValue]:
+    """Return the values of one row.
+
+    Args:
+        row: The row. Names of columns may repeat.
+    """
+    names = row.columns
+    numbered = row.toDF(*(f"_{number}" for number in range(len(names))))
+    values = cast_columns(numbered, with_seconds(numbered.schema)).first()
+    assert values is not None
+    return [TypedValue(*one) for one in zip(names, (f.dataType for f in numbered.schema.fields), values, strict=True)]
+
+
+def with_seconds(schema: StructType) -> StructType:
+    """Return columns with seconds instead of timestamps, which Python has in the time zone of this process, where some
+    are ambiguous."""
+    return StructType([StructField(field.name, _with_seconds(field.dataType)) for field in schema.fields])
+
+
+def _with_seconds(kind: DataType) -> DataType:
+    if isinstance(kind, TimestampType):
+        return DecimalType(20, 6)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_with_seconds(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(_with_seconds(kind.keyType), _with_seconds(kind.valueType))
+    return with_seconds(kind) if isinstance(kind, StructType) else kind
+
+
+def cast_columns(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Return rows with other types of the columns."""
+    kinds = zip(schema.fields, rows.schema.fields, strict=True)
+    return rows.select(
+        *(
+            F.col(quoted([field.name])).cast(type_text(field.dataType)).alias(field.name)
+            if field.dataType != kept.dataType
+            else F.col(quoted([field.name]))
+            for field, kept in kinds
+        )
+    )
+
+
+def _literal(value: Any, kind: DataType) -> str:
+    if isinstance(kind, NullType):
+        return "NULL"
+    if value is None:
+        return f"CAST(NULL AS {type_text(kind)})"
+    match kind:
+        case StringType() if kind.simpleString() == "string":
+            return string_literal(value)
+        case BooleanType():
+            return "TRUE" if value else "FALSE"
+        case IntegralType():
+            suffix = {"tinyint": "Y", "smallint": "S", "bigint": "L"}.get(kind.simpleString(), "")
+            return f"{value}{suffix}"
+        case DecimalType():
+            text = f"{value:f}BD"
+        case FractionalType():
+            text = string_literal(repr(value))
+        case BinaryType():
+            return f"X'{bytes(value).hex()}'"
+        case DateType():
+            return f"DATE '{value.isoformat()}'"
+        case TimestampType():
+            return _timestamp(value)
+        case TimestampNTZType():
+            return f"TIMESTAMP_NTZ '{value.isoformat(' ', 'microseconds')}'"
+        case ArrayType():
+            text = f"array({_literals(value, [kind.elementType] * len(value))})"
+        case MapType():
+            pairs = [part for pair in value.items() for part in pair]
+            text = f"map({_literals(pairs, [kind.keyType, kind.valueType] * len(value))})"
+        case StructType():
+            text = f"struct({_literals(tuple(value), [field.dataType for field in kind.fields])})"
+        case _:
+            raise QueryError(
+                f"a value of the type {kind.simpleString()} cannot be an argument: write it into the text instead"
+            )
+    return f"CAST({text} AS {type_text(kind)})"
+
+
+def _literals(values: Sequence[Any], kinds: Sequence[DataType]) -> str:
+    return ", ".join(_literal(*one) for one in zip(values, kinds, strict=True))
+
+
+def _timestamp(seconds: Decimal) -> str:
+    try:
+        utc = _EPOCH + dt.timedelta(microseconds=int(seconds.scaleb(6)))
+    except OverflowError:  # a year beyond 9999
+        return f"CAST({seconds:f}BD AS TIMESTAMP)"
+    return f"TIMESTAMP '{utc.isoformat(' ', 'microseconds')} UTC'"

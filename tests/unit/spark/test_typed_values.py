@@ -1,0 +1,75 @@
+"""Values with types of Spark as SQL literals."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyhudi.errors import QueryError
+from pyhudi.spark.sql.typed_values import TypedValue, with_seconds
+
+INNER = StructType().add("a", IntegerType()).add("b c", TimestampType())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "literal"),
+    [
+        (IntegerType(), None, "CAST(NULL AS INT)"),
+        (NullType(), None, "NULL"),
+        (StringType(), "it's", "'it\\'s'"),
+        (BooleanType(), False, "FALSE"),
+        (IntegerType(), -7, "-7"),
+        (ByteType(), 7, "7Y"),
+        (LongType(), 7, "7L"),
+        (DoubleType(), float("-inf"), "CAST('-inf' AS DOUBLE)"),
+        (DecimalType(10, 3), Decimal("1E+2"), "CAST(100BD AS DECIMAL(10,3))"),
+        (BinaryType(), bytearray(b"\x01a"), "X'0161'"),
+        (DateType(), dt.date(2024, 2, 29), "DATE '2024-02-29'"),
+        (TimestampType(), Decimal("-0.000001"), "TIMESTAMP '1969-12-31 23:59:59.999999 UTC'"),
+        (TimestampType(), Decimal("999999999999.5"), "CAST(999999999999.5BD AS TIMESTAMP)"),
+        (TimestampNTZType(), dt.datetime(900, 1, 2), "TIMESTAMP_NTZ '0900-01-02 00:00:00.000000'"),
+        (ArrayType(IntegerType()), [1, None], "CAST(array(1, CAST(NULL AS INT)) AS ARRAY<INT>)"),
+        (ArrayType(IntegerType()), [], "CAST(array() AS ARRAY<INT>)"),
+        (MapType(StringType(), LongType()), {"a": 1}, "CAST(map('a', 1L) AS MAP<STRING, BIGINT>)"),
+        (
+            INNER,
+            (1, Decimal(0)),
+            "CAST(struct(1, TIMESTAMP '1970-01-01 00:00:00.000000 UTC') AS STRUCT<`a`: INT, `b c`: TIMESTAMP>)",
+        ),
+    ],
+)
+def test_literals(kind: DataType, value: object, literal: str) -> None:
+    assert TypedValue("x", kind, value).literal() == literal
+
+
+def test_a_type_without_literals() -> None:
+    with pytest.raises(QueryError, match="interval day to second"):
+        TypedValue("x", ArrayType(DayTimeIntervalType()), [dt.timedelta(1)]).literal()
+
+
+def test_seconds_are_kept_for_timestamps_at_any_depth() -> None:
+    seconds = DecimalType(20, 6)
+    kinds = StructType().add("m", MapType(StringType(), ArrayType(INNER)))
+    inner = StructType().add("a", IntegerType()).add("b c", seconds)
+    assert with_seconds(kinds) == StructType().add("m", MapType(StringType(), ArrayType(inner)))
