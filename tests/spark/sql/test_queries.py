@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -300,6 +301,17 @@ def test_statements_in_texts_with_arguments_and_variables(spark):
     assert spark.table("t").count() == 2
     for variable in ("id", "name", "a", "b"):
         spark.sql(f"DROP TEMPORARY VARIABLE {variable}")
+
+
+def test_scripts_of_one_session_wait_for_each_other(spark):
+    if spark.version.startswith("3"):
+        return  # it has none
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+    script = "BEGIN DECLARE n INT DEFAULT {0}; INSERT INTO t VALUES (n); SELECT n; END"
+    with ThreadPoolExecutor(2) as threads:
+        results = threads.map(lambda number: rows(spark, script.format(number)), (1, 2))
+    assert list(results) == [[(1,)], [(2,)]]
+    assert rows(spark, "SELECT id FROM t") == [(1,), (2,)]
 
 
 def test_statements_that_only_read_hudi_tables(spark, tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import TypeAlias
 
 from pyspark.errors import PySparkException
@@ -15,6 +16,7 @@ from pyspark.sql.types import BooleanType, StructType
 
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.sql.queries.view_registry import session_id
 from pyhudi.spark.sql.spark_statements import empty_result, spark_sql, type_text
 from pyhudi.spark.sql.typed_values import cast_columns, with_seconds
 from pyhudi.sql.parsers.statement_parser import parse
@@ -23,10 +25,13 @@ from pyhudi.sql.statements import SelectStatement
 
 _RunSql: TypeAlias = Callable[[str], DataFrame]
 _ROW = "_pyhudi_row_of_script"
+_locks: dict[str, RLock] = {}
+"""Locks of the sessions, whose variables are those of one script at a time; a script may run another one."""
 
 
 def run_script(spark: SparkSession, body: Block, run: _RunSql) -> DataFrame:
-    """Run a script. As in Spark, the statements before one that fails have been run then.
+    """Run a script. As in Spark, the statements before one that fails have been run then. Scripts that threads of one
+    session run at the same time wait for each other.
 
     Args:
         spark: The session.
@@ -40,9 +45,10 @@ def run_script(spark: SparkSession, body: Block, run: _RunSql) -> DataFrame:
         QueryError: A variable of the session has the name of one of the script, and nothing has run; or a condition is
             no BOOLEAN.
     """
-    _check_names(spark, body)
-    execution = _ScriptExecution(spark, run)
-    execution.run(body)
+    with _locks.setdefault(session_id(spark), RLock()):
+        _check_names(spark, body)
+        execution = _ScriptExecution(spark, run)
+        execution.run(body)
     return empty_result(spark) if execution.result is None else execution.result
 
 
