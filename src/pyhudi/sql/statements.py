@@ -311,9 +311,17 @@ class ShowViews:
 
 @dataclass(frozen=True, slots=True)
 class ShowTableExtended:
-    """SHOW TABLE EXTENDED; ``database`` None: the current one."""
+    """SHOW TABLE EXTENDED.
+
+    Args:
+        database: The database; None: the current one.
+        pattern: The pattern of LIKE; with ``partition``, the name of one table.
+        partition: Values of PARTITION; empty: tables are shown, no partition.
+    """
 
     database: Name | None = None
+    pattern: str = ""
+    partition: PartitionSpec = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

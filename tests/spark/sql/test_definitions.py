@@ -297,6 +297,13 @@ def test_a_table_is_made_again_from_what_is_shown(spark, tmp_path):
 
     described = spark.sql("DESCRIBE EXTENDED `select` PARTITION (partition = 'a b')").collect()
     assert ("Partition Values", "[Partition=a b]") in [tuple(row)[:2] for row in described]
+    for database in ("", "IN shop"):
+        statement = f"SHOW TABLE EXTENDED {database} LIKE 'SELECT' PARTITION (partition = :value)"
+        [shown_partition] = rows(spark, statement, args={"value": "a b"})
+        assert shown_partition[:3] == ("shop", "select", False)
+        assert shown_partition[3].startswith("Partition Values: [Partition=a b]\nLocation: ")
+        with pytest.raises(QueryError, match="no partition with partition ="):
+            spark.sql(statement, args={"value": "b"})
     with pytest.raises(QueryError, match="no partition with partition ="):
         spark.sql("DESCRIBE `select` PARTITION (partition = 'b')")
 

@@ -140,6 +140,11 @@ def _execute(
             return call(spark, statement)
         case s.ShowViews():
             return without_hudi_tables(spark, run_on_spark())
+        case s.ShowTableExtended(database=database, pattern=pattern) if statement.partition:
+            table = find_table(spark, (*(database or ()), pattern))
+            if table is None:
+                return run_on_spark()
+            return show.show_partition(spark, table, values.with_literals(statement).partition)
         case s.ShowTableExtended(database=database):
             return with_details_of_hudi_tables(spark, database, run_on_spark())
         case s.ClearCache():

@@ -150,7 +150,7 @@ def parse_show(cursor: Cursor) -> Statement | None:
     if cursor.take("VIEWS"):
         return ShowViews()
     if cursor.take("TABLE", "EXTENDED"):
-        return ShowTableExtended(cursor.name() if cursor.take("FROM") or cursor.take("IN") else None)
+        return _show_table_extended(cursor)
     if cursor.take("PARTITIONS"):
         name = cursor.name()
         partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
@@ -173,6 +173,14 @@ def parse_show(cursor: Cursor) -> Statement | None:
             cursor.take("TABLE")
         return _whole(cursor, Show(cursor.name(), "INDEXES"))
     return None
+
+
+def _show_table_extended(cursor: Cursor) -> ShowTableExtended:
+    database = cursor.name() if cursor.take("FROM") or cursor.take("IN") else None
+    cursor.take("LIKE")
+    pattern = cursor.string() if cursor.kind() == "STRING" else ""
+    partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
+    return ShowTableExtended(database, pattern, partition)
 
 
 def parse_describe(cursor: Cursor) -> Describe | None:

@@ -195,8 +195,11 @@ STATEMENTS = {
     "show tblproperties t ('a.b')": Show(("t",), "TBLPROPERTIES", "a.b"),
     "show create table t": Show(("t",), "CREATE TABLE"),
     "show views in db like 'v*'": ShowViews(),
-    "show table extended in c.db like '*'": ShowTableExtended(("c", "db")),
-    "show table extended like '*'": ShowTableExtended(),
+    "show table extended in c.db like '*'": ShowTableExtended(("c", "db"), "*"),
+    "show table extended like '*'": ShowTableExtended(pattern="*"),
+    "show table extended like 't' partition (p = 1, q = 'a')": ShowTableExtended(
+        pattern="t", partition={"p": "1", "q": "'a'"}
+    ),
     "show indexes in t": Show(("t",), "INDEXES"),
     "show tables": None,
     "desc formatted t": Describe(("t",), extended=True),

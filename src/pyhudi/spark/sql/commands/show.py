@@ -22,6 +22,7 @@ from pyhudi.sql.table_properties import shown_properties
 _WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DESCRIBED = "col_name string, data_type string, comment string"
+_SHOWN_EXTENDED = "namespace string, tableName string, isTemporary boolean, information string"
 
 
 def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame:
@@ -121,11 +122,31 @@ def _partition_path(spark: SparkSession, table: CatalogTable, partition: Partiti
     """
     paths = matching_partitions(spark, table, partition)
     if len(paths) != 1:
-        given = ", ".join(f"{name} = {value}" for name, value in partition.items())
+        values = ", ".join(f"{name} = {value}" for name, value in partition.items())
         raise QueryError(
-            f"{table.sql} has {len(paths) or 'no'} partition{'s' * bool(paths)} with {given}; name one of them"
+            f"{table.sql} has {len(paths) or 'no'} partition{'s' * bool(paths)} with {values}; name one of them"
         )
     return paths[0]
+
+
+def _partition_details(table: CatalogTable, path: str) -> dict[str, str]:
+    return {"Partition Values": f"[{', '.join(path.split('/'))}]", "Location": f"{table.location}/{path}"}
+
+
+def show_partition(spark: SparkSession, table: CatalogTable, partition: PartitionSpec) -> DataFrame:
+    """Run SHOW TABLE EXTENDED of one partition.
+
+    Args:
+        spark: The session.
+        table: The table.
+        partition: Values of its partition columns.
+
+    Raises:
+        QueryError: There is no such partition, or several have the values.
+    """
+    details = _partition_details(table, _partition_path(spark, table, partition))
+    information = "".join(f"{key}: {value}\n" for key, value in details.items())
+    return result(spark, _SHOWN_EXTENDED, [(*map(str.lower, table.name), False, information)])
 
 
 def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
@@ -171,8 +192,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
             ("# Detailed Partition Information", "", ""),
             ("Database", table.name[0], ""),
             ("Table", table.name[1], ""),
-            ("Partition Values", f"[{', '.join(path.split('/'))}]", ""),
-            ("Location", f"{table.location}/{path}", ""),
+            *((key, value, "") for key, value in _partition_details(table, path).items()),
         ]
     elif statement.extended:
         properties = shown_properties(table.properties, config.table_type, table.location)
