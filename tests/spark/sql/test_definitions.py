@@ -28,8 +28,8 @@ pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def rows(spark, query):
-    return sorted(tuple(row) for row in spark.sql(query).collect())
+def rows(spark, query, **parameters):
+    return sorted(tuple(row) for row in spark.sql(query, **parameters).collect())
 
 
 def test_like_takes_the_format_of_the_source_and_options_may_have_the_path(spark, tmp_path):

@@ -25,8 +25,8 @@ OTHER_CATALOG = {
 """A catalog that is part of Spark, and connects to nothing before it is asked for a table."""
 
 
-def rows(spark, query, **given):
-    return sorted(tuple(row) for row in spark.sql(query, **given).collect())
+def rows(spark, query, **parameters):
+    return sorted(tuple(row) for row in spark.sql(query, **parameters).collect())
 
 
 def test_times_are_expressions_and_parameters(spark):
