@@ -98,7 +98,7 @@ class Arguments:
         """
         return _pairs(self.values.get(name))
 
-    def given(self, names: Mapping[str, str]) -> dict[str, str]:
+    def as_options(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return the arguments that are given as options: ``names`` has the option of each."""
         return {option: str(self.values[name]) for name, option in names.items() if self.values[name] is not None}
 

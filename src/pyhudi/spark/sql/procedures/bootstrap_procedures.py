@@ -54,7 +54,7 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
         **session_options(spark),
         **arguments.pairs("options"),
         options.TABLE_NAME.key: str(arguments.text("table")).rpartition(".")[2],
-        **{key: value for key, value in arguments.given(_OPTIONS).items() if value},
+        **{key: value for key, value in arguments.as_options(_OPTIONS).items() if value},
     }
     if bootstrap_options.get(options.KEYGENERATOR_CLASS.key) == _DEFAULT_KEYGEN:
         del bootstrap_options[options.KEYGENERATOR_CLASS.key]  # who names none has the one that fits the fields

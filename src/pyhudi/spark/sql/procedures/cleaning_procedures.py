@@ -38,7 +38,7 @@ _ARCHIVAL = {
 def run_clean(spark: SparkSession, arguments: Arguments) -> Rows:
     """Delete the files that no query needs, by the arguments' policy; without ``schedule_in_line`` only what pending
     plans name."""
-    client, opts = arguments.opened(spark, arguments.given(_CLEANING))
+    client, opts = arguments.opened(spark, arguments.as_options(_CLEANING))
     if not arguments.flag("schedule_in_line") and not pending_cleans(client.active_timeline()):
         return []
     has_trigger = any(arguments.values[name] is not None for name in ("trigger_strategy", "trigger_max_commits"))
@@ -149,7 +149,7 @@ def _planned(plan: dict[str, Any]) -> tuple[Any, ...]:
 
 def archive_commits(spark: SparkSession, arguments: Arguments) -> Rows:
     """Move old instants into the history, if there are more commits than ``max_commits``."""
-    client, opts = arguments.opened(spark, arguments.given(_ARCHIVAL))
+    client, opts = arguments.opened(spark, arguments.as_options(_ARCHIVAL))
     archive_table(client, opts, only_if_due=True)
     return [(0,)]
 

@@ -22,7 +22,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 
-_GIVEN = {
+_CLUSTERING = {
     "order": options.CLUSTERING_SORT_COLUMNS.key,
     "order_strategy": options.LAYOUT_STRATEGY.key,
     "partition_regex_pattern": options.CLUSTERING_PARTITION_REGEX.key,
@@ -42,7 +42,7 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     partitions = _partitions(spark, arguments)
     if partitions == []:
         return []
-    client, opts = arguments.opened(spark, {**arguments.given(_GIVEN), **_selected(partitions)})
+    client, opts = arguments.opened(spark, {**arguments.as_options(_CLUSTERING), **_selected(partitions)})
     active = client.active_timeline()
     pending = {str(plan.instant): plan for plan in pending_clusterings(active)}
     unknown = [instant for instant in instants if instant not in pending]

@@ -107,7 +107,7 @@ def run_ttl(spark: SparkSession, arguments: Arguments) -> Rows:
 
     Warns OptionWithoutEffectWarning if no number of days is set.
     """
-    client, opts = arguments.opened(spark, arguments.given(_TTL))
+    client, opts = arguments.opened(spark, arguments.as_options(_TTL))
     days = opts.get_typed(options.TTL_DAYS)
     if days <= 0:
         warn(

@@ -119,7 +119,7 @@ _TIMES = {
 
 def _read(spark: SparkSession, arguments: Arguments) -> DataFrame:
     """Return the rows of the query specified by the arguments."""
-    times = {key: value for key, value in arguments.given(_TIMES).items() if value}
+    times = {key: value for key, value in arguments.as_options(_TIMES).items() if value}
     query_options = {options.QUERY_TYPE.key: str(arguments.text("query_type")), **times}
     return load_table(spark, arguments.location(spark), query_options)
 
