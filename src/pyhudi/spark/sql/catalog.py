@@ -95,17 +95,17 @@ class NonHudiTableCache:
     """Names of tables of other formats, because looking one up costs more than most statements."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str, str], float] = {}
+        self._added_at: dict[tuple[int, str, str], float] = {}
 
     def forget(self) -> None:
-        self._known.clear()
+        self._added_at.clear()
 
     def has(self, spark: SparkSession, name: str) -> bool:
-        added_at = self._known.get(self._key(spark, name))
+        added_at = self._added_at.get(self._key(spark, name))
         return added_at is not None and time.monotonic() - added_at < _FORGET_AFTER
 
     def add(self, spark: SparkSession, name: str) -> None:
-        self._known[self._key(spark, name)] = time.monotonic()
+        self._added_at[self._key(spark, name)] = time.monotonic()
 
     @staticmethod
     def _key(spark: SparkSession, name: str) -> tuple[int, str, str]:

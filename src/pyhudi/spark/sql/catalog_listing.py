@@ -91,8 +91,8 @@ def _table_details(information: str) -> str:
     head, _, rest = information.partition("\nView Text: ")
     schema = rest[rest.index(_SCHEMA) :] if _SCHEMA in rest else "\n"
     lines = [head.replace("\nType: VIEW", f"\nType: {_type_of(properties)}\nProvider: hudi", 1)]
-    own = ", ".join(f"{key}={value}" for key, value in properties.items() if not key.startswith(MARK))
-    lines += [f"Table Properties: [{own}]"] if own else []
+    shown = ", ".join(f"{key}={value}" for key, value in properties.items() if not key.startswith(MARK))
+    lines += [f"Table Properties: [{shown}]"] if shown else []
     return "\n".join([*lines, f"Location: {properties[LOCATION]}"]) + schema
 
 

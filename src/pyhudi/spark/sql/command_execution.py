@@ -127,7 +127,7 @@ def _execute(
         case Script():
             if not uses_hudi_tables(spark, statement):
                 return run_on_spark()
-            body = runnable_script(spark, statement, has_parameters=values.given)
+            body = runnable_script(spark, statement, has_parameters=values.has_values)
             return run_script(spark, body, partial(run_sql, spark))
         case s.ExecuteImmediate():
             text = hudi_statement_of(spark, statement, args)

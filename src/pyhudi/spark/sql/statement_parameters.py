@@ -41,7 +41,7 @@ class StatementParameters:
         """The statement without fields."""
 
     @property
-    def given(self) -> bool:
+    def has_values(self) -> bool:
         """True if the statement has parameters or fields with values."""
         return bool(self.args or self._fields)
 

@@ -101,10 +101,10 @@ def uncache(spark: SparkSession, location: str) -> None:
     """Release the rows of a table, if they are cached, and those of the views that read it."""
     if not _tables:
         return
-    own, uri = _key(spark, location)
-    for key in [key for key, view in list(_tables.items()) if key[0] == own and uri in view.locations]:
+    application, uri = _key(spark, location)
+    for key in [key for key, view in list(_tables.items()) if key[0] == application and uri in view.locations]:
         _release(key)
-    _release((own, uri))
+    _release((application, uri))
 
 
 def cache_view(
@@ -189,8 +189,8 @@ def is_cached(spark: SparkSession, location: str) -> bool:
 
 def clear(spark: SparkSession) -> None:
     """Release the rows of all tables of the application."""
-    own = _application(spark) if _tables else ""
-    for key in [key for key in list(_tables) if key[0] == own]:
+    application = _application(spark) if _tables else ""
+    for key in [key for key in list(_tables) if key[0] == application]:
         _release(key)
 
 

@@ -42,7 +42,7 @@ _DEFAULTS: Mapping[str, str] = MappingProxyType(
 """Settings that decide rows when a query is analysed, with the values of views that were stored without them."""
 
 _guard = Lock()
-_known: dict[Name, tuple[CatalogView, Mapping[str, str]]] = {}
+_settings: dict[Name, tuple[CatalogView, Mapping[str, str]]] = {}
 
 
 def stored_settings(spark: SparkSession, name: Name, view: CatalogView) -> Mapping[str, str]:
@@ -53,12 +53,12 @@ def stored_settings(spark: SparkSession, name: Name, view: CatalogView) -> Mappi
         name: The view's full name.
         view: The view.
     """
-    cached = _known.get(name)
+    cached = _settings.get(name)
     if cached is None or cached[0] != view:
         defaults = {**_DEFAULTS, _ANSI: "true"} if spark.version.startswith("4.0") else _DEFAULTS
         stored = {key: _stored(spark, name, key) for key in (*defaults, _ZONE)}
         recorded = {key: value if key == _ZONE else value.lower() for key, value in stored.items() if value is not None}
-        cached = _known[name] = view, {**defaults, **recorded}
+        cached = _settings[name] = view, {**defaults, **recorded}
     return cached[1]
 
 

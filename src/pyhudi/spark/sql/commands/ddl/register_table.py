@@ -10,7 +10,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable, register
 from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
-from pyhudi.spark.sql.commands.ddl.table_definition import declared_columns, with_own_columns
+from pyhudi.spark.sql.commands.ddl.table_definition import declared_columns, with_spelling_of_schema
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable
 from pyhudi.sql.table_properties import refuse_misspelled_properties, registered_properties, table_options
@@ -47,7 +47,7 @@ def register_existing(
     refuse_misspelled_properties(statement.properties)
     schema = handle.load_sql_schema()
     if schema.fields:
-        table, statement = with_own_columns(spark, table, statement, schema)
+        table, statement = with_spelling_of_schema(spark, table, statement, schema)
     config.validate_against(Options.parse(table_options(statement.properties)))
     fields_by_name = {field.name.lower(): field for field in schema.fields}
     for field in declared_columns(spark, statement).fields:

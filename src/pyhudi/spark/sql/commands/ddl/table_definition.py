@@ -52,7 +52,7 @@ def checked_definition(
         SchemaMismatchError: The statement, or the session, names columns that the table does not have.
     """
     refuse_misspelled_properties(statement.properties)
-    table, statement = with_own_columns(spark, table, statement, schema)
+    table, statement = with_spelling_of_schema(spark, table, statement, schema)
     creation_options = _creation_options(spark, table, statement)
     schema = _partitions_last(schema, statement.partitioned_by)
     config = TableConfig.for_new_table(Options.parse(creation_options))
@@ -60,7 +60,7 @@ def checked_definition(
     return TableDefinition(table, schema, creation_options, config)
 
 
-def with_own_columns(
+def with_spelling_of_schema(
     spark: SparkSession, table: CatalogTable, statement: CreateTable, schema: StructType
 ) -> tuple[CatalogTable, CreateTable]:
     """Return a table and its definition with the columns of keys, ordering and partitions in the spelling of its
@@ -71,13 +71,13 @@ def with_own_columns(
     """
     sensitive = is_case_sensitive(spark)
 
-    def own(name: str) -> str:
+    def spelled(name: str) -> str:
         return ".".join(column_path(name, schema, sensitive))
 
     partitions = tuple(column_of(name, schema, sensitive) for name in statement.partitioned_by)
-    spelled = with_columns(statement.properties, own)
-    changed = replace(statement, properties=spelled, partitioned_by=partitions)
-    return replace(table, properties=with_columns(table.properties, own)), changed
+    properties = with_columns(statement.properties, spelled)
+    changed = replace(statement, properties=properties, partitioned_by=partitions)
+    return replace(table, properties=with_columns(table.properties, spelled)), changed
 
 
 def _check_columns(config: TableConfig, schema: StructType) -> None:

@@ -138,7 +138,7 @@ class _Insertion:
         """Return the rows with the table's columns."""
         if not self.columns:
             rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
-        target_columns, by_position = self._wanted_columns(rows, schema, static)
+        target_columns, by_position = self._target_columns(rows, schema, static)
         if len(rows.columns) != len(target_columns):
             raise SchemaMismatchError(
                 f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(target_columns)} are "
@@ -160,7 +160,7 @@ class _Insertion:
             values.setdefault(one.name, F.lit(None).cast(one.dataType))
         return numbered.select(*(values[name].alias(name) for name in schema.names))
 
-    def _wanted_columns(self, rows: DataFrame, schema: StructType, static: Collection[str]) -> tuple[list[str], bool]:
+    def _target_columns(self, rows: DataFrame, schema: StructType, static: Collection[str]) -> tuple[list[str], bool]:
         """Return the target columns of the columns of the rows, in the same order, and whether nested fields are
         matched by position, too."""
         sensitive = is_case_sensitive(rows.sparkSession)
