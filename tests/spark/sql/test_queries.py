@@ -288,6 +288,9 @@ def test_statements_in_texts_with_arguments_and_variables(spark):
         "EXECUTE IMMEDIATE 'SELECT sum(id + ?) FROM t' INTO total USING n; SET VARIABLE a = total; END"
     )
     assert variables() == (15, None)
+    script = "BEGIN SELECT 1; EXECUTE IMMEDIATE 'SELECT id FROM t WHERE id > ?' USING 4; {} END"
+    assert rows(spark, script.format("EXECUTE IMMEDIATE 'SHOW TABLES';")) == [(5,)]
+    assert rows(spark, script.format("EXECUTE IMMEDIATE concat('SELECT', ' 2');")) == [(2,)]
     for statement, cause in {
         "'DELETE FROM t' INTO a": "takes a query",
         "'SELECT id FROM t' INTO a": "(?i)too.*many.*rows|more than one row",

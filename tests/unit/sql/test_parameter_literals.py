@@ -45,7 +45,8 @@ def test_only_parameters_are_replaced() -> None:
     expected = "INSERT INTO t SELECT ':x', `?`, CAST(1 AS STRUCT<x:INT>), 1, :other -- :x"
     assert with_literals(text, {"x": 1, "INT": 2}) == expected
     assert with_literals(text, None) == text
-    assert has_positional_parameters("SELECT ?") and not has_positional_parameters("SELECT ':x', '?', :x -- ?")
+    assert has_positional_parameters("SELECT ?")
+    assert not has_positional_parameters("SELECT ':x', '?', :x -- ?")
 
 
 def test_refused() -> None:

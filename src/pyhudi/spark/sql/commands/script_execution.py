@@ -14,14 +14,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructType
 
-from pyhudi.errors import QueryError
+from pyhudi.errors import QueryError, SqlSyntaxError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.queries.view_registry import session_id
-from pyhudi.spark.sql.spark_statements import empty_result, spark_sql, type_text
+from pyhudi.spark.sql.spark_statements import collect_statement, empty_result, spark_sql, type_text
 from pyhudi.spark.sql.typed_values import cast_columns, with_seconds
 from pyhudi.sql.parsers.statement_parser import parse
 from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Node, Nodes, Run
-from pyhudi.sql.statements import SelectStatement
+from pyhudi.sql.statements import ExecuteImmediate, SelectStatement
 
 _RunSql: TypeAlias = Callable[[str], DataFrame]
 _ROW = "_pyhudi_row_of_script"
@@ -120,9 +120,9 @@ class _ScriptExecution:
     def run(self, node: Node) -> None:
         match node:
             case Run(text=text):
+                is_query = self._is_query(text)
                 rows = self._run(text)
-                statement = parse(text)
-                if isinstance(statement, SelectStatement) and not statement.head:
+                if is_query:
                     self.result, self.result_is_read = rows, False
             case Declare(names=names, clauses=clauses):
                 self._declare(names, clauses)
@@ -145,6 +145,16 @@ class _ScriptExecution:
         if self.result is not None and not self.result_is_read:
             self.result, self.result_is_read = self.result.localCheckpoint(), True
         return self.run_sql(text)
+
+    def _is_query(self, text: str) -> bool:
+        """Return True if a statement is a query, or EXECUTE IMMEDIATE of one."""
+        try:
+            statement = parse(text)
+            if isinstance(statement, ExecuteImmediate) and not statement.into:
+                statement = parse(str(collect_statement(self.spark, f"SELECT {statement.text}")[0][0]))
+        except (PySparkException, SqlSyntaxError):  # which is raised when the statement is run
+            return False
+        return isinstance(statement, SelectStatement) and not statement.head
 
     def _run_all(self, nodes: Nodes) -> None:
         for node in nodes:
