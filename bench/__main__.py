@@ -57,7 +57,8 @@ def main() -> None:
                 document["runs"].append(_run(python, name, data, repeat, memory, options.only))
     check_answers(document)
     # a part of the work must not take the place of the whole
-    partial = set(options.only) != set(PARTS) or set(options.engines) != set(ENGINES["3.5"])
+    engines = {name for spark in options.spark for name in ENGINES[spark]}
+    partial = set(options.only) != set(PARTS) or not engines <= set(options.engines)
     unwritten = options.no_write or (options.section == SECTION and partial)
     docs = ROOT / "docs"
     write_report(document, RESULTS, None if unwritten else docs / PAGES[options.section], options.section)

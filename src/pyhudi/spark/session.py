@@ -9,13 +9,13 @@ import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import SetupError
 from pyhudi.spark.java_runtime import ensure_java
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 OLDEST_SPARK = (3, 5, 4)
 NEWEST_SPARK_MAJOR = 4
@@ -57,6 +57,12 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     builder = builder.config("spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL", "system")
     # size of the batches that Spark passes to Python
     return builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "16384")
+
+
+def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
+    """Run a statement by Spark's own method, which `pyhudi.activate` may have wrapped."""
+    method = type(spark).sql
+    return getattr(method, "__wrapped__", method)(spark, text, *args, **kwargs)
 
 
 def active_session() -> SparkSession:

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,12 +19,13 @@ STREAMING_QUERY_ID = "sql.streaming.queryId"
 """Local property of the threads and tasks of a streaming query: its id, which its checkpoint location stores."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Change:
-    """A changed setting: the number of blocks that currently change it, and its value before the first of them."""
+    """A changed setting: its value before the first of the blocks that change it, and the values of these blocks, from
+    the oldest to the newest one, by block."""
 
     before: str | None
-    blocks: int = 0
+    values: dict[object, str] = field(default_factory=dict)
 
 
 _guard = threading.Lock()
@@ -67,32 +68,37 @@ def session_setting(spark: SparkSession, key: str, value: str) -> Iterator[None]
     """Return a context manager that changes a setting of the session, for calls that read it immediately; plans
     evaluated later use the user's value.
 
-    Blocks of several threads may overlap if they set the same value: the last one to leave restores the
-    user's value.
+    Blocks may be nested, and those of several threads may overlap: the newest one decides, and the last one to leave
+    restores the user's value.
     """
-    name = (id(spark), key)
+    name, block = (id(spark), key), object()
     with _guard:
-        change = _changed.get(name)
-        if change is None:
-            change = _changed[name] = _Change(spark.conf.get(key, None))
-            if change.before != value:
-                spark.conf.set(key, value)
-        change.blocks += 1
+        change = _changed.get(name) or _Change(spark.conf.get(key, None))
+        _set(spark, key, _current(change), value)
+        change.values[block] = value
+        _changed[name] = change
     try:
         yield
     finally:
         with _guard:
-            change.blocks -= 1
-            if not change.blocks:
+            old = _current(change)
+            del change.values[block]
+            if not change.values:
                 del _changed[name]
-                _restore(spark, key, change.before, value)
+            _set(spark, key, old, _current(change))
 
 
-def _restore(spark: SparkSession, key: str, before: str | None, value: str) -> None:
-    if before is None:
+def _current(change: _Change) -> str | None:
+    """Return the value that the newest block has set."""
+    return next(reversed(change.values.values()), change.before)
+
+
+def _set(spark: SparkSession, key: str, old: str | None, value: str | None) -> None:
+    """Change a setting; ``None``: it is not set."""
+    if value is None:
         spark.conf.unset(key)
-    elif before != value:
-        spark.conf.set(key, before)
+    elif old != value:
+        spark.conf.set(key, value)
 
 
 def shuffle_partitions(spark: SparkSession) -> int:

@@ -98,6 +98,19 @@ def test_settings_for_one_call_in_several_threads(spark):
     assert spark.conf.get(key) == before
 
 
+def test_nested_settings_of_one_key(spark):
+    key, unset = "spark.sql.sources.parallelPartitionDiscovery.threshold", "pyhudi.test.setting"
+    before = spark.conf.get(key)
+    with session_setting(spark, key, "77"), session_setting(spark, unset, "a"):
+        with session_setting(spark, key, "78"), session_setting(spark, unset, "b"):
+            assert (spark.conf.get(key), spark.conf.get(unset)) == ("78", "b")
+        assert (spark.conf.get(key), spark.conf.get(unset)) == ("77", "a")
+        with pytest.raises(Exception, match="many"), session_setting(spark, key, "many"):
+            pass
+        assert spark.conf.get(key) == "77"
+    assert (spark.conf.get(key), spark.conf.get(unset, None)) == (before, None)
+
+
 @pytest.mark.parametrize(
     ("master", "python", "fails"),
     [

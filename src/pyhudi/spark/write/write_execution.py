@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
+from pyhudi.spark.execution.arrow_batch_limits import batches_limited_by_rows
 from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.delete_partition import delete_partitions
 from pyhudi.spark.write.plans.bucket_plan import plan_buckets, store_bucket_counts
@@ -29,6 +30,15 @@ def execute_write(job: WriteJob) -> WriteResult:
     """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or delete_partition."""
     if job.operation is Operation.DELETE_PARTITION:
         return delete_partitions(job)
+    # changed rows and micro-batches are too few for what the choice of a limit takes
+    if job.dml is not None or job.idempotent is not None:
+        return _write_rows(job)
+    with batches_limited_by_rows(job.df):
+        return _write_rows(job)
+
+
+def _write_rows(job: WriteJob) -> WriteResult:
+    """Execute a job that writes rows."""
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None if job.client is None else job.client.active_timeline)
