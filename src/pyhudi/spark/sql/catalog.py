@@ -19,11 +19,11 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.spark_statements import (
     REDACTED,
     collect_statement,
     comment_of,
-    spark_sql,
     text_literal,
     type_text,
 )

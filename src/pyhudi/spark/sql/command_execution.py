@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_connect, quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import (
     SESSION_CATALOG,
@@ -44,7 +45,7 @@ from pyhudi.spark.sql.queries.view_registry import (
     remember_view,
     rename_view,
 )
-from pyhudi.spark.sql.spark_statements import empty_result, spark_sql
+from pyhudi.spark.sql.spark_statements import empty_result
 from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.sql import statements as s
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls

@@ -11,15 +11,10 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from pyhudi.schema.logical_types.blobs import BLOB_TEXT
 from pyhudi.schema.logical_types.vectors import HUDI_TYPE
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 
 REDACTED = "*********(redacted)"
 """Text that Spark shows in place of values that may be secrets."""
-
-
-def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
-    """Run a statement by Spark's own method."""
-    method = type(spark).sql
-    return getattr(method, "__wrapped__", method)(spark, text, *args, **kwargs)
 
 
 def empty_result(spark: SparkSession) -> DataFrame:

@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_column, is_dataframe
-from pyhudi.spark.sql.spark_statements import spark_sql, text_literal
+from pyhudi.spark.sql.spark_statements import text_literal
 from pyhudi.sql.parameter_literals import with_literals
 from pyhudi.sql.parsers.statement_parser import parse
 

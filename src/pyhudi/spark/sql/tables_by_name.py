@@ -13,13 +13,14 @@ from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
 from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, qualified_location
 from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.query_sources import table_frame
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, spark_sql, text_literal
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.statements import CreateTable, Name

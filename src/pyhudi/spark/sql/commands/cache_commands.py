@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.view_registry import forget_view
-from pyhudi.spark.sql.spark_statements import spark_sql
 from pyhudi.sql.statements import CacheTable, Name, UncacheTable
 
 _LEVEL = "storageLevel"

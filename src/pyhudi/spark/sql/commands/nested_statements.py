@@ -13,10 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, find_table
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables
-from pyhudi.spark.sql.spark_statements import spark_sql
 from pyhudi.spark.sql.typed_values import TypedValue, evaluate
 from pyhudi.sql import statements as s
 from pyhudi.sql.identifier_clauses import with_plain_identifiers

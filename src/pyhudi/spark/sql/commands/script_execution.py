@@ -16,8 +16,9 @@ from pyspark.sql.types import BooleanType, StructType
 
 from pyhudi.errors import QueryError, SqlSyntaxError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.queries.view_registry import session_id
-from pyhudi.spark.sql.spark_statements import collect_statement, empty_result, spark_sql, type_text
+from pyhudi.spark.sql.spark_statements import collect_statement, empty_result, type_text
 from pyhudi.spark.sql.typed_values import cast_columns, with_seconds
 from pyhudi.sql.parsers.statement_parser import parse
 from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Node, Nodes, Run

@@ -12,9 +12,10 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, spark_sql, text_literal
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Describe, PartitionSpec, Show
 from pyhudi.sql.table_properties import shown_properties

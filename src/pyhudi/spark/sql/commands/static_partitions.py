@@ -18,10 +18,11 @@ from pyhudi.keygen.partition_value_extractor import partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.spark_statements import spark_sql, type_text
+from pyhudi.spark.sql.spark_statements import type_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import PartitionSpec
 from pyhudi.table.config.table_config import TableConfig

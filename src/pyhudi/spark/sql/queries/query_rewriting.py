@@ -15,6 +15,7 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
 from pyhudi.spark.read.load_table import load_table, session_settings
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.queries.dynamic_file_pruning import TableRead, runtime_filter
@@ -43,7 +44,7 @@ from pyhudi.spark.sql.queries.view_registry import (
 )
 from pyhudi.spark.sql.queries.view_settings import QUOTES_NAMES, other_settings, stored_settings
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import collect_statement, spark_sql
+from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.statements import Name

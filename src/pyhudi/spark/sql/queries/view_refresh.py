@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import HudiError, warn
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.table_lineage import SNAPSHOT_ID_PREFIX
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.queries.query_scope import QueryScope, RefreshedViews, qualified_name
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.view_registry import (
@@ -24,7 +25,7 @@ from pyhudi.spark.sql.queries.view_registry import (
     temporary_view,
 )
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import collect_statement, spark_sql
+from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql.statements import CreateView, Name
 from pyhudi.sql.table_references import find_references
 

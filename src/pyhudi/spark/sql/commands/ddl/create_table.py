@@ -17,6 +17,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, to_table_types
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import (
     CatalogTable,
     check_name,
@@ -44,7 +45,6 @@ from pyhudi.spark.sql.commands.ddl.table_definition import (
 )
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import spark_sql
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.sql.statements import CreateTable, Name

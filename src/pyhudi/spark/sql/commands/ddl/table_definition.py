@@ -13,12 +13,13 @@ from pyhudi.errors import SchemaMismatchError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import column_of, column_path
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table
 from pyhudi.spark.sql.commands.command_target import own_schema, without_meta_columns
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import column_type_text, spark_sql
+from pyhudi.spark.sql.spark_statements import column_type_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options, with_columns

@@ -12,13 +12,13 @@ from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.merge_builder import MergeBuilder
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, full_name
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_qualifiers, with_target_qualifiers
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery, RepeatedSubqueries
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.view_registry import folded
-from pyhudi.spark.sql.spark_statements import spark_sql
 from pyhudi.sql.alias_rewriting import source_alias, source_name
 from pyhudi.sql.statements import ClauseKind, Merge, Name
 from pyhudi.storage import open_storage

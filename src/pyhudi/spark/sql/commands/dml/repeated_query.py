@@ -6,10 +6,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.table_lineage import snapshot_ids
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.view_registry import is_temporary
-from pyhudi.spark.sql.spark_statements import spark_sql
 from pyhudi.sql.statements import Name
 from pyhudi.storage import Storage
 from pyhudi.storage.canonical_uri import canonical_uri
