@@ -66,6 +66,8 @@ def test_partitions_whose_paths_are_no_values(spark):
     spark.sql("INSERT OVERWRITE dated PARTITION (dt = '2024-01-02', region = 'eu') IF NOT EXISTS SELECT 2")
     with pytest.warns(UserWarning, match="has no partition with region = NULL"):
         spark.sql("ALTER TABLE dated DROP PARTITION (region = NULL)")
+    commits = "CALL show_commits(table => 'dated')"
+    assert spark.sql(commits).count() == 1
     assert [row["id"] for row in spark.sql("SELECT id FROM dated").collect()] == [1]
     spark.sql("CREATE TABLE timed (id INT, at TIMESTAMP) USING hudi PARTITIONED BY (at)")
     hours = ", ".join(f"({hour}, TIMESTAMP'2024-01-01 {hour}:00:00')" for hour in (10, 11, 12))
@@ -93,6 +95,9 @@ def test_partitions_that_are_overwritten(spark):
     assert rows(spark, everything) == [(4, "Oslo", "1"), (5, "Bergen", "7"), (6, "Bergen", "1"), (7, "Oslo", "2")]
     spark.sql("INSERT OVERWRITE rides PARTITION (city, day) SELECT 8, 'Moss', '1'")
     assert rows(spark, everything) == [(8, "Moss", "1")]
+    spark.sql("INSERT INTO rides PARTITION (city, day = '2') SELECT 9, 'Voss'")  # which Spark refuses, not Apache Hudi
+    spark.sql("INSERT OVERWRITE rides PARTITION (day = '1', city) SELECT 10, 'Hamar'")
+    assert rows(spark, everything) == [(9, "Voss", "2"), (10, "Hamar", "1")]
 
 
 def test_values_of_partitions_are_evaluated_once(spark, monkeypatch):
