@@ -19,6 +19,10 @@ GLOBAL = {
     "hoodie.metadata.record.index.max.filegroup.count": "2",
 }
 PARTITIONED = {"hoodie.metadata.record.level.index.enable": "true"}
+UNPARTITIONED = {
+    "hoodie.datasource.write.partitionpath.field": "",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+}
 BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 
@@ -103,6 +107,23 @@ def test_a_partitioned_record_index_in_turns(
     assert "record_index" in oracle.metadata_partitions(both.path)
     planned = HudiTable.for_path(str(both.path)).scan(filter=[("id", "=", "k003")]).plan()
     assert planned.tasks.num_rows == 2
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("first", ["ours", seldom("theirs")])
+def test_a_partitioned_record_index_without_partitions(
+    oracle: Oracle, first: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
+    second = "theirs" if first == "ours" else "ours"
+    options = _options("MERGE_ON_READ", PARTITIONED, UNPARTITIONED, plain)
+    both = InTurns(tmp_path / first, oracle, spark, options)
+    both.write(first, rows(0, 20, 1, "a"))
+    both.write(second, rows(10, 30, 2, "b"))
+    both.write(first, rows(5, 35, 3, "c"))
+    both.write(second, rows(0, 4, 4, ""), "delete")
+    both.check(SKIPPING, ("k003", "k004", "k034"))
+    assert "record_index" in oracle.metadata_partitions(both.path)
 
 
 @pytest.mark.parametrize("oracle", [seldom("1.2.0")], indirect=True)

@@ -119,8 +119,9 @@ def split_secondary_key(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def data_partition_id(path: str) -> str:
-    """Return the name of a table's partition in file group ids of a partitioned record index."""
-    return quote_plus(path or NON_PARTITIONED, safe="*").replace("-", "%2D").replace("_", "%5F").replace("~", "%7E")
+    """Return the name of a table's partition in file group ids of a partitioned record index: that of an unpartitioned
+    table is empty, unlike in keys."""
+    return quote_plus(path, safe="*").replace("-", "%2D").replace("_", "%5F").replace("~", "%7E")
 
 
 def _array(texts: Texts) -> pa.StringArray:

@@ -19,6 +19,9 @@ from pyhudi.metadata.records.metadata_keys import data_partition_id
 
 PREFIX = "record-index-"
 NO_FILE_GROUP = -1
+_OLD_UNPARTITIONED = "."
+"""Name of the partition of an unpartitioned table in indexes of early versions of pyhudi, which Apache Hudi cannot
+update."""
 _AVERAGE_RECORD = 48
 _GROWING, _MAX_GROUP_BYTES = 2.0, 1 << 30
 Index = npt.NDArray[np.int32]
@@ -46,6 +49,8 @@ class RecordIndexFileGroups:
             name = file_id.removeprefix(PREFIX).rsplit("-", 2)[0]
             first, count = spans.get(name, (number, 0))
             spans[name] = (first, count + 1)
+        if _OLD_UNPARTITIONED in spans:
+            spans.setdefault("", spans.pop(_OLD_UNPARTITIONED))
         return cls(ordered, spans)
 
     @classmethod
@@ -71,7 +76,7 @@ class RecordIndexFileGroups:
         if self.spans is None:
             return [PREFIX]
         names = self.spans.keys() if partitions is None else self.spans.keys() & map(data_partition_id, partitions)
-        return sorted(f"{PREFIX}{name}-" for name in names)
+        return sorted(self.prefix(self.spans[name][0]) for name in names)
 
     def missing(self, partitions: Iterable[str]) -> list[str]:
         """Return the partitions of the table that have no file groups."""

@@ -80,7 +80,7 @@ def test_secondary_keys_come_back(pairs: list[tuple[str | None, str]]):
 
 
 def test_data_partitions():
-    expected = {"p0": "p0", "year=2024/month=1": "year%3D2024%2Fmonth%3D1", "a_b-c%d": "a%5Fb%2Dc%25d"}
+    expected = {"p0": "p0", "year=2024/month=1": "year%3D2024%2Fmonth%3D1", "a_b-c%d": "a%5Fb%2Dc%25d", "": ""}
     assert {path: metadata_keys.data_partition_id(path) for path in expected} == expected
 
 

@@ -60,7 +60,17 @@ def test_prefixes_of_a_partitioned_index() -> None:
     assert {groups.prefix(number) for number in range(len(groups))} == set(groups.prefixes())
     assert groups.prefixes(["a", "none of them"]) == ["record-index-a-"]
     counts = {prefix: sum(file_id.startswith(prefix) for file_id in ids) for prefix in groups.prefixes()}
-    assert counts == {"record-index-.-": 1, "record-index-a-": 2, "record-index-a%2Db-": 1}
+    assert counts == {"record-index--": 1, "record-index-a-": 2, "record-index-a%2Db-": 1}
+
+
+def test_names_without_partitions() -> None:
+    assert new_group_ids({"": 2}) == ["record-index--0000-0", "record-index--0001-0"]
+    keys, old = pa.array(["a", "b", "c"]), ["record-index-.-0000-0", "record-index-.-0001-0"]
+    groups = RecordIndexFileGroups.from_written_ids(old)
+    assert np.array_equal(groups.numbers(keys, ""), file_group_index_of(keys, 2))
+    assert (groups.missing([""]), groups.prefixes([""])) == ([], ["record-index-.-"])
+    both = RecordIndexFileGroups.from_written_ids([*old, "record-index--0000-0"])
+    assert set(both.numbers(keys, "").tolist()) == {both.ids.index("record-index--0000-0")}
 
 
 def test_file_groups_are_as_many_as_apache_hudi_makes() -> None:
