@@ -34,6 +34,7 @@ from pyhudi.metadata.writer.initial_statistics import (
     PARTITION,
     InitialFileGroups,
 )
+from pyhudi.spark.execution.arrow_batch_limits import MAX_ROWS
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
@@ -47,7 +48,6 @@ FEW = 2_000
 would."""
 _FILES_A_TASK = 256
 _FILES_TOGETHER = 512
-_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 _TASK, _GROUP, _KEY, _VALUE = "task", "group", "key", "value"
 _ROWS = f"{_TASK} int, {_GROUP} int, {_KEY} string, {_VALUE} binary"
@@ -112,7 +112,7 @@ class SparkFileStatsReader:
         readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffle_partitions(spark)))
         rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
         moved = rows.repartition(locations.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
-        setting = nullcontext() if batch_rows is None else session_setting(spark, _BATCH_ROWS, str(batch_rows))
+        setting = nullcontext() if batch_rows is None else session_setting(spark, MAX_ROWS, str(batch_rows))
         with setting, task_errors():
             done = moved.mapInArrow(write_groups, _DONE).collect()
         stats = [json.loads(row[0]) for row in done if row[0] is not None]
