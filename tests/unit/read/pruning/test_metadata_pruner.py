@@ -56,10 +56,11 @@ def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path, monkeypatch: 
         }
     table = build(tmp_path / "t", files, logs=logs, without=[("f1-0", "i"), ("f2-0", "s"), ("f3-0", "d")])
     skipped = 0
-    for condition in conditions(random, examples(24)):
+    count = examples(24)
+    for condition in conditions(random, count):
         assert ids(table, condition) == ids(table, condition, OFF), condition
         skipped += any(" 0 of" not in line and " out" in line for line in plan(table, condition).skipped)
-    assert skipped > 4
+    assert skipped >= count * 5 // 24
 
 
 def test_files_and_partitions_are_left_out(tmp_path: Path):
