@@ -8,8 +8,8 @@ the whole table is read instead (if allowed): this misses rows that were written
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -56,18 +56,15 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
     selected = inside + [w for w in archived or () if instants.includes(w.time)]
     if not selected:
         return Selection(SLICE_SCHEMA.empty_table(), [])
-    if instants.by_completion or instants.only is not None:
-        start = active.timeline.start if archived is None and not from_start else None
-        # commits archived between savepoints are not known then
-        all_writes = {w.requested for w in (*active_writes, *(archived or ())) if start is None or w.requested >= start}
-        rows = CommitTimes.only({w.requested for w in selected}, all_writes, from_start=from_start)
-    else:
-        rows = CommitTimes(after=instants.begin, up_to=max(w.requested for w in selected))
+    # commits archived between savepoints are not known if the archive was not read
+    start = active.timeline.start if archived is None and not from_start else None
+    all_writes = {w.requested for w in (*active_writes, *(archived or ())) if start is None or w.requested >= start}
+    rows = _commit_times(instants, selected, all_writes, from_start=from_start)
+    across = _writes_across_end(active, instants, archived or ())
     if from_start:
-        late = _completed_after_end(instants, archived or ())
-        all_slices = _all_slices(table, instants, max(w.requested for w in selected), late)
+        all_slices = _all_slices(table, instants, max(w.requested for w in selected), across)
     else:
-        all_slices = _written_slices(table, instants, [*selected, *_rewriting(instants, reached)])
+        all_slices = _written_slices(table, instants, [*selected, *_rewriting(instants, reached)], across)
     has_other_rows = not from_start or len(inside) < len(reached)
     if isinstance(all_slices, str):
         all_slices, has_other_rows = _fall_back(table, query, all_slices), True
@@ -79,6 +76,22 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
         schema=last if query.incremental.schema_as_of_end else None,
     )
     return replace(all_slices, bounds=bounds)
+
+
+def _commit_times(
+    instants: InstantRange, selected: Sequence[Write], all_writes: Collection[str], *, from_start: bool
+) -> CommitTimes:
+    """Return the condition on the commit times of rows that the selected writes have written.
+
+    Args:
+        instants: The range.
+        selected: Its writes.
+        all_writes: Requested times of all known writes.
+        from_start: The range includes the first write.
+    """
+    if instants.by_completion or instants.only is not None:
+        return CommitTimes.only({w.requested for w in selected}, all_writes, from_start=from_start)
+    return CommitTimes(after=instants.begin, up_to=max(w.requested for w in selected))
 
 
 def data_writes(table: TableSnapshot, query: Query) -> list[Write]:
@@ -97,30 +110,54 @@ def data_writes(table: TableSnapshot, query: Query) -> list[Write]:
     return list(by_instant.values())
 
 
-def _all_slices(table: TableSnapshot, instants: InstantRange, last: str, late: Mapping[str, str]) -> Selection | str:
-    """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible.
+@dataclass(frozen=True, slots=True)
+class _WritesAcrossEnd:
+    """Writes, active or archived, that were requested before the end of a range of completion times, and completed
+    after it.
 
-    ``late`` are the archived writes, with completion times, that completed after the end.
+    Attributes:
+        compactions: Requested times of the compactions among them.
+        others: Completion times of the others, by requested time.
     """
+
+    compactions: frozenset[str] = frozenset()
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+def _writes_across_end(active: ActiveTimeline, instants: InstantRange, archived: Sequence[Write]) -> _WritesAcrossEnd:
+    """Return the writes across the end of a range; none if it refers to requested times, or has no end."""
+    if not instants.by_completion or instants.end is None:
+        return _WritesAcrossEnd()
+    end = instants.end
+    done = [i for i in active.timeline.writes().completed().up_to(end) if i.order_time > end]
+    late = [w for w in archived if _is_across(instants, w.requested, w.time)]
+    compactions = completed_compactions(active, done) | {w.requested for w in late if w.read().operation == COMPACT}
+    times = {i.requested: i.order_time for i in done} | {w.requested: w.time for w in late}
+    return _WritesAcrossEnd(compactions, {write: time for write, time in times.items() if write not in compactions})
+
+
+def _all_slices(table: TableSnapshot, instants: InstantRange, last: str, across: _WritesAcrossEnd) -> Selection | str:
+    """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible."""
     if instants.end is None:
         view = FileSystemView.load(table)
         return Selection(view.latest_slices(None if instants.by_completion else last), view.partitions)
-    compactions, others = _completed_after(table.active, instants)
     # The groups that such a write replaced are needed, and the cleaner uses requested times.
-    if retained_from(table.active, min([last, *others, *late])) is not None:
+    if retained_from(table.active, min([last, *across.others])) is not None:
         return "the cleaner has removed files of its end"
-    view = FileSystemView.load(table, compactions=compactions, archived=late)
+    view = FileSystemView.load(table, compactions=across.compactions, archived=across.others)
     cut = {"completed_by": instants.end} if instants.by_completion else {"as_of": last}
     return Selection(view.latest_slices(**cut), view.partitions)
 
 
-def _written_slices(table: TableSnapshot, instants: InstantRange, writes: Sequence[Write]) -> Selection | str:
+def _written_slices(
+    table: TableSnapshot, instants: InstantRange, writes: Sequence[Write], across: _WritesAcrossEnd
+) -> Selection | str:
     """Return the slices, as of the end, of the file groups written by the writes; the reason if files no longer
     exist."""
     written = written_files(writes)
     partitions = sorted(pc.unique(written["partition"]).to_pylist())
-    compactions = _completed_after(table.active, instants)[0]
-    view = FileSystemView.load(table, partitions=partitions, compactions=compactions)
+    compactions, late = across.compactions, across.others
+    view = FileSystemView.load(table, partitions=partitions, compactions=compactions, archived=late)
     cut = {"completed_by": instants.end} if instants.by_completion else {"as_of": max(w.requested for w in writes)}
     written = written.filter(pc.invert(in_groups(written, view.replaced_groups(**cut))))
     slices = view.latest_slices(**cut)
@@ -141,30 +178,12 @@ def _rewriting(instants: InstantRange, reached: Sequence[Write]) -> list[Write]:
     return [w for w in others if w.read().operation in REWRITING_OPERATIONS]
 
 
-def _completed_after(active: ActiveTimeline, instants: InstantRange) -> tuple[frozenset[str], list[str]]:
-    """Return the writes that were requested before the end of a range of completion times, and completed after it: the
-    compactions among them, and the others."""
-    if not instants.by_completion or instants.end is None:
-        return frozenset(), []
-    end = instants.end
-    across = [i for i in active.timeline.writes().completed().up_to(end) if i.order_time > end]
-    compactions = completed_compactions(active, across)
-    return compactions, [i.requested for i in across if i.requested not in compactions]
-
-
 def completed_compactions(active: ActiveTimeline, commits: Iterable[Instant]) -> frozenset[str]:
     """Return the requested times of the compactions among completed commits. Their base files have all records up to
     these times."""
     return frozenset(
         i.requested for i in commits if i.action == Action.COMMIT and active.commit_metadata(i).operation == COMPACT
     )
-
-
-def _completed_after_end(instants: InstantRange, archived: Sequence[Write]) -> dict[str, str]:
-    """Return completion times of archived writes that were requested before the end of a range of completion times, and
-    completed after it, except compactions."""
-    across = [w for w in archived if _is_across(instants, w.requested, w.time)]
-    return {w.requested: w.time for w in across if w.read().operation != COMPACT}
 
 
 def _is_across(instants: InstantRange, requested: str, time: str) -> bool:

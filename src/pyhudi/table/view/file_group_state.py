@@ -13,7 +13,7 @@ from pyhudi.format.file_names import BASE, LOG
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_slicing import is_strict
 from pyhudi.timeline.archive.archived_timeline import archived_completions
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.instant import ACTIONS, Action
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GROUP_INSTANT_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])
 """File groups with the instant that affected them."""
+
+_NO_COMPACTIONS = ACTIONS - {Action.COMMIT}
 
 
 def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
@@ -74,7 +76,11 @@ def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:
 def completions_of_archived(
     storage: Storage, active: ActiveTimeline, files: pa.Table, timeline: Timeline
 ) -> Mapping[str, str]:
-    """Return completion times of archived delta commits whose log files still exist; there are few or none."""
+    """Return completion times of archived delta commits whose log files still exist; there are few or none.
+
+    Log files from before an upgrade from version 6 may have the instant of a compaction in their names, that of their
+    slice. It is not among these: like its base file, they count from its requested time on.
+    """
     logs = files.filter(pc.equal(files["kind"], LOG))
     archived = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
-    return archived_completions(storage, active.layout, archived) if archived else {}
+    return archived_completions(storage, active.layout, archived, _NO_COMPACTIONS) if archived else {}

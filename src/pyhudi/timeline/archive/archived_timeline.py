@@ -18,7 +18,7 @@ from pyhudi.errors import NotFoundError
 from pyhudi.timeline.archive.archive_log_reader import read_archive_logs
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, sort_rows
 from pyhudi.timeline.archive.lsm_timeline_reader import read_lsm_timeline
-from pyhudi.timeline.instant import WRITE_ACTIONS
+from pyhudi.timeline.instant import ACTIONS, WRITE_ACTIONS
 from pyhudi.timeline.timeline_layout import Layout
 
 if TYPE_CHECKING:
@@ -87,12 +87,18 @@ def archived_writes(
     return archived.filter(pc.is_in(archived["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
 
 
-def archived_completions(storage: Storage, layout: Layout, requested_times: Collection[str]) -> dict[str, str]:
-    """Return completion times of archived instants by requested time; other instants are omitted. Empty in layout 1."""
+def archived_completions(
+    storage: Storage, layout: Layout, requested_times: Collection[str], actions: Collection[str] = ACTIONS
+) -> dict[str, str]:
+    """Return completion times of archived instants by requested time; other instants are omitted. Empty in layout 1.
+
+    ``actions`` are the completed actions of these instants, by default all.
+    """
     if layout.version < 2 or not requested_times:
         return {}
     condition = pc.field("instantTime").isin(sorted(requested_times))
-    table = _retry(lambda: read_lsm_timeline(storage, layout, ["requested", "completion"], condition))
+    table = _retry(lambda: read_lsm_timeline(storage, layout, ["requested", "completion", "action"], condition))
+    table = table.filter(pc.is_in(table["action"], value_set=pa.array(sorted(actions))))
     pairs = zip(table["requested"].to_pylist(), table["completion"].to_pylist(), strict=True)
     return {requested: completion for requested, completion in pairs if completion is not None}
 

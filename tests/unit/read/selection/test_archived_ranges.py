@@ -4,7 +4,7 @@ long."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ OPTIONS = {
     "hoodie.keep.min.commits": "3",
     "hoodie.keep.max.commits": "4",
 }
+STRICT = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false"}
 VERSIONS = pytest.mark.parametrize("version", [6, 9])
 
 
@@ -30,8 +31,8 @@ def opened(table: HandMadeTable, **options: str) -> HudiTable:
     return HudiTable.for_path(str(table.root), {**OPTIONS, **options})
 
 
-def rows(table: HandMadeTable, **query: Any) -> list[tuple[str, int]]:
-    found = opened(table).scan(columns=["id", "v"], **query).to_arrow().to_pylist()
+def rows(table: HandMadeTable, options: Mapping[str, str] | None = None, **query: Any) -> list[tuple[str, int]]:
+    found = opened(table, **(options or {})).scan(columns=["id", "v"], **query).to_arrow().to_pylist()
     return sorted((row["id"], row["v"]) for row in found)
 
 
@@ -86,6 +87,14 @@ def test_rows_between_a_savepoint_and_a_range_do_not_come_along(tmp_path: Path) 
     services.savepoint(at(1))
     table.archive(2, 3, 4, 5)
     assert rows(table, begin=at(65)) == [("k6", 6)]
+
+
+def test_a_range_that_ends_during_a_write_that_is_archived(tmp_path: Path) -> None:
+    table = one_group(tmp_path, 9, (1, 3, 5, 7), {1: 2, 3: 4, 5: 6, 7: 8})
+    table.archive(1, 3, 5)
+    assert rows(table, STRICT, begin=at(2), end=at(5)) == [("k3", 3)]
+    assert rows(table, STRICT, begin=at(2), end=at(6)) == [("k3", 3), ("k5", 5)]
+    assert rows(table, STRICT, begin="earliest", end=at(5)) == [("k1", 1), ("k3", 3)]
 
 
 def backfilled(table: HandMadeTable, backfill: Sequence[dict[str, Any]], operation: str = "UPSERT") -> HandMadeTable:

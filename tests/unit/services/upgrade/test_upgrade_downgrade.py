@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
@@ -309,6 +309,22 @@ def test_times_of_a_table_that_was_copied_count_for_nothing(grown: Tables, tmp_p
     check(mor, rows, {"files", "column_stats"})
 
 
+def delta_commits(mor: MorTable) -> list[str]:
+    return sorted(i["requested"] for i in mor.table.history().to_pylist() if i["action"] == "deltacommit")
+
+
+def times_of(mor: MorTable, instants: Sequence[str]) -> list[str]:
+    return [mor.table.completion_of(instant) for instant in instants]
+
+
+def found(mor: MorTable, instants: Sequence[str], times: Sequence[str], loads: int = 1) -> list[Any]:
+    """Return the rows of all ranges of delta commits, the rows as of each of them, and the changes after the loads."""
+    ranges = [(begin, end) for n, end in enumerate(times) for begin in ("000", *times[:n])]
+    rows = [mor.table.scan(begin=begin, end=end).to_arrow().select(["id", "v"]).to_pylist() for begin, end in ranges]
+    then = [mor.table.scan(as_of=instant).to_arrow()["v"].to_pylist() for instant in instants]
+    return [*rows, *then, mor.table.changes(times[loads - 1], times[-1]).to_arrow().to_pylist()]
+
+
 @pytest.mark.parametrize("to", [8, 9])
 def test_ranges_that_end_before_the_upgrade(tmp_path: Path, to: int) -> None:
     """Names of log files of version 6 have the instant of their slice, and do not tell which blocks a range has."""
@@ -316,19 +332,35 @@ def test_ranges_that_end_before_the_upgrade(tmp_path: Path, to: int) -> None:
     mor.load([row(f"a{n}", "a", 0, "x") for n in range(3)])
     mor.delta([row("a0", "a", 1, "v1")])
     mor.delta([row("a0", "a", 2, "v2")], [("a1", "a", 2)])
-
-    def found() -> list[Any]:
-        instants = sorted(i["requested"] for i in mor.table.history().to_pylist() if i["action"] == "deltacommit")[:3]
-        times = [mor.table.completion_of(instant) for instant in instants]
-        ranges = [(begin, end) for n, end in enumerate(times) for begin in ("000", *times[:n])]
-        rows = [
-            mor.table.scan(begin=begin, end=end).to_arrow().select(["id", "v"]).to_pylist() for begin, end in ranges
-        ]
-        changes = mor.table.changes(times[0], times[-1]).to_arrow().to_pylist()
-        return [*rows, *(mor.table.scan(as_of=instant).to_arrow()["v"].to_pylist() for instant in instants), changes]
-
-    before = found()
+    instants = delta_commits(mor)
+    before = found(mor, instants, times_of(mor, instants))
     change(mor, to)
-    assert found() == before
+    times = times_of(mor, instants)
+    assert found(mor, instants, times) == before
     mor.delta([row("a0", "a", 3, "v3")])
-    assert found() == before
+    assert found(mor, instants, times) == before
+
+
+def test_ranges_that_end_before_a_compaction_that_is_archived(tmp_path: Path) -> None:
+    """A compaction that was requested before the end of a range, and completed after it, has opened the slice of the
+    log files that the range reads."""
+    mor = MorTable(tmp_path / "t", 6, {"hoodie.table.cdc.enabled": "true"}, options=OPTIONS)
+    mor.load([row("b0", "b", 0, "x")], {"b": FILE_IDS["b"]})
+    mor.load([row(f"a{n}", "a", 0, "x") for n in range(3)], {"a": FILE_IDS["a"]})
+    mor.delta([row("a0", "a", 1, "v1")])
+    assert mor.table.services.schedule_compaction()
+    mor.delta([row("a0", "a", 2, "v2")], [("a1", "a", 2)])
+    assert mor.table.services.run_compaction()
+    mor.delta([row("a0", "a", 3, "v3")])
+    instants = delta_commits(mor)
+    before = found(mor, instants, times_of(mor, instants), 2)
+    change(mor, 9)
+    times = times_of(mor, instants)
+    assert found(mor, instants, times, 2) == before
+    for n in range(4, 8):
+        mor.delta([row("a0", "a", n, f"v{n}")])
+    assert mor.table.services.archive()
+    start = mor.client.active_timeline().timeline.start
+    assert start is not None
+    assert max(instants) < start
+    assert found(mor, instants, times, 2) == before
