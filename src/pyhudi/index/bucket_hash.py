@@ -49,9 +49,7 @@ def bucket_hashes(
 ) -> npt.NDArray[np.int64]:
     """Return the hashes of record keys that consist of ``record_fields``, by their values of the ``fields``: vectorised
     `java_list_hash` of `hashed_values`."""
-    named = pc.match_substring(keys, ":")
-    if not legacy_key_split:
-        named = pc.and_(named, pc.match_substring(keys, ","))
+    named = _have_names(keys, legacy_key_split=legacy_key_split)
     if not pc.any(named).as_py():
         return _list_hashes_of_columns([keys])
     parts = _split_keys(keys, record_fields)
@@ -62,6 +60,12 @@ def bucket_hashes(
     rows, values = hashed_values_of_keys(keys, fields, legacy_key_split=legacy_key_split)
     unset = pc.is_in(values, value_set=pa.array([NULL_KEY_PART, EMPTY_KEY_PART]))
     return _list_hashes_of_entries(rows, java_hashes(pc.if_else(unset, "", values)).view(np.uint32), len(keys))
+
+
+def _have_names(keys: pa.Array, *, legacy_key_split: bool) -> pa.BooleanArray:
+    """Return a mask of the keys in which values have the names of their fields (``field:value``)."""
+    named = pc.match_substring(keys, ":")
+    return named if legacy_key_split else pc.and_(named, pc.match_substring(keys, ","))
 
 
 def _split_keys(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
@@ -82,9 +86,7 @@ def hashed_values_of_keys(
     keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool = False
 ) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Vectorised `hashed_values`: return the row numbers of the keys, ascending, and the values in the keys."""
-    named = pc.match_substring(keys, ":")
-    if not legacy_key_split:
-        named = pc.and_(named, pc.match_substring(keys, ","))
+    named = _have_names(keys, legacy_key_split=legacy_key_split)
     if not pc.any(named).as_py():
         return np.arange(len(keys)), keys
     mark = next(c for c in map(chr, range(1, 0xD800)) if c != "\\" and not pc.any(pc.match_substring(keys, c)).as_py())

@@ -16,8 +16,21 @@ PartitionSpec: TypeAlias = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE or REPLACE TABLE … USING hudi, with columns, as a query, or like an existing table. ``like_any``: LIKE
-    without USING, so that the table is a Hudi table only if the existing one is."""
+    """CREATE or REPLACE TABLE … USING hudi, with columns, as a query, or like an existing table.
+
+    Attributes:
+        name: Its name.
+        columns: Text of the columns; empty: those of the query or of the files.
+        query: The query after AS.
+        like: The existing table.
+        partitioned_by: Names of the partition columns.
+        properties: Properties, and options other than the path.
+        location: Its path; None: in the folder of the database.
+        comment: Its comment.
+        if_not_exists: An existing table is left as it is.
+        replace: An existing table is replaced.
+        like_any: LIKE without USING, so that the table is a Hudi table only if the existing one is.
+    """
 
     name: Name
     columns: str = ""
@@ -322,6 +335,11 @@ class ShowTableExtended:
     database: Name | None = None
     pattern: str = ""
     partition: PartitionSpec = field(default_factory=dict)
+
+    @property
+    def table(self) -> Name:
+        """The table whose partition is shown."""
+        return (*(self.database or ()), self.pattern)
 
 
 @dataclass(frozen=True, slots=True)

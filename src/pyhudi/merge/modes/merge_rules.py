@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config import options
 from pyhudi.config.enums import MergeMode, PartialUpdateMode
 from pyhudi.merge.mergers.merger_registry import registered
 from pyhudi.merge.ordering_values import Index, Mask, as_mask, check_orderable, field_of, padded
@@ -23,8 +24,6 @@ from pyhudi.table.config.merge_settings import UNAVAILABLE_VALUE, MergeSettings
 
 if TYPE_CHECKING:
     from pyhudi.merge.mergers.record_merger import RecordMerger
-
-_DEBEZIUM_UNAVAILABLE = "__debezium_unavailable_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class MergeRules:
 
     ordering_fields: tuple[str, ...] = ()
     partial: PartialUpdateMode | None = None
-    unavailable: str = _DEBEZIUM_UNAVAILABLE
+    unavailable: str = options.PAYLOAD_UNAVAILABLE_VALUE.default
     deletes_win: bool = False
     merger: RecordMerger | None = None
     sequences: bool = False
@@ -74,7 +73,7 @@ class MergeRules:
         return cls(
             ordering_fields=settings.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else (),
             partial=partial,
-            unavailable=settings.properties.get(UNAVAILABLE_VALUE, _DEBEZIUM_UNAVAILABLE),
+            unavailable=settings.properties.get(UNAVAILABLE_VALUE, options.PAYLOAD_UNAVAILABLE_VALUE.default),
             deletes_win=deletes_win,
             sequences=settings.sequences,
         )

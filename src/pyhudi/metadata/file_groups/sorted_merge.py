@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError
 from pyhudi.metadata.file_groups.hfile_sources import DeleteSource, Source
 from pyhudi.metadata.records.combine_records import Version, fold_versions
+from pyhudi.metadata.records.metadata_keys import key_texts
 
 WINDOW_BYTES = 8 * 1024 * 1024
 """Bytes of keys and values that are read at a time from all files of a slice together."""
@@ -75,7 +76,7 @@ class _Cursor:
         else:
             schema = source.schema
             self._batches = ((batch["key"], batch["value"]) for batch in source.reader.batches())
-            self._version = lambda keys, values: Version(_texts(keys), values, schema)
+            self._version = lambda keys, values: Version(key_texts(keys), values, schema)
         self._keys, self._values = _NO_BYTES, _NO_BYTES
         self.is_exhausted = False
         """True if nothing follows the entries that were read."""
@@ -125,11 +126,4 @@ class _Cursor:
 
 
 def _deletes(keys: pa.Array, _: pa.Array) -> Version:
-    return Version(deletes=_texts(keys))
-
-
-def _texts(keys: pa.Array) -> pa.Array:
-    try:
-        return keys.cast(pa.string())
-    except pa.ArrowInvalid as e:
-        raise FormatError(f"a key of a metadata table is not valid UTF-8: {e}") from e
+    return Version(deletes=key_texts(keys))

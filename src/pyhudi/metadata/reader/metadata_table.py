@@ -309,7 +309,7 @@ class MetadataTable:
                 continue
             entries = read(source)
             if entries.num_rows:
-                versions.append(Version(_texts(entries["key"]), entries["value"], source.schema))
+                versions.append(Version(metadata_keys.key_texts(entries["key"]), entries["value"], source.schema))
         schema = decoded_schema(self.config.version, payloads)
         tables = [self._nothing(payloads)]
         for part in combine_versions(versions, self.config.version):
@@ -346,10 +346,3 @@ def _check_numbers(file_ids: list[str], folder: str) -> None:
 
 def _table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(batches, ENTRY_SCHEMA)
-
-
-def _texts(keys: pa.ChunkedArray) -> pa.ChunkedArray:
-    try:
-        return keys.cast(pa.string())
-    except pa.ArrowInvalid as e:
-        raise FormatError(f"a key of a metadata table is not valid UTF-8: {e}") from e

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from pyhudi.errors import FormatError
+
 ALL_PARTITIONS = "__all_partitions__"
 """Key of the record that lists the partitions of the table."""
 
@@ -122,6 +124,18 @@ def data_partition_id(path: str) -> str:
     """Return the name of a table's partition in file group ids of a partitioned record index: that of an unpartitioned
     table is empty, unlike in keys."""
     return quote_plus(path, safe="*").replace("-", "%2D").replace("_", "%5F").replace("~", "%7E")
+
+
+def key_texts(keys: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return the keys in a file of a metadata table, which are bytes there, as texts.
+
+    Raises:
+        FormatError: A key is not valid UTF-8.
+    """
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid as e:
+        raise FormatError(f"a key of a metadata table is not valid UTF-8: {e}") from e
 
 
 def _array(texts: Texts) -> pa.StringArray:

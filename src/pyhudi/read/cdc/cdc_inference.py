@@ -51,8 +51,32 @@ def cdc_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     if metadata.operation in NO_DATA:
         return CHANGED_FILES.empty_table()
     stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
-    names = file_names_of(stats["path"])
-    is_log = contiguous(pc.starts_with(names, "."))
+    is_log = contiguous(pc.starts_with(file_names_of(stats["path"]), "."))
+    case = _cases(stats, is_log, deletes=metadata.operation in DELETES)
+    unknown = stats["path"].filter(pc.is_null(case))
+    if len(unknown):
+        raise QueryError(
+            f"the commit {instant} rewrote {unknown[0].as_py()!r} without logging its changes: change data "
+            "capture was disabled, or its writer does not support it. Begin after this commit"
+        )
+    paths = contiguous(stats["path"])
+    single = pa.ListArray.from_arrays(pa.array(range(len(paths) + 1), pa.int32()), paths)
+    columns = [
+        pa.repeat(instant, stats.num_rows),
+        case,
+        contiguous(stats["partitionPath"]),
+        contiguous(stats["fileId"]),
+        pc.if_else(is_log, single, _change_paths(stats)),
+        pc.if_else(is_log, pa.scalar(None, pa.string()), paths),
+        _change_bytes(stats),
+    ]
+    table = pa.Table.from_arrays(columns, schema=CHANGED_FILES)
+    return pa.concat_tables([_one_for_each_group(_with_data(table, stats, is_log)), _replaced(instant, metadata)])
+
+
+def _cases(stats: pa.Table, is_log: pa.Array, *, deletes: bool) -> pa.Array:
+    """Return the source of the changes of each file; null if its writer has logged none. ``deletes``: the commit only
+    deletes."""
     logged = contiguous(pc.fill_null(pc.greater(pc.list_value_length(_change_paths(stats)), 0), False))
     counts = {
         n: pc.fill_null(contiguous(stats[n]), 0) for n in ("numWrites", "numInserts", "numUpdateWrites", "numDeletes")
@@ -60,35 +84,13 @@ def cdc_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     only_inserts = pc.equal(pc.add(counts["numUpdateWrites"], counts["numDeletes"]), 0)
     all_new = pc.and_(only_inserts, pc.equal(counts["numWrites"], counts["numInserts"]))
     all_deleted = pc.and_(pc.equal(counts["numWrites"], 0), pc.greater(counts["numDeletes"], 0))
-    if metadata.operation not in DELETES:
+    if not deletes:
         all_deleted = pc.and_(all_deleted, False)
-    case = pc.case_when(
+    return pc.case_when(
         pc.make_struct(logged, is_log, all_deleted, all_new),
         *(pa.scalar(str(c)) for c in (CdcInferenceCase.AS_IS, CdcInferenceCase.LOG_FILE)),
         *(pa.scalar(str(c)) for c in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.BASE_FILE_INSERT)),
     )
-    unknown = stats["path"].filter(pc.is_null(case))
-    if len(unknown):
-        raise QueryError(
-            f"the commit {instant} rewrote {unknown[0].as_py()!r} without logging its changes: change data "
-            "capture was disabled, or its writer does not support it. Begin after this commit"
-        )
-    written = pc.if_else(is_log, pa.scalar(None, pa.string()), contiguous(stats["path"]))
-    written_paths = contiguous(stats["path"])
-    single = pa.ListArray.from_arrays(pa.array(range(len(written_paths) + 1), pa.int32()), written_paths)
-    paths = pc.if_else(is_log, single, _change_paths(stats))
-    instants = pa.repeat(instant, stats.num_rows)
-    columns = [
-        instants,
-        case,
-        contiguous(stats["partitionPath"]),
-        contiguous(stats["fileId"]),
-        paths,
-        written,
-        _change_bytes(stats),
-    ]
-    table = pa.Table.from_arrays(columns, schema=CHANGED_FILES)
-    return pa.concat_tables([_one_for_each_group(_with_data(table, stats, is_log)), _replaced(instant, metadata)])
 
 
 def _change_logs(stats: pa.Table) -> pa.ListArray:

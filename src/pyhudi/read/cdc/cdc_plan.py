@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyhudi.merge.file_slice import SliceContext
     from pyhudi.read.selection.incremental_files import Write
     from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.table_snapshot import TableSnapshot
 
 CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
@@ -82,6 +83,28 @@ def plan_cdc(table: TableSnapshot, query: Query, opts: Options | None = None) ->
     """
     opts = opts or Options.parse({})
     config = table.config
+    _check_supported(config, query)
+    writes = sorted(data_writes(table, query), key=lambda write: write.time)
+    tasks = _changed_files(writes, query)
+    schema = resolve_table_schema(table, None)
+    columns = pa.schema([]) if schema is None else query_columns(table, schema.schema, partitions_from_path=False)
+    from_path = path_columns(table, columns, partitions_from_path=False)
+    reading = slice_context(table, columns, path_columns=from_path, names=column_names(table, columns), opts=opts)
+    images = tuple(name for name in columns.names if not is_meta_column(name))
+    plan = CdcPlan(_NO_TASKS, config.cdc_mode, reading, images, {}, query.instants.by_completion)
+    if not tasks.num_rows:
+        return plan
+    values = decode_paths(config, columns, pc.unique(tasks["partition"]).to_pylist())
+    by_partition = PathColumns(
+        values, from_path, partition_column_values(config, columns, values, from_path)
+    ).by_partition()
+    _check_keys(plan, tasks, populated=config.populate_meta_fields)
+    tasks = _with_slices(table, plan, tasks, writes, opts)
+    return replace(plan, tasks=tasks, values=by_partition, completions=_completions(table, plan, tasks))
+
+
+def _check_supported(config: TableConfig, query: Query) -> None:
+    """Refuse tables without change data capture, and restrictions of a query that these queries do not have."""
     if not config.cdc_enabled:
         raise QueryError(
             "the table logs no changes (hoodie.table.cdc.enabled=false), so change data queries are not "
@@ -90,36 +113,12 @@ def plan_cdc(table: TableSnapshot, query: Query, opts: Options | None = None) ->
         )
     if query.incremental.path_glob or query.incremental.sql_filters:
         raise QueryError("a change data query supports neither a path glob nor SQL filters; filter its rows instead")
-    writes = sorted(data_writes(table, query), key=lambda write: write.time)
-    commits = [cdc_files(write.requested, write.read()) for write in writes]
-    tasks = pa.concat_tables([_within(files, query) for files in commits]) if commits else None
-    schema = resolve_table_schema(table, None)
-    columns = pa.schema([]) if schema is None else query_columns(table, schema.schema, partitions_from_path=False)
-    without_file_values = path_columns(table, columns, partitions_from_path=False)
-    context = slice_context(
-        table,
-        columns,
-        path_columns=without_file_values,
-        names=column_names(table, columns),
-        opts=opts,
-    )
-    plan = CdcPlan(
-        _NO_TASKS,
-        config.cdc_mode,
-        context,
-        tuple(name for name in columns.names if not is_meta_column(name)),
-        {},
-        query.instants.by_completion,
-    )
-    if tasks is None or not tasks.num_rows:
-        return plan
-    values = decode_paths(config, columns, pc.unique(tasks["partition"]).to_pylist())
-    from_path = PathColumns(
-        values, without_file_values, partition_column_values(config, columns, values, without_file_values)
-    ).by_partition()
-    _check_keys(plan, tasks, populated=config.populate_meta_fields)
-    tasks = _with_slices(table, plan, tasks, writes, opts)
-    return replace(plan, tasks=tasks, values=from_path, completions=_completions(table, plan, tasks))
+
+
+def _changed_files(writes: Sequence[Write], query: Query) -> pa.Table:
+    """Return the file groups of the query that the writes changed (CHANGED_FILES), in the order of the writes."""
+    changed = (cdc_files(write.requested, write.read()) for write in writes)
+    return pa.concat_tables([CHANGED_FILES.empty_table(), *(_within(files, query) for files in changed)])
 
 
 def _completions(table: TableSnapshot, plan: CdcPlan, tasks: pa.Table) -> dict[str, str] | None:

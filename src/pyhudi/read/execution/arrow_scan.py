@@ -100,17 +100,15 @@ class TaskReader:
             return
         file = parquet.FilteredFile(source, self.invalid_text)
         needed, stored = self._needed(), file.schema
-        names = {c: task.names.get(c, c) for c in needed if c not in task.values}
-        inside = {c: n for c, n in names.items() if n is not None and n in stored.names}
-        by_file = {n: c for c, n in inside.items()}
+        by_file = {name: column for name, column in self._columns_by_name_in_file(task).items() if name in stored.names}
         nested = nested_columns(task.names)
-        same = [c for c, n in inside.items() if c == n and c not in nested]
+        same = [column for name, column in by_file.items() if column == name and column not in nested]
         like = {c for c in same if stored.field(c).type == self.schema.field(c).type}
         pushed, later = self._split_conditions(like & file.comparable, task)
         as_is = not later and set(needed) == like
         condition = reduce(lambda a, b: a & b, pushed) if pushed else None
         target = pa.schema([self.schema.field(c) for c in needed])
-        for batch in file.batches(self.columns if as_is else list(inside.values()), condition, BATCH_ROWS):
+        for batch in file.batches(self.columns if as_is else list(by_file), condition, BATCH_ROWS):
             if batch.num_rows == 0:
                 continue
             if not as_is:
@@ -121,9 +119,7 @@ class TaskReader:
 
     def _read_skeleton(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a bootstrapped file, whose data columns are in its source."""
-        needed = self._needed()
-        inside = {c: task.names.get(c, c) for c in needed if c not in task.values}
-        by_file = {name: column for column, name in inside.items() if name is not None}
+        needed, by_file = self._needed(), self._columns_by_name_in_file(task)
         target = pa.schema([self.schema.field(c) for c in needed])
         stored = pa.schema([self.schema.field(column).with_name(name) for name, column in by_file.items()])
         _, conditions = self._split_conditions(set(), task)
@@ -137,9 +133,7 @@ class TaskReader:
 
     def _read_orc(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """Read by pyhudi's reader, because Arrow's ignores the time zone of the file."""
-        needed = self._needed()
-        inside = {c: task.names.get(c, c) for c in needed if c not in task.values}
-        by_file = {name: column for column, name in inside.items() if name is not None}
+        needed, by_file = self._needed(), self._columns_by_name_in_file(task)
         target = pa.schema([self.schema.field(c) for c in needed])
         _, conditions = self._split_conditions(set(), task)
         for batch in orc.read_batches(source, list(by_file), invalid_text=self.invalid_text):
@@ -166,6 +160,11 @@ class TaskReader:
         if self.commit_times is not None:
             more = [*more, COMMIT_TIME]
         return needed + [c for c in dict.fromkeys(more) if c not in needed]
+
+    def _columns_by_name_in_file(self, task: ReadTask) -> dict[str, str]:
+        """Return the needed columns that a file may have, by their names in it."""
+        names = {column: task.names.get(column, column) for column in self._needed() if column not in task.values}
+        return {name: column for column, name in names.items() if name is not None}
 
     def _split_conditions(self, like: set[str], task: ReadTask) -> tuple[list[pc.Expression], list[pc.Expression]]:
         """Split conditions into those that the file can evaluate (row groups by statistics first), and those for

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor
@@ -84,62 +86,111 @@ def _is_of_hudi(cursor: Cursor) -> bool:
     return False
 
 
-def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, replace: bool) -> Statement | None:
-    columns = cursor.parenthesized() if cursor.sees("(") else ""
-    provider, location, path, comment = "", None, None, None
+@dataclass
+class _Clauses:
+    """Clauses of CREATE TABLE that have been read so far.
+
+    Attributes:
+        columns: Text of the columns.
+        provider: Format, in upper case; empty: it is not named.
+        location: LOCATION.
+        path: The option ``path``.
+        comment: COMMENT.
+        partitions: Names of the partition columns.
+        typed: Text of the partition columns that are declared there.
+        properties: Properties and options.
+        query: Position of the query; None: there is none.
+        unknown: Position of the first clause that Hudi does not have.
+    """
+
+    columns: str
+    provider: str = ""
+    location: str | None = None
+    path: str | None = None
+    comment: str | None = None
     partitions: tuple[str, ...] = ()
-    typed = ""
-    properties: dict[str, str] = {}
-    start_of_query = None
-    unknown: int | None = None  # where a clause begins that Hudi does not have
+    typed: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+    query: int | None = None
+    unknown: int | None = None
+
+    @property
+    def is_of_hudi(self) -> bool:
+        """True if the table is a Hudi table."""
+        return self.provider in PROVIDERS
+
+
+def _read_clauses(cursor: Cursor) -> _Clauses:
+    """Consume the clauses of CREATE TABLE up to the query.
+
+    Raises:
+        SqlSyntaxError: A Hudi table has another clause.
+    """
+    read = _Clauses(cursor.parenthesized() if cursor.sees("(") else "")
     while not cursor.done:
         if cursor.take("USING"):
-            provider = ".".join(cursor.name()).upper()
+            read.provider = ".".join(cursor.name()).upper()
         elif cursor.take("OPTIONS"):
             table_options = parse_properties(cursor)
-            path = next((table_options.pop(key) for key in list(table_options) if key.lower() == "path"), path)
-            properties |= table_options
+            path = next((table_options.pop(key) for key in list(table_options) if key.lower() == "path"), None)
+            read.path = read.path if path is None else path
+            read.properties |= table_options
         elif cursor.take("TBLPROPERTIES"):
-            properties |= parse_properties(cursor)
+            read.properties |= parse_properties(cursor)
         elif cursor.take("PARTITIONED", "BY"):
-            partitions, typed = _partitions(cursor)
+            read.partitions, read.typed = _partitions(cursor)
         elif cursor.take("LOCATION"):
-            location = cursor.string()
+            read.location = cursor.string()
         elif cursor.take("COMMENT"):
-            comment = cursor.string()
-        elif provider not in PROVIDERS and cursor.sees("(") and cursor.word(1) not in QUERIES:
-            unknown = cursor.at if unknown is None else unknown
+            read.comment = cursor.string()
+        elif not read.is_of_hudi and cursor.sees("(") and cursor.word(1) not in QUERIES:
+            read.unknown = cursor.at if read.unknown is None else read.unknown
             cursor.parenthesized()
         elif cursor.take("AS") or cursor.word() in QUERIES:
-            start_of_query = cursor.at
+            read.query = cursor.at
             break
-        elif provider in PROVIDERS:
+        elif read.is_of_hudi:
             cursor.fail(_CLAUSES)
         else:
-            unknown = cursor.at if unknown is None else unknown
+            read.unknown = cursor.at if read.unknown is None else read.unknown
             cursor.at += 1
-    if provider in PROVIDERS and unknown is not None:
-        cursor.at = unknown
+    if read.is_of_hudi and read.unknown is not None:
+        cursor.at = read.unknown
         cursor.fail(_CLAUSES)
-    if provider not in PROVIDERS:
-        if start_of_query is None:
+    return read
+
+
+def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, replace: bool) -> Statement | None:
+    """Parse the definition of a table; None for one that is no Hudi table, and has no query."""
+    read = _read_clauses(cursor)
+    if not read.is_of_hudi:
+        if read.query is None:
             return None
-        cursor.at = start_of_query
-        return SelectStatement(cursor.rest(), cursor.slice(0, start_of_query))
-    if path is not None and location is not None:
+        cursor.at = read.query
+        return SelectStatement(cursor.rest(), cursor.slice(0, read.query))
+    if read.path is not None and read.location is not None:
         raise SqlSyntaxError(
             f"LOCATION and the option path both give the location of the table; use one: {cursor.text.strip()}"
         )
-    query = None if start_of_query is None else cursor.rest()
-    if typed:
-        columns = f"{columns}, {typed}" if columns else typed
+    query = None if read.query is None else cursor.rest()
+    columns = ", ".join(filter(None, (read.columns, read.typed)))
     if columns and query is not None:
         raise SqlSyntaxError(
             f"a table AS a query has the query's columns; leave out ({columns}), or create the table first and insert "
             f"the query's rows: {cursor.text.strip()}"
         )
-    place = path if location is None else location
-    return CreateTable(name, columns, query, None, partitions, properties, place, comment, if_not_exists, replace)
+    return CreateTable(
+        name,
+        columns,
+        query,
+        None,
+        read.partitions,
+        read.properties,
+        read.path if read.location is None else read.location,
+        read.comment,
+        if_not_exists,
+        replace,
+    )
 
 
 def _like(cursor: Cursor, name: tuple[str, ...], if_not_exists: bool) -> CreateTable | None:

@@ -115,7 +115,7 @@ PAYLOADS: Mapping[str, _Translation] = {
         _EVENT,
         PartialUpdateMode.FILL_UNAVAILABLE,
         ("_event_lsn",),
-        {**_DEBEZIUM_DELETE, UNAVAILABLE_VALUE: "__debezium_unavailable_value"},
+        {**_DEBEZIUM_DELETE, UNAVAILABLE_VALUE: options.PAYLOAD_UNAVAILABLE_VALUE.default},
     ),
     _DEBEZIUM_PAYLOADS + "MySqlDebeziumAvroPayload": _Translation(
         _EVENT, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETE, "_event_seq"
@@ -246,43 +246,50 @@ def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
     properties: dict[str, str] = {
         f"{RECORD_MERGE_PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()
     }
-    mode, strategy = settings.mode, settings.strategy_id
-    if version == 8:
-        # Version 8 identifies translated payloads only by their class, unless it is the class of the mode: 1.0.2 cannot
-        # read logs if class and strategy id are both set and differ.
-        payload = settings.payload_class or settings.legacy_payload
-        translation = PAYLOADS.get(settings.legacy_payload or "")
-        if translation is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
-            mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
-            properties = {
-                key: properties[key]
-                for key in properties
-                if key.removeprefix(RECORD_MERGE_PROPERTY_PREFIX) not in translation.properties
-            }
-        by_mode = (
-            OVERWRITE_PAYLOAD if mode is _COMMIT or (mode is MergeMode.CUSTOM and not ordering) else DEFAULT_PAYLOAD
-        )
-        properties[property_keys.PAYLOAD_CLASS] = payload or by_mode
-        properties[property_keys.RECORD_MERGE_STRATEGY_ID] = strategy
-        if ordering:
-            properties[property_keys.PRECOMBINE_FIELD] = ordering
-    else:
-        if mode is MergeMode.CUSTOM:
-            properties[property_keys.RECORD_MERGE_STRATEGY_ID] = strategy
-        if settings.payload_class:
-            properties[property_keys.PAYLOAD_CLASS] = settings.payload_class
-        if settings.legacy_payload:
-            properties[property_keys.LEGACY_PAYLOAD_CLASS] = settings.legacy_payload
-            ordering = ",".join(PAYLOADS[settings.legacy_payload].ordering) or ordering
-        if settings.partial_update_mode:
-            properties[property_keys.PARTIAL_UPDATE_MODE] = str(settings.partial_update_mode)
-        if ordering:
-            properties[property_keys.ORDERING_FIELDS] = ordering
-    properties[property_keys.RECORD_MERGE_MODE] = str(mode)
-    return properties
+    return _version_8(settings, properties, ordering) if version == 8 else _version_9(settings, properties, ordering)
+
+
+def _version_8(settings: MergeSettings, merge_properties: dict[str, str], ordering: str) -> dict[str, str]:
+    """Return the properties of a table of version 8, given the merge properties and the ordering columns."""
+    mode, strategy, properties = settings.mode, settings.strategy_id, merge_properties
+    # Version 8 identifies translated payloads only by their class, unless it is the class of the mode: 1.0.2 cannot
+    # read logs if class and strategy id are both set and differ.
+    payload = settings.payload_class or settings.legacy_payload
+    translation = PAYLOADS.get(settings.legacy_payload or "")
+    if translation is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
+        mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
+        properties = {
+            key: value
+            for key, value in properties.items()
+            if key.removeprefix(RECORD_MERGE_PROPERTY_PREFIX) not in translation.properties
+        }
+    by_mode = OVERWRITE_PAYLOAD if mode is _COMMIT or (mode is MergeMode.CUSTOM and not ordering) else DEFAULT_PAYLOAD
+    properties = {
+        **properties,
+        property_keys.PAYLOAD_CLASS: payload or by_mode,
+        property_keys.RECORD_MERGE_STRATEGY_ID: strategy,
+        property_keys.RECORD_MERGE_MODE: str(mode),
+    }
+    return {**properties, property_keys.PRECOMBINE_FIELD: ordering} if ordering else properties
+
+
+def _version_9(settings: MergeSettings, merge_properties: dict[str, str], ordering: str) -> dict[str, str]:
+    """Return the properties of a table of version 9, given the same."""
+    if settings.legacy_payload:
+        ordering = ",".join(PAYLOADS[settings.legacy_payload].ordering) or ordering
+    by_mode = {
+        property_keys.RECORD_MERGE_MODE: str(settings.mode),
+        property_keys.RECORD_MERGE_STRATEGY_ID: settings.strategy_id if settings.mode is MergeMode.CUSTOM else "",
+        property_keys.PAYLOAD_CLASS: settings.payload_class,
+        property_keys.LEGACY_PAYLOAD_CLASS: settings.legacy_payload,
+        property_keys.PARTIAL_UPDATE_MODE: settings.partial_update_mode and str(settings.partial_update_mode),
+        property_keys.ORDERING_FIELDS: ordering,
+    }
+    return {**merge_properties, **{key: value for key, value in by_mode.items() if value}}
 
 
 def _version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[str, str]:
+    """Return the properties of a table of version 6."""
     properties = {property_keys.PRECOMBINE_FIELD: ordering} if ordering else {}
     payload = settings.payload_class or settings.legacy_payload
     # Version 6 has no modes. An explicit mode becomes the payload class with the same meaning, whereas an ordering

@@ -56,8 +56,7 @@ class AppendHandle:
         return index
 
     def run(self, key: GroupKey, rows: FileGroupRows) -> list[Stat]:
-        """Write one file group; ``rows`` is at its first row and is left after its last. Return one stat per log
-        file."""
+        """Write one file group. Return one stat per log file."""
         started = time.monotonic()
         if self._opens(key):
             context = self._context

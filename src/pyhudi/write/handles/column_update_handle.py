@@ -56,7 +56,7 @@ class ColumnUpdateHandle:
         self._rules = rules_for_rows(context, self._plain)
 
     def run(self, key: GroupKey, rows: FileGroupRows) -> Stat | None:
-        """Update one file group; ``rows`` is at its first row and is left after its last.
+        """Update one file group.
 
         Returns:
             The stat of the file. None, with nothing written and no row taken, if the base file does not store all

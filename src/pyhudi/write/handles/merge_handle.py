@@ -43,7 +43,7 @@ class MergeHandle:
         self._rules = rules_for_rows(context, self._plain)
 
     def run(self, key: GroupKey, rows: FileGroupRows) -> Stat:
-        """Merge one file group; ``rows`` is at its first row and is left after its last."""
+        """Merge one file group. Return the stat of its new base file."""
         assert key.base_path is not None
         started = time.monotonic()
         inserts = 0
