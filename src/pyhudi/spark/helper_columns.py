@@ -32,4 +32,5 @@ INDEX_LOCATION = "_pyhudi_index_location"
 """Int: number of the location to which a record index maps a key; negative: the key is removed from it
 (`removed_from`)."""
 INDEX_GROUP = "_pyhudi_index_group"
-"""Int: number of the file group of an index to which a key or entry belongs."""
+"""Int: number of the file group of an index to which a key or entry belongs; while an index is built, of the range of
+keys in the file group (`KeyRanges.group_ranges`)."""

@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import FormatError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.spark.indexes import file_statistics_build
+from pyhudi.spark.indexes import file_statistics_build, key_ranges
+from pyhudi.spark.indexes.key_ranges import KeyRanges
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -27,6 +28,10 @@ GROUPS = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.column.stats.file.group.count": "3",
     "hoodie.metadata.index.partition.stats.file.group.count": "2",
+}
+FEW_GROUPS = {
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
+    "hoodie.metadata.global.record.level.index.max.filegroup.count": "2",
 }
 NAN = float("nan")
 
@@ -113,3 +118,30 @@ def test_an_index_that_is_planned(spark: SparkSession, tmp_path: Path, monkeypat
     file.write_bytes(content)
     assert services.run_index(planned.instant, spark=spark).partitions == ("bloom_filters",)
     assert set(records(path)) == {*before, "bloom_filters"}
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"), [("record_index", ()), seldom(("by_v", ("v",)))], ids=["record-index", "secondary-index"]
+)
+def test_large_file_groups_are_written_in_ranges_of_keys(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, columns: tuple[str, ...]
+) -> None:
+    one_range, many = tmp_path / "one", tmp_path / "many"
+    rows = [(f"k{i:03d}", f"p{i % 3}", i, f"v{i % 7}", 1.0, None) for i in range(120)]
+    write(spark.createDataFrame(rows, SCHEMA), str(one_range), by_event_time("insert", "MERGE_ON_READ", 9), "append")
+    if columns:
+        HudiTable.for_path(str(one_range)).services.build_index("record_index", options=FEW_GROUPS, spark=spark)
+    shutil.copytree(one_range, many)
+    sampled: list[KeyRanges] = []
+    from_sample = KeyRanges.from_sample
+
+    def sample(keys: DataFrame, rows: int, ranges: int) -> KeyRanges:
+        sampled.append(from_sample(keys, rows, ranges))
+        return sampled[-1]
+
+    for path, keys_per_range in ((one_range, 500), (many, 10)):
+        monkeypatch.setattr(key_ranges, "_KEYS_PER_RANGE", keys_per_range)
+        monkeypatch.setattr(KeyRanges, "from_sample", sample)
+        HudiTable.for_path(str(path)).services.build_index(name, columns, options=FEW_GROUPS, spark=spark)
+    assert [len(ranges) for ranges in sampled] == [6]
+    assert records(many) == records(one_range)

@@ -110,12 +110,6 @@ class GroupFiles:
     version: int
     fence: WriteFence | None = None
 
-    def write(self, where: GroupSlice, records: RecordChanges, *, first: bool, token: str) -> Stat:
-        """Write the output of a task for a file group: its ``first`` base file, otherwise a log file."""
-        if first:
-            return self.write_base(where.file_id, records, token=token)
-        return self.write_log(where, records, token=token)
-
     def write_log(self, where: GroupSlice, records: RecordChanges, *, token: str | None = None) -> Stat:
         """Write one log file: an HFile block, and a delete block if there are deletes.
 

@@ -14,7 +14,7 @@ from pyhudi.merge.base_file_readers import row_counts
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
-from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_changes
+from pyhudi.metadata.indexes.file_slice_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
@@ -26,7 +26,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
-from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_entries
+from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, sampled_ranges, write_base_files, write_entries
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -50,12 +50,14 @@ def build_secondary_index(spark: SparkSession, table: LockedTable, index: Second
 
 @dataclass(frozen=True, slots=True)
 class InitialEntries:
-    """The rows of a table at one instant, and the file groups (ids) of a secondary index over them."""
+    """The rows of a table at one instant, with the number of those in base files, and the file groups (ids) of a
+    secondary index over them."""
 
     spark: SparkSession
     table: TableSnapshot
     opts: Options
     slices: pa.Table
+    rows: int
     index: SecondaryIndex
     groups: Sequence[str]
 
@@ -66,7 +68,7 @@ class InitialEntries:
         slices = FileSystemView.load(table, locked.data.timeline).latest_slices()
         count = sum(row_counts(locked.storage, slices["base_path"].drop_null()))
         groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))
-        return cls(spark, table, locked.opts, slices, index, groups)
+        return cls(spark, table, locked.opts, slices, count, index, groups)
 
     def write(self, instant: str) -> list[dict[str, Any]]:
         """Write the base files of the index at an instant of the metadata table; return their write stats. Runs a Spark
@@ -75,12 +77,11 @@ class InitialEntries:
         if not self.slices.num_rows or schema is None:
             return []
         context = _context(self.table, as_nullable(schema.schema), [self.index], self.opts)
-        changes = [GroupChange(None, FileSlice.from_row(row)) for row in self.slices.to_pylist()]
+        slices = [FileSlice.from_row(row) for row in self.slices.to_pylist()]
         groups = [[GroupSlice(file_id) for file_id in self.groups]]
-        storage, version = self.table.storage, self.table.config.version
-        return write_entries(
-            self.spark, context, changes, IndexTarget(storage, instant, version, [self.index], groups, first=True)
-        )
+        target = IndexTarget(self.table.storage, instant, self.table.config.version, [self.index], groups)
+        ranges = sampled_ranges(self.spark, context, slices, target, self.rows)
+        return write_base_files(self.spark, context, slices, target, ranges)
 
 
 def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) -> IndexDelta | None:

@@ -9,11 +9,12 @@ each operation and each merge mode.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +31,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP
+from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, ranges_by_group, sampled_files
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
@@ -42,15 +44,14 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class IndexTarget:
-    """Secondary indexes to be written: the file groups of each (``groups``), and the writer and instant. ``first``:
-    base files are written. ``fence``: as in `GroupFiles`."""
+    """Secondary indexes to be written: the file groups of each (``groups``), and the writer and instant. ``fence``: as
+    in `GroupFiles`."""
 
     storage: Storage
     instant: str
     version: int
     indexes: Sequence[SecondaryIndex]
     groups: Sequence[Sequence[GroupSlice]]
-    first: bool = False
     fence: WriteFence | None = None
 
     @property
@@ -59,43 +60,105 @@ class IndexTarget:
         total number of groups."""
         return [0, *np.cumsum([len(groups) for groups in self.groups]).tolist()]
 
-    def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
-        """Write one file group; return the write stat of the file."""
+    def group(self, number: int) -> tuple[GroupFiles, GroupSlice]:
+        """Return the writer of a file group, and the group."""
         at = int(np.searchsorted(self.starts, number, side="right")) - 1
-        where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
+        partition = self.indexes[at].partition
         files = GroupFiles(self.storage, partition, self.instant, self.version, self.fence)
-        return files.write(where, records, first=self.first, token=token)
+        return files, self.groups[at][number - self.starts[at]]
 
 
-def write_entries(
-    spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget
+def write_base_files(
+    spark: SparkSession, context: SliceContext, slices: Sequence[FileSlice], target: IndexTarget, ranges: KeyRanges
 ) -> list[dict[str, Any]]:
-    """Update indexes with changes of file groups; return the write stats of the files. Runs a Spark job.
+    """Write the entries of all rows of file slices to the first base files of indexes; return their write stats. Runs a
+    Spark job. Memory of a task: one range of the entries of a file group.
 
-    ``context`` reads the record key and the indexed columns.
+    Args:
+        spark: The session.
+        context: Reads the record key and the indexed columns.
+        slices: The file slices.
+        target: The indexes.
+        ranges: Ranges of the entries.
     """
-    count = target.starts[-1]
-    tasks = max(1, min(count, shuffle_partitions(spark)))
     value = entry_value(target.version)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         token = this_task().token
-        groups = by_group(batches, INDEX_GROUP)
-        parts = ((number, _records(rows[_ENTRY].chunk(0), rows[_REMOVED].chunk(0), value)) for number, rows in groups)
-        stats = [json.dumps(target.write(number, records, token)) for number, records in parts if len(records)]
-        yield pa.RecordBatch.from_arrays([pa.array(stats, pa.string())], names=["stat"])
+        for number, parts in ranges_by_group(batches, len(ranges)):
+            files, group = target.group(number)
+            entries = (_records(rows, value).sorted() for rows in parts)
+            yield _stats([files.write_sorted(group.file_id, entries, token=token)])
 
-    entries = _entries(spark, context, changes, target, tasks)
-    moved = entries.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP)
-    return [json.loads(row[0]) for row in moved.mapInArrow(write, "stat string").collect()]
+    return _write(_entries(spark, context, _insertions(slices), target, ranges), write, spark, target)
+
+
+def sampled_ranges(
+    spark: SparkSession, context: SliceContext, slices: Sequence[FileSlice], target: IndexTarget, rows: int
+) -> KeyRanges:
+    """Return the ranges of the entries of file slices, for `write_base_files`; ``rows`` is their number. Runs a Spark
+    job if there are several ranges."""
+    count = range_count(rows, target.starts[-1])
+    if count == 1:
+        return ONE_RANGE
+    some = [slices[place] for place in sampled_files(len(slices))]
+    entries = _entries(spark, context, _insertions(some), target, ONE_RANGE)
+    return KeyRanges.from_sample(entries.select(_ENTRY), rows * len(some) // len(slices), count)
+
+
+def _insertions(slices: Sequence[FileSlice]) -> list[GroupChange]:
+    return [GroupChange(None, one) for one in slices]
+
+
+def write_entries(
+    spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget
+) -> list[dict[str, Any]]:
+    """Write changes of file groups to log files of indexes; return the write stats of the files. Runs a Spark job.
+
+    ``context`` reads the record key and the indexed columns.
+    """
+    value = entry_value(target.version)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        token = this_task().token
+        for number, rows in by_group(batches, INDEX_GROUP):
+            records = _records(rows, value)
+            files, group = target.group(number)
+            yield _stats([files.write_log(group, records, token=token)] if len(records) else [])
+
+    return _write(_entries(spark, context, changes, target, ONE_RANGE), write, spark, target)
+
+
+def _write(
+    entries: DataFrame,
+    write: Callable[[Iterable[pa.RecordBatch]], Batches],
+    spark: SparkSession,
+    target: IndexTarget,
+) -> list[dict[str, Any]]:
+    """Write entries in the tasks of their file groups."""
+    placed = entries.repartition(_task_count(spark, target), PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP)
+    return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
+
+
+def _task_count(spark: SparkSession, target: IndexTarget) -> int:
+    return max(1, min(target.starts[-1], shuffle_partitions(spark)))
+
+
+def _stats(stats: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([json.dumps(stat) for stat in stats], pa.string())], names=["stat"])
 
 
 def _entries(
-    spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget, tasks: int
+    spark: SparkSession,
+    context: SliceContext,
+    changes: Sequence[GroupChange],
+    target: IndexTarget,
+    ranges: KeyRanges,
 ) -> DataFrame:
-    """Return the entries that are added and removed, with the file group of each. Lazy."""
-    placement = np.array(placement_keys(tasks), dtype=np.int32)
+    """Return the entries that are added and removed, with the file group and range of each. Lazy."""
+    placement = np.array(placement_keys(_task_count(spark, target)), dtype=np.int32)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -109,21 +172,24 @@ def _entries(
                     added = new.filter(pc.invert(pc.is_in(new, value_set=old)))
                     for keys, is_removed in ((removed, True), (added, False)):
                         if len(keys):
-                            yield _placed(keys, at, is_removed, target, placement)
+                            groups = _group_numbers(keys, at, target)
+                            yield pa.RecordBatch.from_arrays(
+                                [
+                                    keys,
+                                    pa.repeat(pa.scalar(is_removed), len(keys)),
+                                    ranges.group_ranges(groups, keys),
+                                    pa.array(placement[groups % len(placement)]),
+                                ],
+                                names=[_ENTRY, _REMOVED, INDEX_GROUP, PLACEMENT_KEY],
+                            )
 
     number = len(changes)
     return spark.range(0, number, 1, numPartitions=max(1, number)).mapInArrow(read, _ENTRIES)
 
 
-def _placed(keys: pa.Array, at: int, is_removed: bool, target: IndexTarget, placement: np.ndarray[Any, Any]) -> Any:
-    groups = secondary_file_group_index_of(keys, len(target.groups[at]), target.version) + target.starts[at]
-    columns = [
-        keys,
-        pa.repeat(pa.scalar(is_removed), len(keys)),
-        pa.array(groups.astype(np.int32)),
-        pa.array(placement[groups % len(placement)]),
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=[_ENTRY, _REMOVED, INDEX_GROUP, PLACEMENT_KEY])
+def _group_numbers(keys: pa.Array, at: int, target: IndexTarget) -> npt.NDArray[Any]:
+    """Return the numbers of the file groups of entries of an index, in the numbering over all indexes."""
+    return secondary_file_group_index_of(keys, len(target.groups[at]), target.version) + target.starts[at]
 
 
 def _slice_rows(context: SliceContext, file_slice: FileSlice | None) -> pa.Table:
@@ -138,9 +204,10 @@ def _keys(rows: pa.Table, column: str) -> pa.Array:
     return pc.unique(entry_keys(flat.column(0).chunk(0), flat.column(1).chunk(0)))
 
 
-def _records(keys: pa.Array, is_removed: pa.Array, value: pa.Scalar) -> RecordChanges:
-    """Return the records to write for entries of one file group. An entry that is removed from one file group of the
-    table and added by another has moved with its row."""
+def _records(rows: pa.Table, value: pa.Scalar) -> RecordChanges:
+    """Return the records to write for entries of one file group, in one chunk. An entry that is removed from one file
+    group of the table and added by another has moved with its row."""
+    keys, is_removed = rows[_ENTRY].chunk(0), rows[_REMOVED].chunk(0)
     added, removed = pc.unique(keys.filter(pc.invert(is_removed))), pc.unique(keys.filter(is_removed))
     removed = removed.filter(pc.invert(pc.is_in(removed, value_set=added)))
     return RecordChanges(added, pa.repeat(value, len(added)), removed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,9 +23,11 @@ from pyhudi.metadata.records.record_index_file_groups import (
 )
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, sampled_files
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
-from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, RecordIndexWrite, write_keys
+from pyhudi.spark.indexes.record_index.record_index_writer import RecordIndexWrite, write_base_files
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -42,12 +45,22 @@ _SAMPLE = 256
 
 @dataclass(frozen=True, slots=True)
 class InitialKeys:
-    """Keys of a table at one instant, and the file groups of a record index over them."""
+    """Keys of a table at one instant, and the file groups of a record index over them.
+
+    Attributes:
+        spark: The session.
+        table: The table at the instant.
+        opts: Options of the build.
+        slices: Its file slices (SLICE_SCHEMA).
+        rows: Estimated number of rows in each base file.
+        groups: File groups of the index.
+    """
 
     spark: SparkSession
     table: TableSnapshot
     opts: Options
     slices: pa.Table
+    rows: Sequence[int]
     groups: RecordIndexFileGroups
 
     @classmethod
@@ -72,13 +85,14 @@ class InitialKeys:
             )
         table = TableSnapshot(storage, config, data)
         slices = FileSystemView.load(table, data.timeline).latest_slices()
-        ids = _group_ids(storage, opts, slices, partitioned=partitioned)
+        rows = _estimated_rows(storage, slices)
+        ids = _group_ids(opts, slices, rows, partitioned=partitioned)
         groups = RecordIndexFileGroups.from_ids(ids, partitioned=partitioned)
         if not len(groups):
             raise UnsupportedTableError(
                 "a partitioned record index has file groups for each partition, but the table has none; write rows"
             )
-        return cls(spark, table, opts, slices, groups)
+        return cls(spark, table, opts, slices, rows, groups)
 
     def write(self, instant: str) -> list[dict[str, Any]]:
         """Write the base files of the index at an instant of the metadata table. Return their write stats. Runs a Spark
@@ -93,14 +107,25 @@ class InitialKeys:
         files = numbered_locations(slices["partition"], slices["file_id"], slices["base_path"], since)
         if not files.num_rows:
             return []
-        tasks = task_count(len(groups), self.spark)
-        keys = self._keys(files, KeyRouting(groups, tasks))
+        routing = KeyRouting(groups, task_count(len(groups), self.spark))
+        routing = replace(routing, ranges=self._ranges(files, routing))
         target = RecordIndexWrite(
             self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
         )
-        written = write_keys(keys, KeyLocations(files, pa.array([], pa.string())), target, tasks)
+        written = write_base_files(self._keys(files, routing), files, target, routing)
         check_no_duplicates(written.duplicates, groups)
         return written.stats
+
+    def _ranges(self, files: pa.Table, routing: KeyRouting) -> KeyRanges:
+        """Return the ranges in which keys are written; ``files`` as of `_keys`. Runs a Spark job if there are
+        several."""
+        count = range_count(sum(self.rows), len(self.groups))
+        if count == 1:
+            return ONE_RANGE
+        places = sampled_files(files.num_rows)
+        some = replace(self, slices=self.slices.take(list(places)))
+        keys = some._keys(files.take(list(places)), routing)
+        return KeyRanges.from_sample(keys.select(RECORD_KEY), sum(self.rows[place] for place in places), count)
 
     def _keys(self, files: pa.Table, routing: KeyRouting) -> DataFrame:
         """Return the current keys of the table; ``files`` are the slices as numbered locations."""
@@ -133,10 +158,8 @@ def check_no_duplicates(count: int, groups: RecordIndexFileGroups) -> None:
     )
 
 
-def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
+def _group_ids(opts: Options, slices: pa.Table, rows: Sequence[int], *, partitioned: bool) -> list[str]:
     """Return ids for the file groups of the index, by the number of rows in base files."""
-    base_files = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path", "base_size"])
-    rows = _estimated_rows(storage, base_files)
     if not partitioned:
         least, most = (
             opts.get_typed(o)
@@ -151,17 +174,20 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
         )
     )
     counts = dict.fromkeys(pc.unique(slices["partition"]).to_pylist(), 0)
-    for partition, count in zip(base_files["partition"].to_pylist(), rows, strict=True):
+    for partition, count in zip(slices["partition"].to_pylist(), rows, strict=True):
         counts[partition] += count
     return new_group_ids({path: estimate_file_group_count(count, least, most) for path, count in counts.items()})
 
 
-def _estimated_rows(storage: Storage, files: pa.Table) -> list[int]:
-    """Return estimated numbers of rows of base files: exact for some, by size for the others."""
+def _estimated_rows(storage: Storage, slices: pa.Table) -> list[int]:
+    """Return the estimated number of rows of the base file of each slice (0: it has none): exact for some files, by
+    size for the others."""
+    files = slices.filter(pc.is_valid(slices["base_path"]))
     step = max(1, -(-files.num_rows // _SAMPLE))
     some = files.take(pa.array(range(0, files.num_rows, step), pa.int64()))  # none without base files
     rows = row_counts(storage, some["base_path"])
     if step == 1:
-        return rows
+        counts = iter(rows)
+        return [0 if path is None else next(counts) for path in slices["base_path"].to_pylist()]
     by_byte = sum(rows) / max(1, pc.sum(some["base_size"]).as_py() or 0)
-    return [round(size * by_byte) for size in files["base_size"].to_pylist()]
+    return [round((size or 0) * by_byte) for size in slices["base_size"].to_pylist()]

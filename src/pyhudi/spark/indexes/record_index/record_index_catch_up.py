@@ -85,7 +85,6 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
         version,
         groups,
         file_groups_of(storage, config, groups),
-        index_is_building=True,
         fence=commit.fence,
     )
     written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, routing.tasks)

@@ -26,6 +26,7 @@ from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
+from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import PLACEMENT_KEY
@@ -41,14 +42,16 @@ class KeyRouting:
     Attributes:
         groups: File groups of the index.
         tasks: Number of tasks that write them.
+        ranges: Ranges of keys in which each file group is written.
     """
 
     groups: RecordIndexFileGroups
     tasks: int
+    ranges: KeyRanges = ONE_RANGE
 
     def route(self, keys: pa.Array, partitions: pa.Array | str, locations: pa.Array | int) -> pa.RecordBatch:
-        """Return keys with their location (`INDEX_LOCATION`), their file group of the index (`INDEX_GROUP`) and the
-        `PLACEMENT_KEY` of the task that writes it.
+        """Return keys with their location (`INDEX_LOCATION`), their file group of the index, or range of keys in it
+        (`INDEX_GROUP`), and the `PLACEMENT_KEY` of the task that writes it.
 
         Args:
             keys: Record keys.
@@ -59,7 +62,8 @@ class KeyRouting:
         group_numbers = self.groups.numbers(keys, partitions)
         if isinstance(locations, int):
             locations = pa.array(np.full(len(keys), locations, dtype=np.int32))
-        columns = [keys, locations, pa.array(group_numbers), pa.array(placement[group_numbers % self.tasks])]
+        written = self.ranges.group_ranges(group_numbers, keys)
+        columns = [keys, locations, written, pa.array(placement[group_numbers % self.tasks])]
         routed = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, INDEX_LOCATION, INDEX_GROUP, PLACEMENT_KEY])
         # Keys of partitions without a file group have never been in the index.
         return routed.filter(pa.array(group_numbers != NO_FILE_GROUP)) if self.groups.partitioned else routed

@@ -1,4 +1,4 @@
-"""Writes the file groups of a record index, each in a task that has all of its keys.
+"""Writes the file groups of a record index, each in a task that gets all of its keys.
 
 An index has one location per key. These tasks detect keys with two locations, within a write or between a write and the
 index, and count them: an index that lacks locations must not be used.
@@ -7,7 +7,7 @@ index, and count them: an index that lacks locations must not be used.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,8 @@ from pyhudi.metadata.records.record_locations import decode_locations, encode_lo
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
-from pyhudi.spark.indexes.record_index.record_index_keys import Batches
+from pyhudi.spark.indexes.key_ranges import ranges_by_group
+from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
@@ -40,9 +41,8 @@ _STAT = "stat string, duplicates long"
 class RecordIndexWrite:
     """A write of file groups of a record index. ``slices`` are the file groups, by number.
 
-    ``current``: the index before the write (None: one base file per group is written). ``check``: added keys may
-    already have another location. ``index_is_building``: the index is being built, so no lookups are possible, and
-    deletes are not verified. ``fence``: as in `GroupFiles`.
+    ``current``: the index before the write (None: it is being built, so no lookups are possible, and deletes are not
+    verified). ``check``: added keys may already have another location. ``fence``: as in `GroupFiles`.
     """
 
     storage: Storage
@@ -52,14 +52,12 @@ class RecordIndexWrite:
     slices: Sequence[GroupSlice]
     current: MetadataTable | None = None
     check: bool = False
-    index_is_building: bool = False
     fence: WriteFence | None = None
 
-    def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
-        """Write one file group. Return the write stat of the file."""
-        where, first = self.slices[number], self.current is None and not self.index_is_building
-        files = GroupFiles(self.storage, RECORD_INDEX, self.instant, self.version, self.fence)
-        return files.write(where, records, first=first, token=token)
+    @property
+    def files(self) -> GroupFiles:
+        """Writer of the files of the index."""
+        return GroupFiles(self.storage, RECORD_INDEX, self.instant, self.version, self.fence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +77,35 @@ class KeyWriteResult:
     duplicates: int
 
 
+def write_base_files(keys: DataFrame, files: pa.Table, target: RecordIndexWrite, routing: KeyRouting) -> KeyWriteResult:
+    """Write the keys of a table (`pyhudi.spark.indexes.record_index.record_index_keys`) to the first base files of the
+    index. Runs a Spark job. Memory of a task: one range of the keys of a file group.
+
+    Args:
+        keys: The keys, routed by ``routing``.
+        files: Their locations (`KeyLocations`).
+        target: The index.
+        routing: Their routing.
+    """
+    merge = LocationMerge.from_locations(KeyLocations(files, _NO_KEYS), target)
+    ranges = len(routing.ranges)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        token = this_task().token
+        for number, parts in ranges_by_group(batches, ranges):
+            duplicates: list[int] = []
+            entries = merge.sorted_entries(number, parts, duplicates)
+            stat = target.files.write_sorted(target.slices[number].file_id, entries, token=token)
+            yield _result(stat, sum(duplicates))
+
+    return _write(keys, write, routing.tasks)
+
+
 def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> KeyWriteResult:
-    """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index, in
-    ``tasks`` tasks (None: the keys of a group already are in one partition of the frame). Runs a Spark job.
+    """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to log files of the index, in ``tasks`` tasks
+    (None: the keys of a group already are in one partition of the frame). Runs a Spark job. Memory of a task: the keys
+    of one file group.
 
     A key that was removed from one location and is in another file has moved. A key that was removed from another
     partition than that of the index keeps its location.
@@ -91,20 +115,26 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         token = this_task().token
-        stats, duplicates = [], []
         for number, rows in by_group(batches, INDEX_GROUP):
-            records, repeated = merge.records(
-                number, rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks()
-            )
-            duplicates.append(repeated)
-            stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
-        columns = [pa.array(stats, pa.string()), pa.array(duplicates, pa.int64())]
-        yield pa.RecordBatch.from_arrays(columns, names=["stat", "duplicates"])
+            records, duplicates = merge.records(number, rows)
+            stat = target.files.write_log(target.slices[number], records, token=token) if len(records) else None
+            yield _result(stat, duplicates)
 
-    moved = (keys if tasks is None else keys.repartition(tasks, PLACEMENT_KEY)).sortWithinPartitions(INDEX_GROUP)
+    return _write(keys, write, tasks)
+
+
+def _write(keys: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Batches], tasks: int | None) -> KeyWriteResult:
+    """Write routed keys in tasks."""
+    placed = (keys if tasks is None else keys.repartition(tasks, PLACEMENT_KEY)).sortWithinPartitions(INDEX_GROUP)
     with task_errors():
-        results = moved.mapInArrow(write, _STAT).collect()
+        results = placed.mapInArrow(write, _STAT).collect()
     return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
+
+
+def _result(stat: Mapping[str, Any] | None, duplicates: int) -> pa.RecordBatch:
+    """Return what a task tells of one file group."""
+    columns = [pa.array([None if stat is None else json.dumps(stat)], pa.string()), pa.array([duplicates], pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, names=["stat", "duplicates"])
 
 
 def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
@@ -115,8 +145,8 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         for number, rows in by_group(batches, INDEX_GROUP):
-            records = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks())
-            yield pa.RecordBatch.from_arrays([pa.array([records[1]], pa.int64())], names=["duplicates"])
+            _, duplicates = merge.records(number, rows)
+            yield pa.RecordBatch.from_arrays([pa.array([duplicates], pa.int64())], names=["duplicates"])
 
     counts = (
         keys.repartition(tasks, PLACEMENT_KEY)
@@ -143,9 +173,20 @@ class LocationMerge:
         values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
         return cls(files, locations.partitions, values, target)
 
-    def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[RecordChanges, int]:
+    def sorted_entries(
+        self, number: int, parts: Iterable[pa.Table], duplicates: list[int]
+    ) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield the entries of parts of a file group in the order of HFiles, a part at a time; add their numbers of
+        keys with two locations to ``duplicates``."""
+        for rows in parts:
+            records, repeated = self.records(number, rows)
+            duplicates.append(repeated)
+            yield records.sorted()
+
+    def records(self, number: int, rows: pa.Table) -> tuple[RecordChanges, int]:
         """Return the last location of each key with the keys that have none any more, and the number of keys with two
         locations."""
+        keys, numbers = rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks()
         is_removal = pc.less(numbers, 0)
         added, file_numbers = keys.filter(pc.invert(is_removal)), numbers.filter(pc.invert(is_removal))
         removed = pa.table(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.metadata.records.record_locations import decode_locations, encode_locations
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.spark.helper_columns import INDEX_LOCATION
 from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, LocationMerge, RecordIndexWrite
 from pyhudi.storage.local_storage import LocalStorage
 
@@ -25,6 +26,10 @@ FILES = pa.table(
 )
 PARTITIONS = pa.array(["p", "q"])
 FROM_P, FROM_Q = -1, -2
+
+
+def rows(keys: list[str], numbers: list[int]) -> pa.Table:
+    return pa.table({RECORD_KEY: keys, INDEX_LOCATION: pa.array(numbers, pa.int32())})
 
 
 class Known:
@@ -64,7 +69,7 @@ def test_keys_of_a_global_index(
     target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current, check=True)
     keys, numbers = (list(column) for column in zip(*events, strict=True))
     merge = LocationMerge.from_locations(KeyLocations(FILES, PARTITIONS), target)
-    records, found = merge.records(0, pa.array(keys), pa.array(numbers, pa.int32()))
+    records, found = merge.records(0, rows(keys, numbers))
     where = decode_locations(decode(records.values, record_schema(9))[RECORD_INDEX_PAYLOAD])["file_id"].to_pylist()
     assert dict(zip(records.keys.to_pylist(), where, strict=True)) == there
     assert records.deletes.to_pylist() == deletes
@@ -76,8 +81,7 @@ def test_keys_of_a_partitioned_index_are_deleted_unseen() -> None:
     current: Any = Known({})
     target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current)
     merge = LocationMerge.from_locations(KeyLocations(FILES, PARTITIONS), target)
-    keys, numbers = pa.array(["a", "b", "b"]), pa.array([0, FROM_P, 1], pa.int32())
-    records, duplicates = merge.records(0, keys, numbers)
+    records, duplicates = merge.records(0, rows(["a", "b", "b"], [0, FROM_P, 1]))
     assert (sorted(records.keys.to_pylist()), records.deletes.to_pylist(), duplicates) == (["a", "b"], [], 0)
-    gone = merge.records(0, pc.unique(keys), pa.array([FROM_P, FROM_P], pa.int32()))[0]
+    gone = merge.records(0, rows(["a", "b"], [FROM_P, FROM_P]))[0]
     assert (len(gone.keys), gone.deletes.to_pylist()) == (0, ["a", "b"])
