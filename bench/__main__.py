@@ -1,7 +1,8 @@
 """``python -m bench``: the benchmark. See ``docs/benchmarks.md`` for what is measured and how to read it.
 
 Environment: ``BENCH_SF`` (scale factor, 1), ``BENCH_REPEAT`` (counted repetitions, 3), ``BENCH_MEMORY`` (driver memory
-of every engine, 6g), ``BENCH_DIR`` (where tables are written, the system's temporary folder)."""
+of every engine, 6g), ``BENCH_DIR`` (where tables are written, the system's temporary folder), ``BENCH_READS`` (counted
+reads a repetition, 3), ``BENCH_READS_UNTIL_WARM`` (reads before those, 4)."""
 
 from __future__ import annotations
 
