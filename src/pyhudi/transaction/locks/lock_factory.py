@@ -53,11 +53,11 @@ def make_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> Lo
 
 
 def _no_hive_metastore(named: str, storage: Storage) -> ConfigError:
-    instead = "StorageBasedLockProvider, which needs no other service" if is_remote(storage) else ""
-    others = "ZookeeperBasedLockProvider or DynamoDBBasedLockProvider"
+    instead = "StorageBasedLockProvider" if is_remote(storage) else "FileSystemBasedLockProvider"
     return ConfigError(
         f"{options.LOCK_PROVIDER.key}={named}: locks in the Hive metastore are not supported. Every writer of the "
-        f"table has to use the same lock: set {', '.join(filter(None, [instead, others]))} for all of them"
+        f"table has to use the same lock: set {instead}, which needs no other service, ZookeeperBasedLockProvider or "
+        "DynamoDBBasedLockProvider for all of them"
     )
 
 

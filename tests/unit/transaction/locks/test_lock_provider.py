@@ -295,7 +295,7 @@ def test_chosen_by_class_name(storage: Storage, name: str, kind: type[LockProvid
 @pytest.mark.parametrize("package", ["", "org.apache.hudi.hive.transaction.lock."])
 def test_locks_in_the_hive_metastore_are_refused_with_what_to_use(storage: Storage, package: str) -> None:
     named = {"hoodie.write.lock.provider": f"{package}HiveMetastoreBasedLockProvider"}
-    with pytest.raises(ConfigError, match=r"Every writer .* ZookeeperBasedLockProvider or DynamoDB"):
+    with pytest.raises(ConfigError, match=r"Every writer .* set FileSystemBased.* Zookeeper.* or DynamoDB"):
         make_lock_provider(storage, named)
     with pytest.raises(ConfigError, match="set StorageBasedLockProvider"):
         make_lock_provider(open_storage("s3://bucket/t"), named)
