@@ -49,6 +49,12 @@ def test_partitions_are_named_exactly(spark):
             spark.sql(statement)
     with pytest.raises(QueryError, match="assigned twice"):
         spark.sql("UPDATE odd SET odd.id = 1, id = 2")
+    for columns in ("y = 1", "p = 'a'", "y", "id = 1, y = 1, p = 'a'", "id = 1, p"):
+        with pytest.raises(QueryError, match=r"partitioned by \(y, p\), and PARTITION has"):
+            spark.sql(f"INSERT INTO odd PARTITION ({columns}) SELECT 1, 1, 'a'")
+    spark.sql("CREATE TABLE flat (id INT, y INT) USING hudi")
+    with pytest.raises(QueryError, match="`flat` is not partitioned; leave PARTITION out"):
+        spark.sql("INSERT INTO flat PARTITION (y = 1) SELECT 1")
     with pytest.raises(QueryError, match="each partition column"):
         spark.sql("INSERT OVERWRITE odd PARTITION (y = 1) IF NOT EXISTS SELECT 1, 'a'")
     assert rows(spark, "SELECT id, y, p FROM odd") == left
@@ -98,6 +104,9 @@ def test_partitions_that_are_overwritten(spark):
     spark.sql("INSERT INTO rides PARTITION (city, day = '2') SELECT 9, 'Voss'")  # which Spark refuses, not Apache Hudi
     spark.sql("INSERT OVERWRITE rides PARTITION (day = '1', city) SELECT 10, 'Hamar'")
     assert rows(spark, everything) == [(9, "Voss", "2"), (10, "Hamar", "1")]
+    spark.sql("INSERT INTO rides VALUES (11, 'Oslo', '1')")
+    spark.sql("ALTER TABLE rides DROP PARTITION (day = '1')")  # all of that day, which Apache Hudi refuses
+    assert rows(spark, everything) == [(9, "Voss", "2")]
 
 
 def test_values_of_partitions_are_evaluated_once(spark, monkeypatch):

@@ -115,6 +115,7 @@ class _Insertion:
         partition = _resolved_names(self.partition, schema, is_case_sensitive(spark))
         opts = Options.parse(write_opts)
         client = TableMetaClient.open(table.location, opts)
+        _check_partition_columns(table, partition, client.config)
         static = {name: value for name, value in partition.items() if value is not None}
         values = None
         if static:
@@ -213,6 +214,23 @@ def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callab
     spec = key_spec(client, opts)
     zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
     return lambda schema: partition_path(schema, spec, zone)
+
+
+def _check_partition_columns(table: CatalogTable, partition: PartitionSpec, config: TableConfig) -> None:
+    """Check that PARTITION names all partition columns and no others, as Apache Hudi does.
+
+    Raises:
+        QueryError: It does not.
+    """
+    fields = [field.name for field in config.partition_fields]
+    if not partition or set(partition) == set(fields):
+        return
+    if not fields:
+        raise QueryError(f"{table.sql} is not partitioned; leave PARTITION out")
+    raise QueryError(
+        f"{table.sql} is partitioned by ({', '.join(fields)}), and PARTITION has ({', '.join(partition)}): name all of "
+        "its columns, and no others; the query gives the values of those without a value"
+    )
 
 
 def _resolved_names(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
