@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
@@ -11,7 +14,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.spark.execution.arrow_batch_limits import MAX_BYTES, MAX_ROWS, batches_limited_by_rows
+from pyhudi.spark.execution.arrow_batch_limits import FEWEST_ROWS, MAX_BYTES, MAX_ROWS, batches_limited_by_rows
+from pyhudi.spark.write import write_execution
+from pyhudi.spark.write.dataframe_writer import APPEND, OVERWRITE, write
 
 LIMITS_BYTES = not pyspark.__version__.startswith("3.")
 NO_LIMIT = str(2**31 - 1)
@@ -62,6 +67,21 @@ def test_values_that_may_be_large_keep_the_limit(
         assert settings(spark) == before
 
 
+def test_few_rows_keep_the_limit(spark: SparkSession) -> None:
+    before = settings(spark)
+    with batches_limited_by_rows(small_rows(spark), FEWEST_ROWS - 1):
+        assert settings(spark) == before
+    with batches_limited_by_rows(small_rows(spark), FEWEST_ROWS):
+        assert (settings(spark) != before) is LIMITS_BYTES
+
+
+def test_batches_have_a_limit_of_rows_if_those_of_the_session_have_none(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set(MAX_ROWS, "0")
+    with batches_limited_by_rows(small_rows(session)):
+        assert settings(session)[1] == ("4096" if LIMITS_BYTES else "0")
+
+
 def test_limits_of_the_session_are_kept(spark: SparkSession) -> None:
     session = spark.newSession()
     session.conf.set(MAX_ROWS, "100")
@@ -70,3 +90,18 @@ def test_limits_of_the_session_are_kept(spark: SparkSession) -> None:
     session.conf.set(MAX_BYTES, "1048576")
     with batches_limited_by_rows(small_rows(session)):
         assert settings(session) == ("1048576", "100")
+
+
+def test_limits_of_writes(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are counted by the plan of an upsert, and not by that of a bulk insert."""
+    counts: list[int | None] = []
+
+    def limited(_: DataFrame, count: int | None = None) -> Any:
+        counts.append(count)
+        return nullcontext()
+
+    monkeypatch.setattr(write_execution, "batches_limited_by_rows", limited)
+    named = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    for mode, operation in ((APPEND, "upsert"), (OVERWRITE, "bulk_insert")):
+        write(spark.range(3), str(tmp_path), {**named, "hoodie.datasource.write.operation": operation}, mode)
+    assert counts == [3, None]

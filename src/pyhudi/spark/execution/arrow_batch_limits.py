@@ -19,6 +19,8 @@ from pyhudi.spark.session_settings import session_setting
 
 MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 MAX_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+FEWEST_ROWS = 100_000
+"""Rows from which on the limit of bytes takes longer than a look at their plan."""
 _NO_LIMIT = str(2**31 - 1)
 _MOST_ROWS = 4096
 """Rows of a batch without a limit of bytes: even rows with texts of 16 KB do not exceed Spark's own limit, 64 MiB."""
@@ -28,28 +30,35 @@ _PYTHON_NODES = ("Python", "InArrow", "InPandas")
 
 
 @contextmanager
-def batches_limited_by_rows(rows: DataFrame) -> Iterator[None]:
+def batches_limited_by_rows(rows: DataFrame, count: int | None = None) -> Iterator[None]:
     """Return a context manager in which batches have at most 4,096 rows, and no limit of bytes.
 
-    Nothing changes on Spark 3.5, which has no limit of bytes; if the session has one of its own; if rows have columns
-    other than numbers, booleans, texts and times, whose values are often large; and if Python functions compute the
-    rows, because the limit also holds for their input.
+    Nothing changes on Spark 3.5, which has no limit of bytes; if the session has one of its own; if the rows are few;
+    if they have columns other than numbers, booleans, texts and times, whose values are often large; and if Python
+    functions compute them, because the limit also holds for the input of these.
 
     Args:
         rows: Rows that Python tasks get inside the context.
+        count: Their number; None: it is not known.
     """
     spark = rows.sparkSession
-    if not _has_limit_of_bytes(spark) or not _is_bounded(rows.schema) or _is_computed_by_python(rows):
+    few = count is not None and count < FEWEST_ROWS
+    if few or not _has_limit_of_bytes(spark) or not _is_bounded(rows.schema) or _is_computed_by_python(rows):
         yield
         return
-    most = min(_MOST_ROWS, int(spark.conf.get(MAX_ROWS) or _MOST_ROWS))
-    with session_setting(spark, MAX_BYTES, _NO_LIMIT), session_setting(spark, MAX_ROWS, str(most)):
+    with session_setting(spark, MAX_BYTES, _NO_LIMIT), session_setting(spark, MAX_ROWS, str(_most_rows(spark))):
         yield
 
 
 def _has_limit_of_bytes(spark: SparkSession) -> bool:
     """Return True if Spark limits the bytes of batches, by its default or for another write of this process."""
     return int(pyspark.__version__.split(".")[0]) >= 4 and spark.conf.get(MAX_BYTES, _NO_LIMIT) == _NO_LIMIT
+
+
+def _most_rows(spark: SparkSession) -> int:
+    """Return the number of rows to which batches are limited. That of the session is no limit if it is not positive."""
+    of_session = int(spark.conf.get(MAX_ROWS) or 0)
+    return min(_MOST_ROWS, of_session) if of_session > 0 else _MOST_ROWS
 
 
 def _is_bounded(kind: T.DataType) -> bool:

@@ -17,7 +17,7 @@ from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.plans.bucket_plan import store_bucket_counts
 from pyhudi.spark.write.plans.consistent_bucket_routing import refuse_replacing
 from pyhudi.spark.write.plans.write_plan import WritePlan
-from pyhudi.spark.write.write_execution import plan_ahead, plan_write
+from pyhudi.spark.write.write_execution import batch_limits, plan_ahead, plan_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -51,10 +51,14 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     try:
         plan = plan_ahead(job, None)
         stats_reader = SparkFileStatsReader(job.df.sparkSession)
-        begun = Transaction.begin(old, Action.REPLACE_COMMIT, type_name(job.operation), job.opts, stats_reader)
-        with begun as tx, spark_errors(job.df, job.spec):
+        operation = type_name(job.operation)
+        with (
+            batch_limits(job, plan),
+            Transaction.begin(old, Action.REPLACE_COMMIT, operation, job.opts, stats_reader) as tx,
+            spark_errors(job.df, job.spec),
+        ):
             plan = plan or plan_write(job, None, (), tx.instant)
-            tx.to_inflight(None if job.operation is Operation.BULK_INSERT else CommitMetadata(type_name(job.operation)))
+            tx.to_inflight(None if job.operation is Operation.BULK_INSERT else CommitMetadata(operation))
             stats = plan.write(tx.instant)
             return _replace(job, tx, stats, retained)
     finally:

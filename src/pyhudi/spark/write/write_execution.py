@@ -8,6 +8,7 @@ micro-batch whose rows are not counted (ADR 14) are found while writing, and rol
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 
@@ -30,19 +31,10 @@ def execute_write(job: WriteJob) -> WriteResult:
     """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or delete_partition."""
     if job.operation is Operation.DELETE_PARTITION:
         return delete_partitions(job)
-    # changed rows and micro-batches are too few for what the choice of a limit takes
-    if job.dml is not None or job.idempotent is not None:
-        return _write_rows(job)
-    with batches_limited_by_rows(job.df):
-        return _write_rows(job)
-
-
-def _write_rows(job: WriteJob) -> WriteResult:
-    """Execute a job that writes rows."""
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None if job.client is None else job.client.active_timeline)
-        with job.transaction() as tx:
+        with batch_limits(job, plan), job.transaction() as tx:
             partitions = tx.config.metadata_partitions
             if plan is None or not plan.is_current(tx.timeline, partitions):
                 if plan is not None:
@@ -57,6 +49,19 @@ def _write_rows(job: WriteJob) -> WriteResult:
     finally:
         if plan is not None:
             plan.release()
+
+
+def batch_limits(job: WriteJob, plan: WritePlan | None) -> AbstractContextManager[None]:
+    """Return a context manager with the limits of the batches in which tasks get rows.
+
+    Args:
+        job: The job that writes the rows.
+        plan: Its plan; None: there is none yet.
+    """
+    # changed rows and micro-batches are too few for what the choice of a limit takes
+    if job.dml is not None or job.idempotent is not None:
+        return nullcontext()
+    return batches_limited_by_rows(job.df, None if plan is None else plan.row_count)
 
 
 def plan_ahead(job: WriteJob, look: Callable[[], ActiveTimeline] | None) -> WritePlan | None:

@@ -74,10 +74,20 @@ _FEWEST_TASKS = 8
 
 @dataclass(frozen=True, slots=True)
 class BucketPlan:
-    """A `WritePlan`. ``slices`` are the file groups that the plan is based on, ``written`` those of them that rows are
-    merged into; ``locations``: the locations of keys by consistent hashing (None if they follow from the key alone),
-    and ``out_of_view`` then the file groups that must not be written; ``logs`` (LOG_SLICES_SCHEMA): the file groups
-    that may get log files; ``indexed``: a record index is updated with the keys that are deleted."""
+    """A `WritePlan`.
+
+    Attributes:
+        job: The job.
+        bucketing: Distribution of keys over buckets.
+        slices: The file groups on which the plan is based (SLICE_SCHEMA).
+        written: Those of them that rows are merged into.
+        snapshot: The timeline on which the plan is based.
+        cached: The cached rows.
+        locations: Locations of keys by consistent hashing; None: they follow from the key alone.
+        out_of_view: File groups that have been replaced, and must not be written; None: none can be.
+        logs: File groups that may get log files (LOG_SLICES_SCHEMA); None: of a copy-on-write table.
+        indexed: A record index is updated with the keys that are deleted.
+    """
 
     job: WriteJob
     bucketing: BucketIndex
@@ -89,6 +99,10 @@ class BucketPlan:
     out_of_view: pa.Table | None = None
     logs: pa.Table | None = None
     indexed: bool = False
+
+    @property
+    def row_count(self) -> None:
+        """Return None: rows are not counted before they are written."""
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the plan is valid on this timeline and no record index was created or dropped."""

@@ -61,15 +61,15 @@ _GROUPS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class CountedRows:
-    """Tagged rows with their numbers by file group.
+class TaggedBatch:
+    """Tagged rows of a batch, and the file groups to which they go.
 
     Attributes:
         rows: The rows.
-        counts: Their numbers (COUNTS_SCHEMA).
+        counts: Their numbers by file group (COUNTS_SCHEMA).
         by_key: Rows have file groups, but no positions.
         index_locations: Locations of all keys in the record index, if no others are needed.
-        counted: There are numbers of rows, and rows for each file group.
+        is_counted: Each file group of `counts` has as many rows; False: it may have any number, or none.
         adaptive: The plan of the rows may improve while it is executed.
         inconsistencies: Contradictions found in the record index.
     """
@@ -78,7 +78,7 @@ class CountedRows:
     counts: pa.Table
     by_key: bool
     index_locations: BatchLocations | None = None
-    counted: bool = True
+    is_counted: bool = True
     adaptive: bool = True
     inconsistencies: tuple[str, ...] = ()
 
@@ -99,7 +99,7 @@ class FileGroupPlan:
     """
 
     job: WriteJob
-    batch: CountedRows
+    batch: TaggedBatch
     workload: WorkloadProfile
     slices: pa.Table
     logs: pa.Table
@@ -107,16 +107,21 @@ class FileGroupPlan:
     cached: CachedFrames
     records: RecordIndex | None = None
 
+    @property
+    def row_count(self) -> int | None:
+        """Return the number of rows to write; None: they are not counted."""
+        return int(pc.sum(self.batch.counts["rows"]).as_py() or 0) if self.batch.is_counted else None
+
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and the rows are cached if indexes need their keys."""
         return TimelineSnapshot.from_timeline(timeline) == self.snapshot and (
-            self.batch.counted or without_key_indexes(metadata_partitions)
+            self.batch.is_counted or without_key_indexes(metadata_partitions)
         )
 
     def inflight_metadata(self) -> CommitMetadata:
         """Return the rows of each file group."""
         stats = profile_stats(self.workload)
-        return CommitMetadata(type_name(self.job.operation), stats if self.batch.counted else stats.slice(0, 0))
+        return CommitMetadata(type_name(self.job.operation), stats if self.batch.is_counted else stats.slice(0, 0))
 
     def write(self, instant: str) -> pa.Table:
         """Write the rows. Return the write stats. Runs a Spark job."""
@@ -210,13 +215,13 @@ def _plan_by_counts(
     job = table.job
     records = record_index_of(job)
     if job.changes is not None and job.changes.located:
-        counted = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
+        batch = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
     else:
-        counted = _count_tagged(table, rows, cached, records)
-    _check_duplicates(job, counted.counts)
-    workload = table.workload(counted.counts)
+        batch = _count_tagged(table, rows, cached, records)
+    _check_duplicates(job, batch.counts)
+    workload = table.workload(batch.counts)
     logs = table.log_slices(appended_groups(workload))
-    return FileGroupPlan(job, counted, workload, table.slices, logs, table.snapshot, cached, records)
+    return FileGroupPlan(job, batch, workload, table.slices, logs, table.snapshot, cached, records)
 
 
 def _plan_in_tasks(
@@ -238,7 +243,7 @@ def _plan_in_tasks(
         alone = only_partition(table.slices)
         plan = _in_task_tagging(table, rows, alone, cached, UNCOUNTED_ROWS)
         if is_cheaper(alone, plan.lookup.bases, kind, cores, most) and plan.takes_one_task:
-            return replace(plan, count_rows=lambda: counted(rows))
+            return replace(plan, plan_by_counts=lambda: counted(rows))
     return counted(cached.add(rows))
 
 
@@ -255,12 +260,12 @@ def _in_task_tagging(
     return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
 
 
-def _count_tagged(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> CountedRows:
+def _count_tagged(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> TaggedBatch:
     """Tag rows by their keys, and count them."""
     tagged = tag_rows(table, rows, cached, records)
     counts = count_rows(tagged.rows) if tagged.counts is None else tagged.counts
     by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
-    return CountedRows(
+    return TaggedBatch(
         tagged.rows,
         counts,
         by_key=by_key,
@@ -276,7 +281,7 @@ def _count_located(
     cached: CachedFrames,
     records: RecordIndex | None,
     metadata_partitions: Collection[str],
-) -> CountedRows:
+) -> TaggedBatch:
     """Tag rows with the file groups from which they were read, and count them if necessary."""
     bases = _bases_to_rewrite(table, changes, metadata_partitions)
     rows = rows if bases is not None or changes.origin is RowOrigin.CACHED else cached.add(rows)
@@ -291,9 +296,9 @@ def _count_located(
     counts = with_base_paths(counts, table.slices, changes.bases)
     # without positions only the file groups are known
     by_key = records is not None or changes.bases is None
-    return CountedRows(
+    return TaggedBatch(
         *(tagged.rows, counts, by_key),
-        counted=bases is None,
+        is_counted=bases is None,
         adaptive=not simple,
         inconsistencies=tagged.inconsistencies,
     )

@@ -62,11 +62,20 @@ many."""
 
 @dataclass(frozen=True, slots=True)
 class InTaskTaggingPlan:
-    """A `WritePlan`. ``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition,
-    rows, bytes of base files) are the affected ones. ``slices`` are the file groups at the time of planning, ``logs``
-    (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is the timeline on which the plan is based.
-    ``count_rows`` returns the plan that replaces this one if the rows have not been counted and there are more than
-    ``lookup.most_rows``."""
+    """A `WritePlan`.
+
+    Attributes:
+        job: The job.
+        rows: Its rows with keys, which are cheap to evaluate thanks to `cached`.
+        partitions: The partitions of the rows (`count_partitions`).
+        lookup: Settings of the tasks.
+        slices: The file groups at the time of planning.
+        logs: Those that may get log files (LOG_SLICES_SCHEMA).
+        snapshot: The timeline on which the plan is based.
+        cached: The cached rows.
+        plan_by_counts: Counts the rows, and returns the plan that replaces this one if there are more than
+            ``lookup.most_rows``; None: they have been counted.
+    """
 
     job: WriteJob
     rows: DataFrame
@@ -76,7 +85,12 @@ class InTaskTaggingPlan:
     logs: pa.Table
     snapshot: TimelineSnapshot
     cached: CachedFrames
-    count_rows: Callable[[], WritePlan] | None = None
+    plan_by_counts: Callable[[], WritePlan] | None = None
+
+    @property
+    def row_count(self) -> int | None:
+        """Return the number of rows to write; None: they are not counted."""
+        return None if self.plan_by_counts is not None else int(pc.sum(self.partitions["rows"]).as_py() or 0)
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and still no index needs the individual keys."""
@@ -100,12 +114,12 @@ class InTaskTaggingPlan:
     def write(self, instant: str) -> pa.Table:
         """Write the rows. Return the write stats. Runs a Spark job, and others if there are more rows than expected."""
         context = self.job.context(instant).with_log_slices(self.logs)
-        rows = _by_partition(self, most_tasks(self.job)) if self.count_rows is None else _in_one_task(self)
+        rows = _by_partition(self, most_tasks(self.job)) if self.plan_by_counts is None else _in_one_task(self)
         stats = run_in_task_tagging(rows, context, self.lookup)
         if stats is not None:
             return stats
-        assert self.count_rows is not None
-        return self.count_rows().write(instant)
+        assert self.plan_by_counts is not None
+        return self.plan_by_counts().write(instant)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return the changes of keys: only the stats, because no index needs more."""
@@ -203,14 +217,14 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
     return slices.filter(keep).select(BASES_SCHEMA.names).cast(BASES_SCHEMA).combine_chunks()
 
 
-def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
-    """Return the rows routed to the tasks of their partitions, in input order, without locations. If several tasks
-    rewrite files of a partition, each gets all of its rows."""
+def _by_partition(plan: InTaskTaggingPlan, limit: int) -> DataFrame:
+    """Return the rows routed to the tasks of their partitions, at most ``limit``, in input order, without locations. If
+    several tasks rewrite files of a partition, each gets all of its rows."""
     shares = plan.shares
     # Tasks are placed by time, expressed as the bytes rewritten in that time.
     work = (shares["seconds"].to_numpy() * _REWRITTEN).astype(np.int64)
     cores = parallelism(plan.rows.sparkSession)
-    keys, tasks = place(work, most_tasks, fewest=min(most_tasks, len(work), cores))
+    keys, tasks = place(work, limit, fewest=min(limit, len(work), cores))
     shares = shares.drop_columns(["seconds"]).append_column(PLACEMENT_KEY, pa.array(keys, pa.int32()))
     routed = _routed(plan.rows, shares)
     # One task needs no shuffle.

@@ -29,6 +29,10 @@ class NewFilesPlan:
         """Return no file groups: the plan depends on none."""
         return SLICE_SCHEMA.empty_table()
 
+    @property
+    def row_count(self) -> None:
+        """Return None: rows are not counted before they are written."""
+
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002
         """Return True."""
         return True

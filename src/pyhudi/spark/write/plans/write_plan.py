@@ -29,6 +29,10 @@ class WritePlan(Protocol):
     def slices(self) -> pa.Table:
         """Return the file groups that the plan is based on (SLICE_SCHEMA)."""
 
+    @property
+    def row_count(self) -> int | None:
+        """Return the number of rows to write; None: it is not known yet."""
+
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the plan is still valid: no instant that it depends on was added, removed or completed
         since, and it supplies the updates that the partitions of the metadata table require."""
