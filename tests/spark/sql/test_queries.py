@@ -145,6 +145,7 @@ REFUSED_SCRIPTS = [  # with a handler, which runs in Spark only; the last does n
     "CREATE TABLE u (id INT) USING hudi",
     "INSERT INTO p SELECT id FROM t",
     "CALL show_commits('t')",
+    "SHOW TABLE EXTENDED LIKE 't' PARTITION (p = 1)",
     "EXECUTE IMMEDIATE 'DELETE FROM t'",
     "DELETE FROM t; END IF",
 ]

@@ -141,8 +141,8 @@ def _execute(
             return call(spark, statement)
         case s.ShowViews():
             return without_hudi_tables(spark, run_on_spark())
-        case s.ShowTableExtended(database=database, pattern=pattern) if statement.partition:
-            table = find_table(spark, (*(database or ()), pattern))
+        case s.ShowTableExtended() if statement.partition:
+            table = find_table(spark, statement.table)
             if table is None:
                 return run_on_spark()
             return show.show_partition(spark, table, values.with_literals(statement).partition)

@@ -163,8 +163,10 @@ def _uses_hudi_tables(spark: SparkSession, part: str, namespace: s.Name | None =
     except SqlSyntaxError:
         return is_hudi(table_of(part))
     match statement:
-        case None | s.ClearCache() | s.ShowViews() | s.ShowTableExtended():
+        case None | s.ClearCache() | s.ShowViews():
             return False
+        case s.ShowTableExtended():
+            return bool(statement.partition) and is_hudi(statement.table)
         case s.ExecuteImmediate(text=text):
             literal = literal_text(text)
             return literal is not None and _uses_hudi_tables(spark, literal, namespace)
