@@ -168,15 +168,15 @@ class MergeBuilder:
         merge = MergePlan(self.clauses, self.alias, self.source, self.on, target, self.source_alias)
         merge.check_columns()
         with CachedFrames() as cached:
-            matched = merge.matched_clauses(cached)
+            pairs = merge.evaluated_pairs(cached)
             counts: MergeCounts | ChangeCounts | None = None
             repeated, planned = False, None
-            if merge.are_counted_by_write(matched):
+            if merge.are_counted_by_write(pairs):
                 counts = planned = ChangeCounts()
-            elif not merge.is_certain(matched):
-                counts = counted = count_changes(matched, self.clauses)
+            elif not merge.is_certain(pairs):
+                counts = counted = count_changes(pairs, self.clauses)
                 repeated = counted.repeated_deletes
-            rows, changes = merge.changes(matched, cached, repeated=repeated)
+            rows, changes = merge.changes(pairs, cached, repeated=repeated)
             commit = DmlCommit(target.reads, changes, counts=planned)
             done = write_changes(rows, target.client, target.opts, Operation.UPSERT, commit)
         if counts is None:

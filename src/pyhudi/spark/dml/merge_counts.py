@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.errors import AmbiguousMergeError
 from pyhudi.spark.dml.clause_evaluation import KIND, ROW_ID
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.merge_plan import MatchedClauses
+from pyhudi.spark.dml.merge_plan import MergePairs
 from pyhudi.spark.helper_columns import STORED_KEY
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.sql.statements import ClauseKind
@@ -28,20 +28,20 @@ class MergeCounts:
     repeated_deletes: bool = False
 
 
-def count_changes(matched: MatchedClauses, clauses: Sequence[Clause]) -> MergeCounts:
+def count_changes(pairs: MergePairs, clauses: Sequence[Clause]) -> MergeCounts:
     """Count the rows that are updated, deleted and inserted. Runs a Spark job.
 
     Raises:
         AmbiguousMergeError: A row of the table is changed by several source rows.
     """
-    if matched.unique:
+    if pairs.unique:
         with task_errors():
-            row = matched.rows.agg(
+            row = pairs.rows.agg(
                 *(F.count(F.when(_action_is(kind), 1)).alias(kind.name) for kind in MergeAction)
             ).first()
         assert row is not None
         return MergeCounts(row[MergeAction.UPDATE.name], row[MergeAction.DELETE.name], row[MergeAction.INSERT.name])
-    row = _counted_by_row(matched, clauses)
+    row = _counted_by_row(pairs, clauses)
     if row["ambiguous"]:
         raise AmbiguousMergeError(
             f"{row['ambiguous']:,} rows of the table match several source rows each (for example that with the record "
@@ -57,11 +57,11 @@ def _action_is(kind: MergeAction) -> Column:
     return F.col(KIND) == kind.value
 
 
-def _counted_by_row(matched: MatchedClauses, clauses: Sequence[Clause]) -> Row:
+def _counted_by_row(pairs: MergePairs, clauses: Sequence[Clause]) -> Row:
     """Return one row with the columns updated, deleted, inserted, ambiguous, example and most_deletes. Pairs are first
     counted per row of the table."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
-    by_row = matched.rows.groupBy(ROW_ID).agg(
+    by_row = pairs.rows.groupBy(ROW_ID).agg(
         F.count(F.when(_action_is(MergeAction.UPDATE), 1)).alias("updates"),
         F.count(F.when(_action_is(MergeAction.DELETE), 1)).alias("deletes"),
         F.count(F.when(_action_is(MergeAction.INSERT), 1)).alias("inserts"),

@@ -52,7 +52,7 @@ _FEW_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedClauses:
+class MergePairs:
     """Pairs of rows to which a clause applies: new and stored values, locations, and the number of the clause.
 
     ``unique``: no row of the table is in two pairs. ``new_keys``: source rows without a match have keys that the table
@@ -164,7 +164,7 @@ class MergePlan:
 
     # --- pairs -------------------------------------------------------------------------------------------------------
 
-    def matched_clauses(self, cached: CachedFrames) -> MatchedClauses:
+    def evaluated_pairs(self, cached: CachedFrames) -> MergePairs:
         """Return the pairs to which a clause applies. Runs Spark jobs."""
         evaluator, equated = self._evaluator, self._equated()
         rows = self.target.rows.select(
@@ -176,7 +176,7 @@ class MergePlan:
             matched = evaluator.evaluate(joined, tuple(ClauseKind), unassigned, equated).where(
                 F.col(CLAUSE).isNotNull()
             )
-            return MatchedClauses(cached.add(matched), unassigned=unassigned)
+            return MergePairs(cached.add(matched), unassigned=unassigned)
         source = cached.add(self._marked())
         source_rows = self._counted(source)  # Before Spark plans a join of the source with cached rows.
         new_keys = source_rows.exact and self._inserts_by_key()
@@ -195,7 +195,7 @@ class MergePlan:
             others = evaluator.evaluate(others, (ClauseKind.NOT_MATCHED,), unassigned, equated)
             parts.append(cached.add(others, adaptive=adaptive))
         matched = reduce(lambda some, more: some.unionByName(more), parts).where(F.col(CLAUSE).isNotNull())
-        return MatchedClauses(matched, source_rows.unique, new_keys, unassigned)
+        return MergePairs(matched, source_rows.unique, new_keys, unassigned)
 
     def _join_type(self) -> str:
         """Return the type of the join of table and source that keeps all rows to which clauses apply."""
@@ -266,30 +266,30 @@ class MergePlan:
         keys, partitions = self._identifying_columns()
         return equated is not None and keys <= equated <= keys | partitions
 
-    def is_certain(self, matched: MatchedClauses) -> bool:
+    def is_certain(self, pairs: MergePairs) -> bool:
         """Return True if the write changes each row of the pairs: they are located, and no stored version wins by its
         ordering value or by a merger."""
-        return self._are_located(matched) and self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+        return self._are_located(pairs) and self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
 
-    def are_counted_by_write(self, matched: MatchedClauses) -> bool:
+    def are_counted_by_write(self, pairs: MergePairs) -> bool:
         """Return True if the plan of the write counts the rows that each action changes (`ChangeCounts`)."""
-        return self._are_located(matched) and self._evaluator.has(ClauseKind.NOT_MATCHED)
+        return self._are_located(pairs) and self._evaluator.has(ClauseKind.NOT_MATCHED)
 
-    def _are_located(self, matched: MatchedClauses) -> bool:
+    def _are_located(self, pairs: MergePairs) -> bool:
         """Return True if each row of the pairs is a change of a row at its location or a new record: no two belong to
         the same record, and none moves."""
         evaluator = self._evaluator
-        new = matched.new_keys or not evaluator.has(ClauseKind.NOT_MATCHED)
+        new = pairs.new_keys or not evaluator.has(ClauseKind.NOT_MATCHED)
         stays = not (evaluator.moves or self._marks_deletes)
-        return self.target.locations is not None and matched.unique and new and stays
+        return self.target.locations is not None and pairs.unique and new and stays
 
-    def _new_records(self, matched: MatchedClauses) -> NewRecords:
+    def _new_records(self, pairs: MergePairs) -> NewRecords:
         """Return what is known of the new records of a statement that moves no rows."""
         if not self._evaluator.has(ClauseKind.NOT_MATCHED):
             return NewRecords.NONE
-        if not matched.new_keys:
+        if not pairs.new_keys:
             return NewRecords.ANY
-        return NewRecords.DISTINCT_NEW_KEYS if matched.unique else NewRecords.NEW_KEYS
+        return NewRecords.DISTINCT_NEW_KEYS if pairs.unique else NewRecords.NEW_KEYS
 
     def _moved_and_new_records(self, moves: PartitionPathUpdate) -> NewRecords:
         """Return what is known of the new records of a statement that moves rows.
@@ -314,13 +314,13 @@ class MergePlan:
             self._evaluator.has(ClauseKind.NOT_MATCHED) or bool(self.target.delete_markers & self._evaluator.assigned)
         )
 
-    def changes(self, matched: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
+    def changes(self, pairs: MergePairs, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
         """Return the rows to be written. ``repeated``: several pairs delete the same row; one of them is kept."""
-        target, rows, evaluator = self.target, matched.rows, self._evaluator
+        target, rows, evaluator = self.target, pairs.rows, self._evaluator
         deleted = F.col(KIND) == MergeAction.DELETE.value
         if self._marks_deletes:
             deleted |= is_delete(target.schema, target.merging)
-        assigned = ColumnAssignments(bool(target.key_columns & evaluator.assigned), evaluator.moves, matched.unassigned)
+        assigned = ColumnAssignments(bool(target.key_columns & evaluator.assigned), evaluator.moves, pairs.unassigned)
         deletes = self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in self.clauses)
         values = {name: F.col(quoted([name])) for name in target.schema.names}
         if repeated:
@@ -335,4 +335,4 @@ class MergePlan:
             return moves.rows, RowChanges(target.locations, self._moved_and_new_records(moves), assigned, deletes)
         rows = rows.select(*values.values(), *target.helpers, deleted.alias(IS_DELETE))
         origin = RowOrigin.QUERY if repeated else RowOrigin.CACHED
-        return rows, RowChanges(target.locations, self._new_records(matched), assigned, deletes, origin)
+        return rows, RowChanges(target.locations, self._new_records(pairs), assigned, deletes, origin)
