@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pyhudi.errors import QueryError
+from pyhudi.sql.string_literals import string_expression
 from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.token_cursor import Cursor, Token
 
@@ -85,7 +86,7 @@ def _literal(value: object, name: str) -> str:
         case Decimal() if value.is_finite():
             text = f"{value:f}BD"
         case str():
-            return string_literal(value)
+            return string_expression(value)
         case bytes() | bytearray():
             return f"X'{value.hex()}'"
         case dt.datetime():
@@ -100,10 +101,3 @@ def _literal(value: object, name: str) -> str:
                 "spark.sql)"
             )
     return f"({text})" if text.startswith("-") else text
-
-
-def string_literal(text: str) -> str:
-    """Return a text as a literal of a statement in which Spark may replace variables."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    # Spark replaces ${…} in the text of a statement, but not in two literals that it puts together.
-    return f"'{escaped}'".replace("${", "$' '{")

@@ -6,7 +6,7 @@ consists of numbers, dates or decimals that base files store with the same type,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -177,11 +177,26 @@ def scan_locations(
         Locations: key columns, file number, old partition, row position and the extra columns. And the columns by which
         keys are compared.
     """
-    rows, lookup, files, batch = search.rows, search.lookup, search.files, search.batch
-    spark = rows.sparkSession
     native = _native_types(search) if merge_logs is None else {}
-    keys = KeyColumns(tuple(native), _bits(native.values(), tuple(native), batch)) if native else TEXT
-    engine = lookup.opts.get_typed(options.READ_ENGINE)
+    keys = KeyColumns(tuple(native), _bits(native.values(), tuple(native), search.batch)) if native else TEXT
+    scanned = _scanned_keys(search, keys, native, extra, merge_logs=merge_logs)
+    if search.broadcast:
+        return _among_keys_of_batch(search, keys, scanned), keys
+    return with_file_no(scanned.sparkSession, scanned, search.files), keys
+
+
+def _scanned_keys(
+    search: KeySearch,
+    keys: KeyColumns,
+    native: Mapping[str, DataType],
+    extra: tuple[str, ...],
+    *,
+    merge_logs: bool | None,
+) -> DataFrame:
+    """Return the keys of the rows of the files that are within the ranges of the batch, with the file, row position and
+    extra columns of each. ``native``: types of the key fields in the files; empty: keys are compared as texts."""
+    rows, lookup, files = search.rows, search.lookup, search.files
+    spark = rows.sparkSession
     more, exact = _stored_fields(search, extra, merge_logs=merge_logs)
     if native:
         fields = [StructField(name, kind) for name, kind in native.items()]
@@ -194,8 +209,9 @@ def scan_locations(
     if merge_logs:
         base = merged_slice_rows(spark, lookup, files, schema)
     else:
+        engine = lookup.opts.get_typed(options.READ_ENGINE)
         base = base_rows(spark, lookup, files, schema, engine=engine if exact else ReadEngine.ARROW)
-    base = _within(base, keys, batch)
+    base = _within(base, keys, search.batch)
     texts = [F.col(RECORD_KEY)]
     if native:
         texts = keys.compared([_compared(F.col(quoted([field.name])), field.dataType) for field in fields])
@@ -207,9 +223,13 @@ def scan_locations(
     ]
     reference = SEARCHED_FILE if SEARCHED_FILE in base.columns else OLD_FILE_NAME
     named = [text.alias(name) for text, name in zip(texts, keys.in_locations, strict=True)]
-    base = base.select(*named, reference, ROW_POSITION, *extra_columns)
-    if not search.broadcast:
-        return with_file_no(spark, base, files), keys
+    return base.select(*named, reference, ROW_POSITION, *extra_columns)
+
+
+def _among_keys_of_batch(search: KeySearch, keys: KeyColumns, scanned: DataFrame) -> DataFrame:
+    """Return the locations of the keys of a batch, which are broadcast, among those of all keys of its files."""
+    rows, files, batch = search.rows, search.files, search.batch
+    spark = rows.sparkSession
     incoming = keys.columns_of(rows)
     names = [f"{_KEY}in_{i}" for i in range(len(incoming))]
     ignore_partitions = search.all_partitions or len(batch.partitions) == 1
@@ -225,10 +245,10 @@ def scan_locations(
         and_, (F.col(location_column) == F.col(n) for location_column, n in zip(keys.in_locations, names, strict=True))
     )
     if ignore_partitions:
-        return with_file_no(spark, base.join(searched_keys, same_key, "left_semi"), files), keys
+        return with_file_no(spark, scanned.join(searched_keys, same_key, "left_semi"), files)
     # A key may be in many partitions, and the partitions of files are cheap to know only after the join.
-    locations = with_file_no(spark, base.join(searched_keys, same_key), files)
-    return locations.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH), keys
+    locations = with_file_no(spark, scanned.join(searched_keys, same_key), files)
+    return locations.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH)
 
 
 def extra_name(name: str) -> str:

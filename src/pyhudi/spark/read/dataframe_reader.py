@@ -207,10 +207,7 @@ def _from_base_files(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, 
 def _merged(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> list[DataFrame]:
     """Return the rows of slices with log files, in parts."""
     base, rows = merged_rows(spark, table, plan, settings)
-    if plan.filter is not None and plan.filter.sql is not None:
-        rows = rows.where(plan.filter.sql)
-    for text in plan.query.incremental.sql_filters:
-        rows = rows.where(text)
+    rows = _with_sql_conditions(rows, plan)
     if rows.columns != list(plan.columns):
         rows = rows.select(*map(quoted_name, plan.columns))
     return [rows] if base is None else [_selected(_with_conditions(base, plan), plan), rows]
@@ -232,22 +229,27 @@ def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> Da
                 yield from reader.read(tasks[number])
 
     rows = rows_of_tasks(spark.range(0, len(tasks), 1, len(tasks)), run, reader.output_schema)
-    if plan.filter is not None and plan.filter.sql is not None:
-        rows = rows.where(plan.filter.sql)
-    for text in plan.query.incremental.sql_filters:
-        rows = rows.where(text)
-    return _selected(rows, plan)
+    return _selected(_with_sql_conditions(rows, plan), plan)
 
 
 # --- conditions ------------------------------------------------------------------------------------------------------
 
 
 def _with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
+    """Return the rows of a scan that meet all conditions of a plan."""
     if plan.commit_times is not None:
         rows = rows.where(_commit_times(plan.commit_times))
     if plan.filter is not None:
         rows = rows.where(filter_column(plan.filter, plan.schema))
     for text in plan.query.incremental.sql_filters:
+        rows = rows.where(text)
+    return rows
+
+
+def _with_sql_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
+    """Return the rows that meet the conditions of a plan that are SQL texts; pyhudi has evaluated the others."""
+    by_filter = () if plan.filter is None or plan.filter.sql is None else (plan.filter.sql,)
+    for text in (*by_filter, *plan.query.incremental.sql_filters):
         rows = rows.where(text)
     return rows
 

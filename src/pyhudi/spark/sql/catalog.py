@@ -20,14 +20,9 @@ from pyspark.sql.types import StructType
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
-from pyhudi.spark.sql.spark_statements import (
-    REDACTED,
-    collect_statement,
-    comment_of,
-    text_literal,
-    type_text,
-)
+from pyhudi.spark.sql.spark_statements import REDACTED, collect_statement, comment_of, type_text
 from pyhudi.sql.statements import Name
+from pyhudi.sql.string_literals import string_literal
 from pyhudi.sql.table_properties import MARK, table_options
 
 LOCATION, MANAGED = MARK + "location", MARK + "managed"
@@ -272,6 +267,7 @@ def register(
         raise TableExistsError(f"the table or view {table.sql} already exists; drop it, or choose another name")
     properties = {**table.properties, **_marks(table)}
     properties |= _encoded(properties)
+    pairs = ", ".join(f"{string_literal(key)} = {string_literal(value)}" for key, value in properties.items())
     spark_sql(
         spark,
         " ".join(
@@ -279,8 +275,8 @@ def register(
                 "CREATE OR REPLACE VIEW" if replace else "CREATE VIEW",
                 table.sql,
                 f"({', '.join(_column(f.name, comment_of(f)) for f in schema.fields)})",
-                f"COMMENT {text_literal(comment)}" if comment else "",
-                f"TBLPROPERTIES ({', '.join(f'{text_literal(k)} = {text_literal(v)}' for k, v in properties.items())})",
+                f"COMMENT {string_literal(comment)}" if comment else "",
+                f"TBLPROPERTIES ({pairs})",
                 "AS",
                 _body(table, schema),
             ]
@@ -294,7 +290,7 @@ def _marks(table: CatalogTable) -> dict[str, str]:
 
 
 def _column(name: str, comment: str | None) -> str:
-    return quoted([name]) + (f" COMMENT {text_literal(comment)}" if comment else "")
+    return quoted([name]) + (f" COMMENT {string_literal(comment)}" if comment else "")
 
 
 def _body(table: CatalogTable, schema: StructType) -> str:
@@ -304,7 +300,7 @@ def _body(table: CatalogTable, schema: StructType) -> str:
     )
     # Columns depend on the error, too. If they were NULL, Spark could conclude that no row satisfies a condition.
     columns = ", ".join(f"CAST(e AS {type_text(f.dataType)}) AS {quoted([f.name])}" for f in schema.fields)
-    return f"SELECT {columns} FROM (SELECT raise_error({text_literal(message)}) AS e) WHERE e IS NULL"
+    return f"SELECT {columns} FROM (SELECT raise_error({string_literal(message)}) AS e) WHERE e IS NULL"
 
 
 def update_columns(spark: SparkSession, table: CatalogTable, schema: StructType) -> None:
@@ -348,11 +344,11 @@ def set_properties(
         properties = {key: value for key, value in {**table.properties, **changed}.items() if key not in remove}
         changed = {**changed, **_encoded({**properties, **_marks(table)})}
     if remove:  # first, as it may be refused
-        keys = ", ".join(map(text_literal, remove))
+        keys = ", ".join(map(string_literal, remove))
         absent = "IF EXISTS " if if_exists else ""
         spark_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES {absent}({keys})")
     if changed:
-        pairs = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in changed.items())
+        pairs = ", ".join(f"{string_literal(k)} = {string_literal(v)}" for k, v in changed.items())
         spark_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")
 
 

@@ -28,12 +28,6 @@ def result(spark: SparkSession, columns: str | StructType, rows: Iterable[Sequen
     return spark.createDataFrame([tuple(row) for row in rows], columns)
 
 
-def text_literal(text: str) -> str:
-    """Return a text as a SQL literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    return f"'{escaped}'"
-
-
 def type_text(kind: DataType) -> str:
     """Return a type as SQL, with quoted field names."""
     if isinstance(kind, StructType):

@@ -14,9 +14,9 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_column, is_dataframe
-from pyhudi.spark.sql.spark_statements import text_literal
 from pyhudi.sql.parameter_literals import with_literals
 from pyhudi.sql.parsers.statement_parser import parse
+from pyhudi.sql.string_literals import string_literal
 
 _T = TypeVar("_T")
 
@@ -108,7 +108,7 @@ class _Formatter(string.Formatter):
 
     def _as_sql(self, value: Any, field: str) -> Any:
         if isinstance(value, str):
-            return text_literal(value)
+            return string_literal(value)
         if not (is_dataframe(value) or is_column(value)):
             return value
         names = (name for name, (_, parameter) in self.names.items() if parameter is value)

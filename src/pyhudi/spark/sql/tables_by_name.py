@@ -20,10 +20,11 @@ from pyhudi.spark.sql.commands.dml.insert import insert_rows
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.query_sources import table_frame
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, text_literal
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.statements import CreateTable, Name
+from pyhudi.sql.string_literals import string_literal
 from pyhudi.sql.table_properties import refuse_misspelled_properties
 from pyhudi.sql.token_cursor import Cursor
 
@@ -265,7 +266,7 @@ def _column_text(field: StructField) -> str:
             quoted([field.name]),
             column_type_text(field),
             *([] if field.nullable else ["NOT NULL"]),
-            *([] if comment is None else [f"COMMENT {text_literal(comment)}"]),
+            *([] if comment is None else [f"COMMENT {string_literal(comment)}"]),
         ]
     )
 

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.spark_statements import type_text
-from pyhudi.sql.parameter_literals import string_literal
+from pyhudi.sql.string_literals import string_expression
 
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -108,7 +108,7 @@ def _literal(value: Any, kind: DataType) -> str:
         return f"CAST(NULL AS {type_text(kind)})"
     match kind:
         case StringType() if kind.simpleString() == "string":
-            return string_literal(value)
+            return string_expression(value)
         case BooleanType():
             return "TRUE" if value else "FALSE"
         case IntegralType():
@@ -117,7 +117,7 @@ def _literal(value: Any, kind: DataType) -> str:
         case DecimalType():
             text = f"{value:f}BD"
         case FractionalType():
-            text = string_literal(repr(value))
+            text = string_expression(repr(value))
         case BinaryType():
             return f"X'{bytes(value).hex()}'"
         case DateType():

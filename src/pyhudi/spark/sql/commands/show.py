@@ -15,10 +15,12 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result, text_literal
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Describe, PartitionSpec, Show
+from pyhudi.sql.string_literals import string_literal
 from pyhudi.sql.table_properties import shown_properties
+from pyhudi.table.config.table_config import TableConfig
 
 _WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -67,7 +69,7 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     config = handle.load_config()
     columns = [
         f"  {_bare_name(f.name)} {column_type_text(f)}"
-        + (f" COMMENT {text_literal(comment)}" if (comment := comment_of(f)) else "")
+        + (f" COMMENT {string_literal(comment)}" if (comment := comment_of(f)) else "")
         for f in _all_columns(spark, table).fields
         if not is_meta_column(f.name)
     ]
@@ -80,10 +82,10 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
         ",\n".join(columns) + ")",
         "USING hudi",
         *([f"PARTITIONED BY ({partitions})"] if partitions else []),
-        *([f"COMMENT {text_literal(comment)}"] if comment else []),
-        *([] if table.managed else [f"LOCATION {text_literal(table.location)}"]),
+        *([f"COMMENT {string_literal(comment)}"] if comment else []),
+        *([] if table.managed else [f"LOCATION {string_literal(table.location)}"]),
         "TBLPROPERTIES (",
-        ",\n".join(f"  {text_literal(k)} = {text_literal(v)}" for k, v in properties.items()) + ")",
+        ",\n".join(f"  {string_literal(k)} = {string_literal(v)}" for k, v in properties.items()) + ")",
     ]
     return "\n".join(lines) + "\n"
 
@@ -161,20 +163,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     path = _partition_path(spark, table, statement.partition) if statement.partition else None
     schema = _all_columns(spark, table)
     if statement.column is not None:
-        name = statement.column.lower()
-        bare = name.removeprefix(f"{table.name[0].lower()}.").removeprefix(f"{table.name[1].lower()}.")
-        fields = {field.name.lower(): field for field in schema.fields}
-        column = fields.get(name) or fields.get(bare)
-        if column is None:
-            raise QueryError(f"{table.sql} has no column {statement.column!r}")
-        described: list[tuple[str, str | None]] = [
-            ("col_name", column.name),
-            ("data_type", column.dataType.simpleString()),
-            ("comment", comment_of(column)),
-        ]
-        return result(
-            spark, "info_name string, info_value string", [(k, v if v is not None else "NULL") for k, v in described]
-        )
+        return _described_column(spark, table, schema, statement.column)
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
     ]
@@ -196,16 +185,41 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
             *((key, value, "") for key, value in _partition_details(table, path).items()),
         ]
     elif statement.extended:
-        properties = shown_properties(table.properties, config.table_type, table.location)
-        rows += [
-            ("", "", ""),
-            ("# Detailed Table Information", "", ""),
-            ("Catalog", "spark_catalog", ""),
-            ("Database", table.name[0], ""),
-            ("Table", table.name[1], ""),
-            ("Type", "MANAGED" if table.managed else "EXTERNAL", ""),
-            ("Provider", "hudi", ""),
-            ("Table Properties", "[" + ", ".join(f"{k}={v}" for k, v in properties.items()) + "]", ""),
-            ("Location", table.location, ""),
-        ]
+        rows += _table_details(table, config)
     return result(spark, _DESCRIBED, rows)
+
+
+def _described_column(spark: SparkSession, table: CatalogTable, schema: StructType, column: str) -> DataFrame:
+    """Describe a column, which may be qualified.
+
+    Raises:
+        QueryError: There is no such column.
+    """
+    name = column.lower()
+    bare = name.removeprefix(f"{table.name[0].lower()}.").removeprefix(f"{table.name[1].lower()}.")
+    fields = {field.name.lower(): field for field in schema.fields}
+    found = fields.get(name) or fields.get(bare)
+    if found is None:
+        raise QueryError(f"{table.sql} has no column {column!r}")
+    described = {"col_name": found.name, "data_type": found.dataType.simpleString(), "comment": comment_of(found)}
+    shown = [(key, "NULL" if value is None else value) for key, value in described.items()]
+    return result(spark, "info_name string, info_value string", shown)
+
+
+def _table_details(table: CatalogTable, config: TableConfig) -> list[tuple[str, str, str]]:
+    """Return the rows of DESCRIBE EXTENDED about the whole table."""
+    properties = shown_properties(table.properties, config.table_type, table.location)
+    details = {
+        "Catalog": SESSION_CATALOG,
+        "Database": table.name[0],
+        "Table": table.name[1],
+        "Type": "MANAGED" if table.managed else "EXTERNAL",
+        "Provider": "hudi",
+        "Table Properties": "[" + ", ".join(f"{k}={v}" for k, v in properties.items()) + "]",
+        "Location": table.location,
+    }
+    return [
+        ("", "", ""),
+        ("# Detailed Table Information", "", ""),
+        *((key, value, "") for key, value in details.items()),
+    ]

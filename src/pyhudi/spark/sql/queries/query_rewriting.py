@@ -315,9 +315,8 @@ def _create_pruned_view(
     sources: Mapping[int, ViewSource],
     reads: Mapping[int, TableRead],
 ) -> str | None:
-    """Create a view of a table without the files that contain none of the join keys. Return its name; None if there is
-    no
-    runtime filter."""
+    """Create a view of a table without the files that contain none of the join keys. Return its name; None if
+    there is no runtime filter."""
     source, read = sources.get(reference.start), reads.get(reference.start)
     if source is None or read is None or not reference.joined:
         return None

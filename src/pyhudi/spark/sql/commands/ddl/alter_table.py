@@ -8,9 +8,9 @@ from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, full_name, rename, set_properties, update_columns
-from pyhudi.spark.sql.spark_statements import text_literal
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import RenameTable, SetProperties
+from pyhudi.sql.string_literals import string_literal
 from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options
 from pyhudi.storage import open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -41,7 +41,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
     if to[0].lower() != table.name[0].lower():
         raise QueryError(
             f"{table.sql} cannot be renamed to {quoted(to)}, because a table stays in its database; use CREATE TABLE "
-            f"{quoted(to)} USING hudi LOCATION {text_literal(table.location)} to give it another name there"
+            f"{quoted(to)} USING hudi LOCATION {string_literal(table.location)} to give it another name there"
         )
     if spark.catalog.tableExists(quoted(to)):
         raise TableExistsError(f"the table or view {quoted(to)} already exists; choose another name")

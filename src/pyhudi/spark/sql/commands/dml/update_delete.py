@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
@@ -23,11 +25,8 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
     """Run UPDATE."""
     statement = with_target_qualifiers(spark, table, statement)
     alias = statement.alias or statement.name[-1]
-    opts = Options.parse(write_options(spark, table))
-    subqueries = RepeatedSubqueries(spark, table, open_storage(table.location, opts))
 
-    def attempt() -> ChangeResult:
-        pinned = TargetSnapshot.pin(spark, table.location, opts)
+    def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
         assigned = {name: subqueries.rewritten(value) for name, value in statement.assigned.items()}
         where = None if statement.where is None else subqueries.rewritten(statement.where)
         plain = {unqualified(name, alias) or name: unqualified(value, alias) for name, value in assigned.items()}
@@ -39,22 +38,33 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
             return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=whole)
         return update_pinned(spark, pinned, plain, condition, reads_whole_table=whole)
 
-    with_retries(subqueries.storage, opts, attempt, subqueries.read_same_snapshot)
+    _run(spark, table, attempt)
 
 
 def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
     """Run DELETE."""
     statement = with_target_qualifiers(spark, table, statement)
     alias = statement.alias or statement.name[-1]
-    opts = Options.parse(write_options(spark, table))
-    subqueries = RepeatedSubqueries(spark, table, open_storage(table.location, opts))
 
-    def attempt() -> ChangeResult:
-        pinned = TargetSnapshot.pin(spark, table.location, opts)
+    def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
         where = None if statement.where is None else subqueries.rewritten(statement.where)
         whole, condition = subqueries.read_target, None if where is None else unqualified(where, alias)
         if where is not None and condition is None:
             return delete_pinned(spark, pinned, where, alias, reads_whole_table=whole)
         return delete_pinned(spark, pinned, condition, reads_whole_table=whole)
 
-    with_retries(subqueries.storage, opts, attempt, subqueries.read_same_snapshot)
+    _run(spark, table, attempt)
+
+
+def _run(
+    spark: SparkSession, table: CatalogTable, attempt: Callable[[TargetSnapshot, RepeatedSubqueries], ChangeResult]
+) -> None:
+    """Run a statement on the latest snapshot of a table, again after conflicts if the options say so."""
+    opts = Options.parse(write_options(spark, table))
+    subqueries = RepeatedSubqueries(spark, table, open_storage(table.location, opts))
+    with_retries(
+        subqueries.storage,
+        opts,
+        lambda: attempt(TargetSnapshot.pin(spark, table.location, opts), subqueries),
+        subqueries.read_same_snapshot,
+    )

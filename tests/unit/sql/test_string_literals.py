@@ -1,0 +1,14 @@
+"""Texts as SQL."""
+
+from __future__ import annotations
+
+from pyhudi.sql.string_literals import string_expression, string_literal
+
+
+def test_one_literal() -> None:
+    assert string_literal("it's a \\ and ${x}\n") == "'it\\'s a \\\\ and ${x}\\n'"
+
+
+def test_variables_are_not_found_in_an_expression() -> None:
+    assert string_expression("${x}, ${y}'s") == "'$' '{x}, $' '{y}\\'s'"
+    assert string_expression("$x {y}") == "'$x {y}'"
