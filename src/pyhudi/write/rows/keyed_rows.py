@@ -25,6 +25,8 @@ from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
 Index = npt.NDArray[np.int64]
 _BATCH_ROWS = 65_536
+_SEARCHED_BYTES = 64 * 1024 * 1024
+_MOST_TEXT_BYTES = (1 << 31) - 1
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
 
@@ -111,7 +113,10 @@ class KeyIndex:
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         counts = np.bincount(codes, minlength=len(encoded.dictionary)).astype(np.int64)
         order = np.argsort(codes, kind="stable").astype(np.int64)
-        return cls(encoded.dictionary, order, np.cumsum(counts) - counts, counts)
+        distinct = encoded.dictionary
+        if distinct.nbytes <= _MOST_TEXT_BYTES:  # Keys to match need not be cast then.
+            distinct = distinct.cast(pa.string())
+        return cls(distinct, order, np.cumsum(counts) - counts, counts)
 
     def match(self, base: pa.ChunkedArray) -> tuple[Index, Index]:
         """Return pairs of a position in *base* and the number of a row with the same key, by ascending position, then
@@ -126,6 +131,34 @@ class KeyIndex:
         repeats = self.counts[codes]
         within = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         return np.repeat(positions, repeats), self.rows[np.repeat(self.starts[codes], repeats) + within]
+
+    def match_each(self, bases: Iterable[pa.ChunkedArray]) -> Iterator[tuple[Index, Index]]:
+        """Yield the pairs of each base as of `match`.
+
+        Each search hashes all keys of this index, which takes longer than to look up those of a small file. So several
+        bases are searched at a time, until their keys have `_SEARCHED_BYTES`.
+        """
+        for together in _batched(bases):
+            chunks = [chunk for base in together for chunk in base.chunks]
+            positions, numbers = self.match(pa.chunked_array(chunks, pa.string()))
+            first = start = 0
+            for end in np.cumsum([len(base) for base in together]).tolist():
+                stop = int(np.searchsorted(positions, end))
+                yield positions[start:stop] - first, numbers[start:stop]
+                first, start = end, stop
+
+
+def _batched(bases: Iterable[pa.ChunkedArray]) -> Iterator[list[pa.ChunkedArray]]:
+    together: list[pa.ChunkedArray] = []
+    size = 0
+    for base in bases:
+        together.append(base)
+        size += base.nbytes
+        if size >= _SEARCHED_BYTES:
+            yield together
+            together, size = [], 0
+    if together:
+        yield together
 
 
 def buffer_rows(

@@ -95,7 +95,7 @@ def in_task_tagging_task(
     """Write rows that are sorted by partition and share (`PARTITION_SHARE`), and have no locations.
 
     Memory: the buffer of *context* for a partition's rows, which are spilled beyond it; the keys of a partition's rows
-    and of one base file at a time.
+    and of some base files at a time (`KeyIndex.match_each`).
 
     Returns:
         The write stats, encoded; `TOO_MANY_ROWS` if there are more than ``lookup.most_rows``.
@@ -135,10 +135,10 @@ def _located(
     settings = lookup.for_partition(partition)
     keys = KeyIndex.from_keys(buffered.column(RECORD_KEY))
     new = ~pc.fill_null(buffered.column(IS_DELETE), False).to_numpy()
-    matches: list[tuple[Index, Index]] = []
-    for path in settings.bases["base_path"].to_pylist():
-        matches.append(keys.match(base_keys(context.storage, path, context.invalid_text)))
-        new[matches[-1][1]] = False
+    paths = settings.bases["base_path"].to_pylist()
+    matches = list(keys.match_each(base_keys(context.storage, path, context.invalid_text) for path in paths))
+    for _, numbers in matches:
+        new[numbers] = False
     fresh = np.flatnonzero(new).astype(np.int64)
     work = _workload(partition, settings, np.array([len(p) for p, _ in matches], dtype=np.int64), len(fresh), context)
     base_of = pc.index_in(group_keys(work.groups), value_set=group_keys(settings.bases)).to_pylist()

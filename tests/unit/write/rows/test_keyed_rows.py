@@ -18,6 +18,7 @@ from pyhudi.errors import FormatError
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.lookup.base_file_keys import read_positioned_rows
 from pyhudi.storage import open_storage
+from pyhudi.write.rows import keyed_rows
 from pyhudi.write.rows.keyed_rows import KeyIndex, base_keys
 from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
@@ -33,6 +34,16 @@ def test_every_pair_of_equal_keys_is_found_in_order(base: list[str], incoming: l
     positions, numbers = KeyIndex.from_keys(_chunked(incoming, cut // 2)).match(_chunked(base, cut))
     found = list(zip(positions.tolist(), numbers.tolist(), strict=True))
     assert found == [(i, j) for i, key in enumerate(base) for j, other in enumerate(incoming) if key == other]
+
+
+@given(bases=st.lists(_KEYS, max_size=5), incoming=_KEYS, size=st.sampled_from([1, 40, 1 << 20]))
+def test_each_base_has_its_own_pairs(bases: list[list[str]], incoming: list[str], size: int) -> None:
+    index = KeyIndex.from_keys(_chunked(incoming, 3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyed_rows, "_SEARCHED_BYTES", size)
+        found = list(index.match_each(_chunked(base, len(base) // 2) for base in bases))
+    expected = [index.match(_chunked(base, 1)) for base in bases]
+    assert [[part.tolist() for part in pair] for pair in found] == [[p.tolist() for p in pair] for pair in expected]
 
 
 @given(sizes=st.lists(st.integers(0, 90_000), max_size=6), limit=st.sampled_from([0, 1 << 20, 1 << 40]))
