@@ -15,6 +15,11 @@ from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 _CLAUSE = "IDENTIFIER"
 
 
+def has_identifier_clause(text: str) -> bool:
+    """Return True if a statement has an IDENTIFIER clause; also if it only has the word."""
+    return _CLAUSE in text.upper()
+
+
 def with_plain_identifiers(text: str, args: object = None, *, double_quoted: bool = False) -> str:
     """Return a statement with names in backquotes in place of IDENTIFIER clauses and of names in double quotes.
 
@@ -29,7 +34,7 @@ def with_plain_identifiers(text: str, args: object = None, *, double_quoted: boo
     Raises:
         SqlSyntaxError: The string of an IDENTIFIER clause is not a name.
     """
-    if _CLAUSE not in text.upper() and not (double_quoted and '"' in text):
+    if not has_identifier_clause(text) and not (double_quoted and '"' in text):
         return text
     try:
         cursor = Cursor(text)

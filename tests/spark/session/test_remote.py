@@ -25,7 +25,7 @@ def test_tables_are_written_and_read(where, tmp_path):
     answers, of_statements, of_streams = json.loads(done.stdout.splitlines()[-1])
     assert answers == [rows] * (4 if where == "connect" else 8)
     of_vectors = [[20, 0.5**0.5], [20, 0.5]]
-    assert of_statements == [[1, 10.0], [2, 8.0], [3, 3.0], [9, 9.0], [20, 0.5], *of_vectors]
+    assert of_statements == [[1, 10.0], [2, 8.0], [3, 3.0], [9, 9.0], [20, 0.5], *of_vectors, [23, 0.5]]
     if where == "connect":
         copied = [[i, -2 * i if i == 28 else 2 * i] for i in range(0, 40, 4)]
         assert of_streams == [[*copied, [60, 60], [64, 64]], 2, True]

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.spark.session_settings import session_setting
@@ -138,7 +138,7 @@ def test_cached_permanent_views(spark):
     assert not spark.catalog.isCached("v")
 
 
-REFUSED_SCRIPTS = [  # with a handler, which runs in Spark only; the last does not parse
+REFUSED_SCRIPTS = [  # with a condition, which runs in Spark only; the last does not parse
     "SELECT id FROM v",
     "IF (SELECT count(*) FROM t) = 0 THEN SELECT 1; END IF",
     "FOR r AS SELECT id FROM t DO SELECT r.id; END FOR",
@@ -155,10 +155,10 @@ def test_scripts_that_only_spark_can_run_are_refused_before_they_begin(spark):
     spark.sql("CREATE TABLE t (id INT) USING hudi")
     spark.sql("CREATE TABLE p (id INT) USING parquet")
     spark.sql("CREATE VIEW v AS SELECT id FROM t")
-    handler = "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SELECT 0; END"
+    condition = "DECLARE c CONDITION FOR SQLSTATE '12345'"
     for part in REFUSED_SCRIPTS:
         with pytest.raises(UnsupportedTableError, match="nothing of it has run"):
-            spark.sql(f"BEGIN {handler}; INSERT INTO p VALUES (1); {part}; END")
+            spark.sql(f"BEGIN {condition}; INSERT INTO p VALUES (1); {part}; END")
     assert rows(spark, "SELECT id FROM p") == []
 
 
@@ -245,8 +245,13 @@ def test_scripts_and_statements_in_texts(spark, monkeypatch):
         spark.sql("BEGIN DECLARE text INT; DELETE FROM t; END")
     with pytest.raises(QueryError, match="no BOOLEAN but int"):
         spark.sql("BEGIN IF 1 THEN DELETE FROM t; END IF; END")
-    with pytest.raises(UnsupportedTableError, match="it has parameters"):
-        spark.sql("BEGIN SELECT id FROM t WHERE id = :id; END", args={"id": 1})
+    script = (
+        "BEGIN DECLARE n INT DEFAULT :n; INSERT INTO p SELECT id + n FROM {new}; SELECT id FROM t WHERE id = :n; END"
+    )
+    assert rows(spark, script, args={"n": 1}, new=spark.range(-3, -2)) == [(1,)]
+    assert rows(spark, "SELECT id FROM p WHERE id < 0") == [(-2,)]
+    with pytest.raises(QueryError, match=r"the parameter :n is .*single values"):
+        spark.sql("BEGIN DELETE FROM t; SELECT :n; END", args={"n": [1]})
     assert spark.sql("BEGIN INSERT INTO t VALUES (4, 'x'); END").columns == []
     spark.sql("BEGIN DECLARE t INT DEFAULT 7; INSERT INTO p VALUES (t); END")  # Spark's own
     spark.sql("EXECUTE IMMEDIATE 'INSERT INTO t VALUES (6, NULL)'")
@@ -298,13 +303,91 @@ def test_statements_in_texts_with_arguments_and_variables(spark):
         "'SELECT id FROM t WHERE id = 5' INTO a, b": "(?i)mismatch",
         "'DELETE FROM t WHERE id IN (?, ?)' USING 5": "2 parameters, and there are 1 values",
         "'DELETE FROM t WHERE id = :x' USING 5 AS x, 6 AS x": "two arguments named 'x'",
-        "'DELETE FROM t WHERE at < current_date - ?' USING INTERVAL 1 DAY": "interval day",
+        "'DELETE FROM t WHERE id = ?' USING parse_json('1')": "variant",
+        "'BEGIN DELETE FROM t; END'": "no script",
+        "'BEGIN SELECT 1; END'": "SQL_SCRIPT_IN_EXECUTE_IMMEDIATE",
     }.items():
         with pytest.raises(Exception, match=cause):
             spark.sql(f"EXECUTE IMMEDIATE {statement}")
     assert spark.table("t").count() == 2
+    # values that Python does not have
+    values = "DATE'-0044-03-15', TIMESTAMP_NTZ'-0044-03-15 12:00:00', array(DATE'+12024-01-01'), INTERVAL '-1' DAY"
+    years = "year(?), hour(?), year(?[0]), extract(DAY FROM ?)"
+    for source in ("t WHERE id = 5", "range(1)"):
+        found = spark.sql(f"EXECUTE IMMEDIATE 'SELECT {years} FROM {source}' USING {values}").collect()
+        assert [tuple(row) for row in found] == [(-44, 12, 12024, -1)]
+    spark.sql("EXECUTE IMMEDIATE 'DELETE FROM t WHERE at < current_date - ?' USING INTERVAL 1 DAY")
+    assert spark.table("t").count() == 2  # the times are NULL
     for variable in ("id", "name", "a", "b"):
         spark.sql(f"DROP TEMPORARY VARIABLE {variable}")
+
+
+HANDLERS_AND_CURSORS = [
+    "DECLARE x INT DEFAULT 0; DECLARE EXIT HANDLER FOR DIVIDE_BY_ZERO SELECT 'divided', x; SET x = 1; "
+    "INSERT INTO {t} VALUES (1); SELECT 1 / (id - 1) FROM {t}; INSERT INTO {t} VALUES (2)",
+    "DECLARE n INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION, NOT FOUND SET n = n + 1; SELECT 1 / 0; "
+    "INSERT INTO {t} SELECT CAST('x' AS INT); IF 1 / 0 = 1 THEN SET n = 50; END IF; "
+    "WHILE 1 / 0 = 1 DO SET n = 60; END WHILE; CASE 1 / 0 WHEN 1 THEN SET n = 70; END CASE; "
+    "FOR SELECT 1 / 0 AS q DO SET n = 80; END FOR; INSERT INTO {t} SELECT n; SELECT n, id FROM {t}",
+    "BEGIN DECLARE EXIT HANDLER FOR SQLSTATE VALUE '22012' BEGIN INSERT INTO {t} VALUES (1); SELECT 8; END; "
+    "DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 9; SELECT 1 / 0; END; INSERT INTO {t} VALUES (5)",
+    "DECLARE s STRING DEFAULT ''; WHILE length(s) < 8 DO BEGIN DECLARE EXIT HANDLER FOR SQLSTATE '22012' "
+    "SET s = s || 'h'; SET s = s || 'b'; INSERT INTO {t} SELECT int(1 div (length(s) % 3)); SET s = s || 'n'; END; "
+    "END WHILE; SELECT s, count(*) FROM {t}",
+    "DECLARE EXIT HANDLER FOR NOT FOUND SELECT 'no'; DECLARE EXIT HANDLER FOR SQLSTATE '99999' SELECT 0; "
+    "INSERT INTO {t} VALUES (1); SELECT 1 / 0",
+    "DECLARE x INT DEFAULT 1 / 0; DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 'declared'; SELECT id FROM {t}",
+    "DECLARE s STRING DEFAULT ''; BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN DECLARE y INT DEFAULT 3; "
+    "SET s = s || y; END; FOR r AS SELECT id FROM range(3) DO SET s = s || id; "
+    "INSERT INTO {t} SELECT int(1 div (1 - r.id)); END FOR; END; SELECT s, id FROM {t}",
+    "DECLARE n INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR UNRESOLVED_COLUMN BEGIN DECLARE EXIT HANDLER FOR "
+    "DIVIDE_BY_ZERO SET n = n + 10; SELECT 1 / 0; SET n = 100; END; SELECT nothing FROM {t}; SET n = n + 1; "
+    "INSERT INTO {t} SELECT n; SELECT id FROM {t}",
+    "DECLARE x, n INT DEFAULT 0; DECLARE done BOOLEAN DEFAULT false; DECLARE r STRUCT<a: INT, b: STRING>; "
+    "DECLARE c CURSOR FOR SELECT id + n FROM {t} ORDER BY id; DECLARE d INSENSITIVE CURSOR FOR SELECT n + ?, 'b' "
+    "FOR READ ONLY; DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = true; INSERT INTO {t} VALUES (1), (2); "
+    "SET n = 10; OPEN c; INSERT INTO {t} VALUES (3); l: WHILE NOT done DO FETCH NEXT FROM c INTO x; "
+    "IF NOT done THEN SET n = n + x; END IF; END WHILE; CLOSE c; OPEN d USING x; FETCH d INTO r; FETCH FROM d INTO r; "
+    "SELECT n, x, r.a, r.b, count(*) FROM {t}",
+    "DECLARE x INT DEFAULT 7; DECLARE c CURSOR FOR SELECT id FROM {t}; OPEN c; FETCH c INTO x; SELECT x; "
+    "FETCH c INTO x",
+    "DECLARE x INT; DECLARE c CURSOR FOR SELECT 1; DECLARE EXIT HANDLER FOR CURSOR_NOT_OPEN SELECT x, id FROM {t}; "
+    "OPEN c; FETCH c INTO x; CLOSE c; INSERT INTO {t} VALUES (1); FETCH c INTO x; SELECT 9",
+    "DECLARE c CURSOR FOR SELECT id FROM {t}; OPEN c; INSERT INTO {t} VALUES (1); OPEN c",
+    "DECLARE x, y INT; DECLARE c CURSOR FOR SELECT 1; INSERT INTO {t} VALUES (1); OPEN c; FETCH c INTO x, y",
+]
+
+
+def test_handlers_and_cursors_of_scripts_run_as_in_spark(spark):
+    if spark.version.startswith("3"):
+        return  # it has none
+    with (
+        session_setting(spark, "spark.sql.scripting.continueHandlerEnabled", "true"),
+        session_setting(spark, "spark.sql.scripting.cursorEnabled", "true"),
+    ):
+        differing = {}
+        for number, script in enumerate(HANDLERS_AND_CURSORS):
+            found = []
+            for provider in ("hudi", "parquet"):
+                table = f"{provider}_{number}"
+                spark.sql(f"CREATE TABLE {table} (id INT) USING {provider}")
+                try:
+                    found.append(rows(spark, f"BEGIN {script.format(t=table)}; END"))
+                except (PySparkException, QueryError):
+                    found.append("failed")
+                found.append(rows(spark, f"SELECT id FROM {table}"))
+            if found[:2] != found[2:]:
+                differing[script] = found
+    assert not differing, differing
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+    script = "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION INSERT INTO t VALUES (0); {}; SELECT count(*) FROM t; END"
+    failing = "UPDATE t SET nothing = 1; CALL show_commits(table => 'nothing'); DELETE FROM t WHERE id = 'x'"
+    assert rows(spark, script.format(failing)) == [(3,)]
+    # an error of a handler leaves the block whose handler takes it, where Spark 4.3 goes on after the block inside
+    nested = "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 1; BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION "
+    nested += "SELECT * FROM nowhere; SELECT 1 / 0; END; DELETE FROM t; END"
+    assert rows(spark, nested) == [(1,)]
+    assert spark.table("t").count() == 3
 
 
 def test_scripts_of_one_session_wait_for_each_other(spark):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from decimal import Decimal
 
 import pytest
@@ -27,7 +26,15 @@ from pyspark.sql.types import (
 )
 
 from pyhudi.errors import QueryError
-from pyhudi.spark.sql.typed_values import TypedValue, with_seconds
+from pyhudi.spark.sql.typed_values import TypedValue, with_python_types
+
+
+class _Geometry(DataType):
+    """A type of later versions of Spark."""
+
+    def simpleString(self) -> str:  # noqa: N802
+        return "geometry"
+
 
 INNER = StructType().add("a", IntegerType()).add("b c", TimestampType())
 
@@ -45,10 +52,11 @@ INNER = StructType().add("a", IntegerType()).add("b c", TimestampType())
         (DoubleType(), float("-inf"), "CAST('-inf' AS DOUBLE)"),
         (DecimalType(10, 3), Decimal("1E+2"), "CAST(100BD AS DECIMAL(10,3))"),
         (BinaryType(), bytearray(b"\x01a"), "X'0161'"),
-        (DateType(), dt.date(2024, 2, 29), "DATE '2024-02-29'"),
+        (DateType(), "-0044-03-15", "DATE '-0044-03-15'"),
         (TimestampType(), Decimal("-0.000001"), "TIMESTAMP '1969-12-31 23:59:59.999999 UTC'"),
         (TimestampType(), Decimal("999999999999.5"), "CAST(999999999999.5BD AS TIMESTAMP)"),
-        (TimestampNTZType(), dt.datetime(900, 1, 2), "TIMESTAMP_NTZ '0900-01-02 00:00:00.000000'"),
+        (TimestampNTZType(), "0900-01-02 00:00:00", "TIMESTAMP_NTZ '0900-01-02 00:00:00'"),
+        (DayTimeIntervalType(0, 0), "INTERVAL '-1' DAY", "INTERVAL '-1' DAY"),
         (ArrayType(IntegerType()), [1, None], "CAST(array(1, CAST(NULL AS INT)) AS ARRAY<INT>)"),
         (ArrayType(IntegerType()), [], "CAST(array() AS ARRAY<INT>)"),
         (MapType(StringType(), LongType()), {"a": 1}, "CAST(map('a', 1L) AS MAP<STRING, BIGINT>)"),
@@ -64,12 +72,16 @@ def test_literals(kind: DataType, value: object, literal: str) -> None:
 
 
 def test_a_type_without_literals() -> None:
-    with pytest.raises(QueryError, match="interval day to second"):
-        TypedValue("x", ArrayType(DayTimeIntervalType()), [dt.timedelta(1)]).literal()
+    with pytest.raises(QueryError, match="of the type geometry"):
+        TypedValue("x", ArrayType(_Geometry()), ["POINT(1 2)"]).literal()
 
 
-def test_seconds_are_kept_for_timestamps_at_any_depth() -> None:
+def test_values_that_python_does_not_have_at_any_depth() -> None:
     seconds = DecimalType(20, 6)
-    kinds = StructType().add("m", MapType(StringType(), ArrayType(INNER)))
+    texts = StructType().add("d", DateType()).add("n", TimestampNTZType()).add("i", DayTimeIntervalType())
+    kinds = StructType().add("m", MapType(DateType(), ArrayType(INNER))).add("t", texts)
     inner = StructType().add("a", IntegerType()).add("b c", seconds)
-    assert with_seconds(kinds) == StructType().add("m", MapType(StringType(), ArrayType(inner)))
+    held = StructType().add("m", MapType(StringType(), ArrayType(inner)))
+    assert with_python_types(kinds) == held.add(
+        "t", StructType().add("d", "string").add("n", "string").add("i", "string")
+    )

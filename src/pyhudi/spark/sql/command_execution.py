@@ -128,8 +128,9 @@ def _execute(
         case Script():
             if not uses_hudi_tables(spark, statement):
                 return run_on_spark()
-            body = runnable_script(spark, statement, has_parameters=values.has_values)
-            return run_script(spark, body, partial(run_sql, spark))
+            with values.frames_as_views(spark):
+                body = runnable_script(spark, values.with_literals(statement))
+                return run_script(spark, body, partial(run_sql, spark))
         case s.ExecuteImmediate():
             text = hudi_statement_of(spark, statement, args)
             return run_on_spark() if text is None else run_sql(spark, text)

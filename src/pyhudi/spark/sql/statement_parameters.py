@@ -41,11 +41,6 @@ class StatementParameters:
         self.text = self._formatter.vformat(text, (), self._fields) if self._fields else text
         """The statement without fields."""
 
-    @property
-    def has_values(self) -> bool:
-        """True if the statement has parameters or fields with values."""
-        return bool(self.args or self._fields)
-
     def run(self, spark: SparkSession, text: str) -> DataFrame:
         """Execute `text`, or a text derived from it, by Spark."""
         parameters = {} if self.args is None else {"args": self.args}

@@ -34,6 +34,7 @@ from pyhudi.spark.sql.spark_statements import type_text
 from pyhudi.sql.string_literals import string_expression
 
 _EPOCH = dt.datetime(1970, 1, 1)
+_INTERVAL = "interval "
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class TypedValue:
     Args:
         name: The name of its column.
         kind: Its type.
-        value: The value; timestamps are seconds, also in arrays, maps and structs.
+        value: The value, with the type that `with_python_types` gives it, also in arrays, maps and structs.
     """
 
     name: str
@@ -67,25 +68,38 @@ def evaluate(row: DataFrame) -> list[TypedValue]:
     """
     names = row.columns
     numbered = row.toDF(*(f"_{number}" for number in range(len(names))))
-    values = cast_columns(numbered, with_seconds(numbered.schema)).first()
+    values = cast_columns(numbered, with_python_types(numbered.schema)).first()
     assert values is not None
     return [TypedValue(*one) for one in zip(names, (f.dataType for f in numbered.schema.fields), values, strict=True)]
 
 
-def with_seconds(schema: StructType) -> StructType:
-    """Return columns with seconds instead of timestamps, which Python has in the time zone of this process, where some
-    are ambiguous."""
-    return StructType([StructField(field.name, _with_seconds(field.dataType)) for field in schema.fields])
+def with_python_types(schema: StructType) -> StructType:
+    """Return columns with other types in place of those whose values Python does not hold.
+
+    Timestamps are seconds, because Python has them in the time zone of this process, where some are ambiguous. Dates,
+    timestamps without time zone and intervals are texts, because Python has years 1 to 9999 only.
+    """
+    return StructType([StructField(field.name, _python_type(field.dataType)) for field in schema.fields])
 
 
-def _with_seconds(kind: DataType) -> DataType:
-    if isinstance(kind, TimestampType):
-        return DecimalType(20, 6)
-    if isinstance(kind, ArrayType):
-        return ArrayType(_with_seconds(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(_with_seconds(kind.keyType), _with_seconds(kind.valueType))
-    return with_seconds(kind) if isinstance(kind, StructType) else kind
+def _python_type(kind: DataType) -> DataType:
+    match kind:
+        case TimestampType():
+            return DecimalType(20, 6)
+        case DateType() | TimestampNTZType():
+            return StringType()
+        case ArrayType():
+            return ArrayType(_python_type(kind.elementType))
+        case MapType():
+            return MapType(_python_type(kind.keyType), _python_type(kind.valueType))
+        case StructType():
+            return with_python_types(kind)
+    return StringType() if _is_interval(kind) else kind
+
+
+def _is_interval(kind: DataType) -> bool:
+    """Return True for intervals, some of which older versions of PySpark have no class for."""
+    return bool(kind.simpleString().startswith(_INTERVAL))
 
 
 def cast_columns(rows: DataFrame, schema: StructType) -> DataFrame:
@@ -121,11 +135,11 @@ def _literal(value: Any, kind: DataType) -> str:
         case BinaryType():
             return f"X'{bytes(value).hex()}'"
         case DateType():
-            return f"DATE '{value.isoformat()}'"
+            return f"DATE {string_expression(value)}"
         case TimestampType():
             return _timestamp(value)
         case TimestampNTZType():
-            return f"TIMESTAMP_NTZ '{value.isoformat(' ', 'microseconds')}'"
+            return f"TIMESTAMP_NTZ {string_expression(value)}"
         case ArrayType():
             text = f"array({_literals(value, [kind.elementType] * len(value))})"
         case MapType():
@@ -133,6 +147,8 @@ def _literal(value: Any, kind: DataType) -> str:
             text = f"map({_literals(pairs, [kind.keyType, kind.valueType] * len(value))})"
         case StructType():
             text = f"struct({_literals(tuple(value), [field.dataType for field in kind.fields])})"
+        case _ if _is_interval(kind):
+            return str(value)  # an interval as text is a literal
         case _:
             raise QueryError(
                 f"a value of the type {kind.simpleString()} cannot be an argument: write it into the text instead"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.parsers.script_tree_parser import parse_tree
+from pyhudi.sql.parsers.script_tree_parser import parse_tree, query_of_cursor
 from pyhudi.sql.script_nodes import Script
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -96,7 +96,8 @@ def _declaration(cursor: Cursor) -> Iterator[str]:
         yield cursor.slice(start, cursor.at)
     elif cursor.take("CURSOR"):
         cursor.take("FOR")
-        yield cursor.rest()
+        yield query_of_cursor(cursor, cursor.at, len(cursor.tokens))
+        cursor.at = len(cursor.tokens)
     else:
         cursor.take("HANDLER", "FOR")
         while not cursor.done and cursor.word() not in _STATEMENTS:

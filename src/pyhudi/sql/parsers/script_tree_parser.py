@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NoReturn
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Node, Nodes, Run
+from pyhudi.sql.script_nodes import (
+    Assign,
+    Block,
+    CloseCursor,
+    Declare,
+    DeclareCursor,
+    FetchCursor,
+    For,
+    Handler,
+    If,
+    Jump,
+    Loop,
+    Node,
+    Nodes,
+    OpenCursor,
+    Run,
+)
 from pyhudi.sql.token_cursor import Cursor
 
-_ONLY_OF_SPARK = frozenset({"OPEN", "FETCH", "CLOSE", "SIGNAL", "RESIGNAL", "GET"})
+_GENERAL = frozenset({"SQLEXCEPTION", "NOT FOUND"})
+_ONLY_OF_SPARK = frozenset({"SIGNAL", "RESIGNAL", "GET"})
 
 
 def parse_tree(cursor: Cursor) -> Block:
     """Parse a whole script.
 
     Raises:
-        SqlSyntaxError: It is invalid, or has what only Spark can run: handlers and conditions, cursors,
-            variables of one name in nested scopes, and labels before names.
+        SqlSyntaxError: It is invalid, or has what only Spark can run: declared conditions, variables or cursors of one
+            name in nested scopes, and labels before names.
     """
     parser = _TreeParser(cursor)
     block = parser.block("")
@@ -28,29 +46,53 @@ def parse_tree(cursor: Cursor) -> Block:
     return block
 
 
+def query_of_cursor(cursor: Cursor, start: int, end: int) -> str:
+    """Return the text of the query of a cursor, without FOR READ ONLY, of some tokens."""
+    last = [token.text.upper() for token in cursor.tokens[max(start, end - 3) : end]]
+    return cursor.slice(start, end - 3 if last == ["FOR", "READ", "ONLY"] else end)
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    """Consume names with commas between them. Return their texts."""
+    texts: list[str] = []
+    while not texts or cursor.take(","):
+        start = cursor.at
+        cursor.name()
+        texts.append(cursor.slice(start, cursor.at))
+    return tuple(texts)
+
+
 class _TreeParser:
-    """Parser of one script, with the labels and variables of the scopes around the next token."""
+    """Parser of one script, with the labels, variables and cursors of the scopes around the next token."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._around: list[tuple[str, bool]] = []
         self._variables: list[str] = []
+        self._cursors: list[str] = []
         self.labels: set[str] = set()
 
     def block(self, label: str) -> Block:
         """Parse BEGIN … END."""
-        cursor, before = self._cursor, len(self._variables)
+        cursor, before, cursors = self._cursor, len(self._variables), len(self._cursors)
         cursor.expect("BEGIN")
         cursor.take("NOT", "ATOMIC")
         declarations: list[Node] = []
+        handlers: list[Handler] = []
         while cursor.sees("DECLARE"):
-            declarations.append(self._declaration())
+            if cursor.word(2) == "HANDLER":
+                handlers.append(self._handler(handlers))
+            elif handlers:
+                self._fail("a statement, or another handler")
+            else:
+                declarations.append(self._declaration())
             self._semicolon()
         body = self._body(label, "END")
         cursor.expect("END")
         self._repeated(label)
         del self._variables[before:]
-        return Block((*declarations, *body), label)
+        del self._cursors[cursors:]
+        return Block((*declarations, *body), label, tuple(handlers))
 
     def _body(self, label: str, *ends: str, loop: bool = False) -> Nodes:
         """Parse statements up to one of some words, which may be left and iterated by a label."""
@@ -79,6 +121,8 @@ class _TreeParser:
                 return self._case()
             case "LEAVE" | "ITERATE":
                 return self._jump()
+            case "OPEN" | "FETCH" | "CLOSE" if not label:
+                return self._use_of_cursor()
             case "SET":
                 cursor.at += 1
                 if cursor.word() in ("VAR", "VARIABLE") and cursor.word(1) not in ("=", ",", "."):
@@ -90,18 +134,91 @@ class _TreeParser:
                 self._fail("a statement")
         return Run(self._text())
 
-    def _declaration(self) -> Declare:
+    def _declaration(self) -> Declare | DeclareCursor:
         cursor = self._cursor
         cursor.expect("DECLARE")
         cursor.take("VARIABLE")
         names = [cursor.identifier()]
         while cursor.take(","):
             names.append(cursor.identifier())
-        if cursor.word() in ("CONDITION", "HANDLER", "CURSOR", "REPLACE", "ASENSITIVE", "INSENSITIVE"):
+        if len(names) == 1 and cursor.word() in ("ASENSITIVE", "INSENSITIVE", "CURSOR"):
+            return self._cursor_declaration(names[0])
+        if cursor.word() in ("CONDITION", "HANDLER", "REPLACE", "ASENSITIVE", "INSENSITIVE", "CURSOR"):
             self._fail("the type of a variable")
         for name in names:
             self._add_variable(name)
         return Declare(tuple(names), self._text())
+
+    def _cursor_declaration(self, name: str) -> DeclareCursor:
+        """Parse the rest of DECLARE … CURSOR."""
+        cursor = self._cursor
+        _ = cursor.take("ASENSITIVE") or cursor.take("INSENSITIVE")  # the rows are those of OPEN in any case
+        cursor.expect("CURSOR", "FOR")
+        start = cursor.at
+        if not self._text():
+            self._fail("a query")
+        if name.lower() in self._cursors:
+            raise SqlSyntaxError(f"the cursor {name!r} hides another one")
+        self._cursors.append(name.lower())
+        return DeclareCursor(name.lower(), query_of_cursor(cursor, start, cursor.at))
+
+    def _use_of_cursor(self) -> OpenCursor | FetchCursor | CloseCursor:
+        cursor = Cursor(self._text())  # sqlglot keeps the rest of FETCH as one token
+        verb = cursor.word()
+        cursor.at += 1
+        if verb == "FETCH":
+            _ = cursor.take("NEXT", "FROM") or cursor.take("FROM")
+        name = cursor.identifier().lower()
+        if name not in self._cursors:
+            raise SqlSyntaxError(f"{verb} of {name!r}, which is no cursor of the script")
+        use: OpenCursor | FetchCursor | CloseCursor
+        match verb:
+            case "FETCH":
+                cursor.expect("INTO")
+                use = FetchCursor(name, _names(cursor))
+            case "OPEN" if cursor.take("USING"):
+                use = OpenCursor(name, cursor.rest())
+                if not use.using:
+                    cursor.fail("the values of parameters")
+            case "OPEN":
+                use = OpenCursor(name)
+            case _:
+                use = CloseCursor(name)
+        cursor.finish()
+        return use
+
+    def _handler(self, others: Sequence[Handler]) -> Handler:
+        """Parse DECLARE … HANDLER. ``others``: those of the same block, for other conditions."""
+        cursor = self._cursor
+        cursor.expect("DECLARE")
+        continues = cursor.take("CONTINUE")
+        if not continues:
+            cursor.expect("EXIT")
+        cursor.expect("HANDLER", "FOR")
+        conditions = [self._condition()]
+        while cursor.take(","):
+            conditions.append(self._condition())
+        handled = [*conditions, *(condition for other in others for condition in other.conditions)]
+        if len(set(handled)) < len(handled):
+            raise SqlSyntaxError(f"a block has one handler for each of {', '.join(handled)}")
+        if _GENERAL & set(conditions) and not _GENERAL.issuperset(conditions):
+            raise SqlSyntaxError(f"a handler of {', '.join(conditions)} mixes general and specific conditions")
+        around, self._around = self._around, []  # LEAVE and ITERATE stay inside of a handler
+        body = self._node()
+        self._around = around
+        if not isinstance(body, Block | Run | Assign):
+            self._fail("BEGIN or a statement")
+        return Handler(frozenset(conditions), body, continues)
+
+    def _condition(self) -> str:
+        """Parse the condition of a handler."""
+        cursor = self._cursor
+        if cursor.take("NOT", "FOUND"):
+            return "NOT FOUND"
+        if cursor.take("SQLSTATE"):
+            cursor.take("VALUE")
+            return f"SQLSTATE {cursor.string().upper()}"
+        return ".".join(cursor.name()).upper()
 
     def _add_variable(self, name: str) -> None:
         if name.lower() in self._variables:

@@ -5,7 +5,23 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.sql.parsers.statement_parser import parse
-from pyhudi.sql.script_nodes import Assign, Block, Declare, For, If, Jump, Loop, Run, Script
+from pyhudi.sql.script_nodes import (
+    Assign,
+    Block,
+    CloseCursor,
+    Declare,
+    DeclareCursor,
+    FetchCursor,
+    For,
+    Handler,
+    If,
+    Jump,
+    Loop,
+    OpenCursor,
+    Run,
+    Script,
+    nodes_of,
+)
 from pyhudi.sql.statements import ExecuteImmediate
 
 pytest.importorskip("sqlglot")
@@ -103,6 +119,17 @@ TREES = {
     "b: BEGIN l: LOOP LEAVE b; END LOOP; END b": (Block((Loop((Jump("LEAVE", "b"),), "l"),), "b"),),
     "FOR r AS SELECT i FROM t DO SELECT r.i; END FOR": (For("SELECT i FROM t", (Run("SELECT r.i"),), variable="r"),),
     "l: FOR SELECT i FROM t DO SELECT i; END FOR l": (For("SELECT i FROM t", (Run("SELECT i"),), "l"),),
+    "DECLARE C ASENSITIVE CURSOR FOR SELECT 1 AS `read` FOR READ ONLY; DECLARE d CURSOR FOR SELECT :x; OPEN c; "
+    "OPEN d USING 1 AS x, (2); FETCH c INTO x; FETCH NEXT FROM `c` INTO a, session.b; FETCH FROM d INTO x; CLOSE c": (
+        DeclareCursor("c", "SELECT 1 AS `read`"),
+        DeclareCursor("d", "SELECT :x"),
+        OpenCursor("c"),
+        OpenCursor("d", "1 AS x, (2)"),
+        FetchCursor("c", ("x",)),
+        FetchCursor("c", ("a", "session.b")),
+        FetchCursor("d", ("x",)),
+        CloseCursor("c"),
+    ),
     "EXECUTE IMMEDIATE 'SELECT x INTO y'": (Run("EXECUTE IMMEDIATE 'SELECT x INTO y'"),),
     "EXECUTE IMMEDIATE q INTO x USING 'a'": (Run("EXECUTE IMMEDIATE q INTO x USING 'a'"),),
 }
@@ -116,9 +143,21 @@ def test_trees(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 1",
+        "DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 1; DECLARE x INT",
+        "DECLARE EXIT HANDLER FOR A SELECT 1; DECLARE EXIT HANDLER FOR a SELECT 2",
+        "DECLARE EXIT HANDLER FOR NOT FOUND, A SELECT 1",
+        "DECLARE EXIT HANDLER FOR SQLEXCEPTION IF x THEN SELECT 1; END IF",
+        "DECLARE UNDO HANDLER FOR SQLEXCEPTION SELECT 1",
+        "DECLARE EXIT HANDLER FOR SQLSTATE 22012 SELECT 1",
+        "l: LOOP BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION LEAVE l; END; END LOOP",
         "DECLARE c CONDITION FOR SQLSTATE '12345'",
-        "DECLARE c CURSOR FOR SELECT 1",
+        "DECLARE c CURSOR FOR",
+        "DECLARE c, d CURSOR FOR SELECT 1",
+        "DECLARE c CURSOR FOR SELECT 1; BEGIN DECLARE C CURSOR FOR SELECT 2; END",
+        "DECLARE c CURSOR FOR SELECT 1; FETCH c",
+        "DECLARE c CURSOR FOR SELECT 1; OPEN c USING",
+        "DECLARE c CURSOR FOR SELECT 1; CLOSE c d",
+        "BEGIN DECLARE c CURSOR FOR SELECT 1; END; OPEN c",
         "OPEN c",
         "SIGNAL c",
         "SELECT 1; DECLARE x INT",
@@ -137,6 +176,22 @@ def test_trees(text):
 )
 def test_what_only_spark_can_run_has_no_tree(text):
     assert parse(f"BEGIN {text}; END").body is None
+
+
+def test_handlers():
+    block = parse(
+        "BEGIN DECLARE x INT; DECLARE EXIT HANDLER FOR sqlexception, NOT FOUND SET x = 1; DECLARE CONTINUE HANDLER FOR "
+        "SQLSTATE VALUE '2200f', Divide_By_Zero, A.B BEGIN DECLARE y INT; SELECT y; END; SELECT 2; END"
+    ).body
+    inner = Block((Declare(("y",), "INT"), Run("SELECT y")))
+    assert block == Block(
+        (Declare(("x",), "INT"), Run("SELECT 2")),
+        handlers=(
+            Handler(frozenset({"SQLEXCEPTION", "NOT FOUND"}), Assign("x = 1")),
+            Handler(frozenset({"SQLSTATE 2200F", "DIVIDE_BY_ZERO", "A.B"}), inner, continues=True),
+        ),
+    )
+    assert list(nodes_of(block)) == [block, *block.body, Assign("x = 1"), inner, *inner.body]
 
 
 def test_statements_that_are_texts():

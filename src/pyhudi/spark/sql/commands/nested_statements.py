@@ -12,14 +12,13 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
+from pyhudi.errors import HudiError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session import spark_sql
-from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, find_table
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables
 from pyhudi.spark.sql.typed_values import TypedValue, evaluate
 from pyhudi.sql import statements as s
-from pyhudi.sql.identifier_clauses import with_plain_identifiers
+from pyhudi.sql.identifier_clauses import has_identifier_clause, with_plain_identifiers
 from pyhudi.sql.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
@@ -49,13 +48,12 @@ def _used_namespace(part: str) -> s.Name | None:
     return name if len(name) > 1 else (SESSION_CATALOG, *name)
 
 
-def runnable_script(spark: SparkSession, script: Script, *, has_parameters: bool) -> Block:
+def runnable_script(spark: SparkSession, script: Script) -> Block:
     """Return a script that uses Hudi tables, if it can be run.
 
     Args:
         spark: The session.
-        script: The script.
-        has_parameters: It has parameters or fields.
+        script: The script, with values in place of its parameters.
 
     Raises:
         UnsupportedTableError: It has what only Spark can run.
@@ -64,14 +62,10 @@ def runnable_script(spark: SparkSession, script: Script, *, has_parameters: bool
     reason = ""
     if spark.version.startswith("3."):
         reason = "scripts need Spark 4"
-    elif is_connect(spark):
-        reason = "Spark Connect resolves the result only after the variables of the script are gone"
-    elif has_parameters:
-        reason = "it has parameters (args)"
     elif script.body is None:
         reason = (
-            "it has a handler, condition, cursor, a label before a name, a variable that hides another one, or invalid "
-            "syntax"
+            "it has a declared condition, a label before a name, a variable or cursor that hides another one, or "
+            "invalid syntax"
         )
     if reason or script.body is None:
         raise UnsupportedTableError(
@@ -103,14 +97,17 @@ def hudi_statement_of(spark: SparkSession, statement: s.ExecuteImmediate, args: 
 
     Raises:
         QueryError: The statement uses Hudi tables, and an argument is missing, named twice, or has a type without
-            literals; or it has INTO, and runs something else than a query.
+            literals; or it is a script; or it has INTO, and runs something else than a query.
     """
+    literal = literal_text(statement.text)
+    if literal is not None and not _may_use_hudi_tables(spark, literal):
+        return None  # before its arguments are evaluated
     columns = ", ".join(filter(None, (statement.text, statement.using)))
     try:
         text, *arguments = evaluate(spark_sql(spark, f"SELECT {columns}", **({"args": args} if args else {})))
     except PySparkException:  # which Spark reports
         return None
-    if not isinstance(text.value, str):
+    if not isinstance(text.value, str) or not _may_use_hudi_tables(spark, text.value):
         return None
     try:
         bound = with_plain_identifiers(_with_arguments(text.value, arguments))
@@ -120,7 +117,19 @@ def hudi_statement_of(spark: SparkSession, statement: s.ExecuteImmediate, args: 
         raise
     if not _uses_hudi_tables(spark, bound):
         return None
+    if isinstance(parse(bound), Script):
+        raise QueryError(
+            "EXECUTE IMMEDIATE takes one statement, as in Spark, and no script (BEGIN … END); run that itself"
+        )
     return _into_variables(statement.into, bound) if statement.into else bound
+
+
+def _may_use_hudi_tables(spark: SparkSession, text: str) -> bool:
+    """Return True if a statement uses Hudi tables, or may do so when it has values in place of its parameters."""
+    try:
+        return has_identifier_clause(text) or _uses_hudi_tables(spark, text)
+    except (HudiError, PySparkException):  # it is invalid, or only without the values, as arguments of functions
+        return True
 
 
 def _with_arguments(text: str, arguments: Sequence[TypedValue]) -> str:
