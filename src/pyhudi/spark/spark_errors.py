@@ -27,8 +27,9 @@ _RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |
 
 
 def failure(error: type[errors.HudiError], message: Column) -> Column:
-    """Return a text column whose evaluation fails with a message that `task_errors` re-raises as this exception."""
-    return F.raise_error(F.concat(F.lit(f"\npyhudi.errors.{error.__name__}: "), message, F.lit("\n\n"))).cast("string")
+    """Return a column, castable to all types, whose evaluation fails with a message that `task_errors` re-raises as
+    this exception."""
+    return F.raise_error(F.concat(F.lit(f"\npyhudi.errors.{error.__name__}: "), message, F.lit("\n\n")))
 
 
 @contextmanager

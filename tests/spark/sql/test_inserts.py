@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, Struct
 
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
+from pyhudi.spark.spark_errors import task_errors
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -114,7 +115,8 @@ def test_bytes_inside_of_values_are_stored_as_text(spark, policy):
             stored = spark.range(1).select(stored_as(F.expr(bytes_in), source, target, "c", rules).alias("c"))
             assert stored.schema[0].dataType.simpleString() == target.simpleString()
             if "FF" in bytes_in:
-                with pytest.raises(Exception, match="the bytes FF are not UTF-8, as text of the column 'c'"):
+                refused = "the bytes FF are not UTF-8, as text of the column 'c'"
+                with pytest.raises(SchemaMismatchError, match=refused), task_errors():
                     stored.collect()
             else:
                 assert stored.collect() == [((["A", None], {"B": ("C",)}),)]
@@ -143,7 +145,7 @@ def test_policies_of_store_assignment(spark):
                 spark.sql(statement)
         spark.sql("INSERT INTO n (i, s) SELECT 8, X'4142'")
     spark.sql("INSERT INTO n (s, a) VALUES (X'43', NULL)")  # by the policy ANSI
-    with pytest.raises(Exception, match="the bytes FF41 are not UTF-8"):
+    with pytest.raises(SchemaMismatchError, match="the bytes FF41 are not UTF-8"):
         spark.sql("INSERT INTO n (s) SELECT X'FF41'")
     refused = pytest.raises(ConfigError, match=r"LEGACY .*ansi\.enabled=false")
     with settings(spark, storeAssignmentPolicy="LEGACY", ansi_enabled="true"), refused:

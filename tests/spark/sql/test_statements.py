@@ -337,7 +337,7 @@ def test_nested_values(spark):
     ):
         with pytest.raises(Exception, match=r"does not fit the column|cannot be represented as Decimal"):  # Spark 4's
             spark.sql(f"INSERT INTO deep {bad}")
-    with pytest.raises(Exception, match="3000000000 does not fit the column 'a'"):
+    with pytest.raises(SchemaMismatchError, match="3000000000 does not fit the column 'a'"):
         spark.sql("UPDATE deep SET a = array(3000000000L)")
     source = "(SELECT 3 AS id) u ON t.id = u.id"
     with pytest.raises(SchemaMismatchError, match="give the whole column 's'"):

@@ -36,6 +36,7 @@ from pyspark.sql.types import (
 
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaMismatchError
 from pyhudi.schema.name_resolution import resolve_name
+from pyhudi.spark.spark_errors import failure
 
 STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
 _ANSI_MODE = "spark.sql.ansi.enabled"
@@ -153,8 +154,8 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
             ends = (float(-limit), float(limit)) if isinstance(source, _FLOATS) else (Decimal(-limit), Decimal(limit))
             fits = (value >= F.lit(ends[0])) & (value < F.lit(ends[1]))
         message = F.concat(F.lit("the value "), value.cast("string"), F.lit(f" does not fit the column {name!r}"))
-        failure = F.raise_error(message).cast(target)
-        return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(failure)
+        refused = failure(SchemaMismatchError, message).cast(target)
+        return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(refused)
     return _checked_text(value, source, cast, name)
 
 
@@ -197,7 +198,7 @@ def _checked_text(value: Column, source: DataType, cast: Column, name: str) -> C
     decoded = F.encode(F.decode(value, "UTF-8"), "UTF-8") == value
     is_text: Column = decoded if is_valid is None else is_valid(value.cast("string"))
     message = F.concat(F.lit("the bytes "), F.hex(value), F.lit(f" are not UTF-8, as text of the column {name!r} is"))
-    return F.when(value.isNull() | is_text, cast).otherwise(F.raise_error(message).cast("string"))
+    return F.when(value.isNull() | is_text, cast).otherwise(failure(SchemaMismatchError, message).cast("string"))
 
 
 def _has_structs(kind: DataType) -> bool:
@@ -329,7 +330,7 @@ def _read(text: Column, target: DataType, name: str) -> Column:
     fits = trimmed.rlike(r"^[+-]?\d+$") if isinstance(target, IntegralType) else F.lit(True)
     cast = F.when(fits, trimmed).cast(target)
     message = F.concat(F.lit("the text '"), text, F.lit(f"' is no {target.simpleString()}, as the column {name!r} has"))
-    return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(F.raise_error(message).cast(target))
+    return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(failure(SchemaMismatchError, message).cast(target))
 
 
 def _assignable(source: DataType, target: DataType, by_position: bool) -> bool:
