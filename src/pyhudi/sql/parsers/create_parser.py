@@ -239,6 +239,11 @@ def _partitions(cursor: Cursor) -> tuple[tuple[str, ...], str]:
     while True:
         start = cursor.at
         names.append(cursor.identifier())
+        if cursor.sees("("):
+            raise SqlSyntaxError(
+                f"a Hudi table is partitioned by columns, not by functions such as {names[-1]}(…): add a column with "
+                f"the value, or set the key generator TimestampBasedKeyGenerator; in: {cursor.text.strip()}"
+            )
         if cursor.word() not in (",", ")"):
             cursor.until(",")
             typed.append(cursor.slice(start, cursor.at))

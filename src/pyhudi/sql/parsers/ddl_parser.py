@@ -30,6 +30,7 @@ from pyhudi.sql.statements import (
     Statement,
     Truncate,
     UnsupportedAlter,
+    UnsupportedStatement,
 )
 from pyhudi.sql.token_cursor import Cursor
 
@@ -58,6 +59,8 @@ def parse_alter(cursor: Cursor) -> Statement | None:
         return _whole(cursor, RepairPartitions(name))
     if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(cursor, name)
+    if cursor.sees("ADD", "PARTITION") or cursor.sees("ADD", "IF", "NOT", "EXISTS", "PARTITION"):
+        return UnsupportedStatement(name, "ADD PARTITION", "a partition comes with its first row: INSERT", cursor.text)
     return parse_alter_columns(cursor, name) or UnsupportedAlter(name, cursor.words(3))
 
 

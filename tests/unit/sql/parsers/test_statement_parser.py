@@ -44,6 +44,7 @@ from pyhudi.sql.statements import (
     Truncate,
     UncacheTable,
     UnsupportedAlter,
+    UnsupportedStatement,
     Update,
 )
 
@@ -165,6 +166,12 @@ STATEMENTS = {
         (ChangeColumn(("a",), "bigint", "x"), ChangeColumn(("a",), first=True), RenameColumn(("a",), "c")),
     ),
     "alter table t replace columns (a int)": UnsupportedAlter(("t",), "replace columns ("),
+    "alter table t add partition (a=1)": UnsupportedStatement(
+        ("t",),
+        "ADD PARTITION",
+        "a partition comes with its first row: INSERT",
+        "alter table t add partition (a=1)",
+    ),
     "truncate table t partition (a=1)": Truncate(("t",), {"a": "1"}),
     "drop table if exists t purge": DropTable(("t",), if_exists=True, purge=True),
     "show indexes from table a.t": Show(("a", "t"), "INDEXES"),
@@ -373,6 +380,12 @@ def test_views_of_paths():
     assert parse("CREATE TEMPORARY VIEW v USING csv OPTIONS (path '/a')").query is None
     with pytest.raises(SqlSyntaxError, match="has the option path, and no others"):
         parse("CREATE TEMPORARY VIEW v USING hudi OPTIONS (path '/a', 'hoodie.datasource.query.type' 'incremental')")
+
+
+def test_functions_do_not_partition_hudi_tables():
+    with pytest.raises(SqlSyntaxError, match=r"by columns, not by functions such as days\(…\)"):
+        parse("CREATE TABLE t (id INT, ts TIMESTAMP) USING hudi PARTITIONED BY (days(ts))")
+    assert parse("CREATE TABLE t (id INT, ts TIMESTAMP) USING iceberg PARTITIONED BY (days(ts))") is None
 
 
 @pytest.mark.parametrize("keys", ["", "()", "(", "(a", "(a,)", "(a = 1)"])
