@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.spark.helper_columns import INDEX_GROUP
+from pyhudi.write.location_columns import PLACEMENT_KEY
 
 _KEYS_PER_RANGE = 500_000
 """Aimed at: some 100 MB in the task that writes them."""
@@ -79,6 +80,11 @@ def range_count(rows: int, groups: int) -> int:
 def sampled_files(files: int) -> range:
     """Return the places of files, evenly spaced, whose keys are sampled."""
     return range(0, files, max(1, -(-files // _SAMPLED_FILES)))
+
+
+def sorted_by_group(rows: DataFrame, tasks: int) -> DataFrame:
+    """Return rows in the tasks that their `PLACEMENT_KEY` selects, sorted by file group and range (`INDEX_GROUP`)."""
+    return rows.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP)
 
 
 def ranges_by_group(batches: Iterable[pa.RecordBatch], ranges: int) -> Iterator[tuple[int, Iterator[pa.Table]]]:

@@ -31,7 +31,14 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP
-from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, ranges_by_group, sampled_files
+from pyhudi.spark.indexes.key_ranges import (
+    ONE_RANGE,
+    KeyRanges,
+    range_count,
+    ranges_by_group,
+    sampled_files,
+    sorted_by_group,
+)
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
@@ -138,7 +145,7 @@ def _write(
     target: IndexTarget,
 ) -> list[dict[str, Any]]:
     """Write entries in the tasks of their file groups."""
-    placed = entries.repartition(_task_count(spark, target), PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP)
+    placed = sorted_by_group(entries, _task_count(spark, target))
     return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
 
 

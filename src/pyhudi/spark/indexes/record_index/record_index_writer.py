@@ -27,12 +27,11 @@ from pyhudi.metadata.records.record_locations import decode_locations, encode_lo
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
-from pyhudi.spark.indexes.key_ranges import ranges_by_group
+from pyhudi.spark.indexes.key_ranges import ranges_by_group, sorted_by_group
 from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
-from pyhudi.write.location_columns import PLACEMENT_KEY
 
 _STAT = "stat string, duplicates long"
 
@@ -125,7 +124,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
 
 def _write(keys: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Batches], tasks: int | None) -> KeyWriteResult:
     """Write routed keys in tasks."""
-    placed = (keys if tasks is None else keys.repartition(tasks, PLACEMENT_KEY)).sortWithinPartitions(INDEX_GROUP)
+    placed = keys.sortWithinPartitions(INDEX_GROUP) if tasks is None else sorted_by_group(keys, tasks)
     with task_errors():
         results = placed.mapInArrow(write, _STAT).collect()
     return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
@@ -148,12 +147,7 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
             _, duplicates = merge.records(number, rows)
             yield pa.RecordBatch.from_arrays([pa.array([duplicates], pa.int64())], names=["duplicates"])
 
-    counts = (
-        keys.repartition(tasks, PLACEMENT_KEY)
-        .sortWithinPartitions(INDEX_GROUP)
-        .mapInArrow(count, "duplicates long")
-        .collect()
-    )
+    counts = sorted_by_group(keys, tasks).mapInArrow(count, "duplicates long").collect()
     return sum(int(row[0]) for row in counts)
 
 
