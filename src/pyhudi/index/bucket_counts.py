@@ -113,7 +113,7 @@ def store_counts(storage: Storage, counts: BucketCounts) -> None:
         storage.create(join_path(FOLDER, FIRST_INSTANT + _EXTENSION), counts.encode())
 
 
-def forget_counts(storage: Storage, instant: str) -> None:
+def delete_counts(storage: Storage, instant: str) -> None:
     """Delete the file of a write that is rolled back, while its instant is still pending."""
     storage.delete(join_path(FOLDER, instant + _EXTENSION))
 

@@ -220,7 +220,7 @@ def load_metadata(
     return {partition: metadata for partition, metadata in loaded if metadata is not None}
 
 
-def store(storage: Storage, metadata: HashingMetadata) -> None:
+def store_metadata(storage: Storage, metadata: HashingMetadata) -> None:
     """Write the buckets of a partition after a clustering. They become valid when its instant is completed; until then
     another attempt at the same plan writes the same buckets."""
     storage.write(_path(metadata.partition, metadata.instant), metadata.encode())
@@ -232,7 +232,7 @@ def mark_completed(storage: Storage, partitions: Iterable[str], instant: str) ->
         storage.write(join_path(FOLDER, partition, instant + _DONE), b"")
 
 
-def forget(storage: Storage, instant: str) -> None:
+def delete_metadata(storage: Storage, instant: str) -> None:
     """Delete the buckets written by a clustering that is rolled back."""
     names = {instant + _EXTENSION, instant + _DONE}
     files = storage.list(FOLDER, recursive=True)["path"].to_pylist()
@@ -245,7 +245,7 @@ def known_partitions(storage: Storage) -> list[str]:
     return sorted({path.removeprefix(FOLDER).rpartition("/")[0].strip("/") for path in files})
 
 
-def store_first(storage: Storage, metadata: Mapping[str, HashingMetadata]) -> None:
+def store_first_metadata(storage: Storage, metadata: Mapping[str, HashingMetadata]) -> None:
     """Write the first files of partitions, unless they exist."""
     for partition, first in metadata.items():
         # Another writer may have created it.

@@ -170,8 +170,8 @@ class DeferredReleaseLock:
         self._lock = lock
         self._until = 0.0
         self._earlier = 0.0
-        self._leaving: threading.Thread | None = None
-        self._stay = threading.Event()
+        self._release_thread: threading.Thread | None = None
+        self._kept = threading.Event()
         self._released = True
 
     def keep_until(self, moment: float) -> None:
@@ -188,11 +188,11 @@ class DeferredReleaseLock:
 
     def __enter__(self) -> Self:
         self._earlier = self._until
-        if self._leaving is not None:
-            self._stay.set()
-            self._leaving.join()
-            self._leaving = None
-            self._stay.clear()
+        if self._release_thread is not None:
+            self._kept.set()
+            self._release_thread.join()
+            self._release_thread = None
+            self._kept.clear()
             if not self._released:
                 if getattr(self._lock, "held", True):
                     return self
@@ -209,11 +209,13 @@ class DeferredReleaseLock:
             self._lock.release()
             return
         self._released = False
-        self._leaving = threading.Thread(target=self._leave, args=(left,), name="pyhudi-lock", daemon=False)
-        self._leaving.start()
+        self._release_thread = threading.Thread(
+            target=self._release_after, args=(left,), name="pyhudi-lock", daemon=False
+        )
+        self._release_thread.start()
 
-    def _leave(self, seconds: float) -> None:
-        if self._stay.wait(seconds):
+    def _release_after(self, seconds: float) -> None:
+        if self._kept.wait(seconds):
             return
         self._released = True
         try:

@@ -20,7 +20,7 @@ from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import every, seldom
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS
 from tests.interop.harness.oracle import Oracle, OracleError
 
 SETTINGS = {

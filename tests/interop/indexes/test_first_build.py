@@ -11,7 +11,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.spark.indexes import file_statistics_build
 from pyhudi.storage import open_storage
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, InTurns, rows
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, AlternatingWrites, rows
 from tests.interop.harness.oracle import Oracle
 
 INDEXED = {
@@ -29,7 +29,7 @@ def test_apache_hudi_goes_on(
     oracle: Oracle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
     both.write("ours", rows(0, 20, 1, "first"))
     both.write("ours", rows(10, 15, 2, "second"))
     monkeypatch.setattr(file_statistics_build, "FEW", 0)

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
-from tests.interop.harness.in_turns import OPTIONS as TABLE
-from tests.interop.harness.in_turns import SIMPLE, InTurns, rows
+from tests.interop.harness.alternating_writes import OPTIONS as TABLE
+from tests.interop.harness.alternating_writes import SIMPLE, AlternatingWrites, rows
 from tests.interop.harness.oracle import Oracle
 
 PLANNED_BY = "org.apache.hudi.client.clustering.plan.strategy."
@@ -37,7 +37,7 @@ CASES = [
 def test_buckets_in_turns(
     oracle: Oracle, table_type: str, keys: dict[str, str], spark: SparkSession, tmp_path: Path
 ) -> None:
-    both = InTurns(
+    both = AlternatingWrites(
         tmp_path / "table", oracle, spark, {**OPTIONS, **keys, "hoodie.datasource.write.table.type": table_type}
     )
     both.write("theirs", rows(0, 20, 1, "a"))
@@ -60,7 +60,7 @@ def test_consistent_hashing_in_turns(oracle: Oracle, spark: SparkSession, tmp_pa
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     }
     for first, second in (("theirs", "ours"), ("ours", "theirs")):
-        both = InTurns(tmp_path / first, oracle, spark, {**OPTIONS, **SIMPLE, **engine})
+        both = AlternatingWrites(tmp_path / first, oracle, spark, {**OPTIONS, **SIMPLE, **engine})
         both.write(first, rows(0, 20, 1, "a"))
         both.write(second, rows(10, 30, 2, "b"))
         both.write(first, rows(5, 35, 3, "c"))
@@ -68,7 +68,7 @@ def test_consistent_hashing_in_turns(oracle: Oracle, spark: SparkSession, tmp_pa
         both.check()
 
 
-def _call_clustering(both: InTurns, op: str, options: dict[str, str]) -> None:
+def _call_clustering(both: AlternatingWrites, op: str, options: dict[str, str]) -> None:
     told = ("hoodie.bucket.", "hoodie.clustering.", "hoodie.index.", "hoodie.datasource.write.recordkey.")
     text = ",".join(f"{key}={value}" for key, value in options.items() if key.startswith(told))
     both.oracle.sql(f"CALL run_clustering(op => '{op}', path => '{both.path}', options => '{text}')")
@@ -84,7 +84,7 @@ def test_buckets_that_either_side_splits_and_merges(oracle: Oracle, spark: Spark
         "hoodie.clustering.plan.strategy.class": PLANNED_BY + "SparkConsistentBucketClusteringPlanStrategy",
         "hoodie.clustering.execution.strategy.class": RUN_BY + "SparkConsistentBucketClusteringExecutionStrategy",
     }
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **engine})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **engine})
     splits = {**both.options, "hoodie.bucket.index.split.threshold": "0.000001"}
     merges = {**both.options, "hoodie.bucket.index.split.threshold": "1000"}
 
@@ -137,7 +137,7 @@ def test_updates_during_a_resize_that_is_rolled_back(oracle: Oracle, spark: Spar
         "hoodie.keep.min.commits": "3",
         "hoodie.keep.max.commits": "4",
     }
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **options})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **options})
     both.write_keys("theirs", 0, 40)
     _call_clustering(both, "schedule", both.options)
     services = HudiTable.for_path(str(both.path)).services
@@ -145,7 +145,9 @@ def test_updates_during_a_resize_that_is_rolled_back(oracle: Oracle, spark: Spar
     both.write_keys("theirs", 0, 20)
     assert list(both.path.rglob(f".*_{plan.instant}.log.*"))
     both.check()
-    left = InTurns(Path(shutil.copytree(both.path, tmp_path / "left")), oracle, spark, {**both.options, **archiving})
+    left = AlternatingWrites(
+        Path(shutil.copytree(both.path, tmp_path / "left")), oracle, spark, {**both.options, **archiving}
+    )
     (left.path / f".hoodie/{plan.instant}.replacecommit.requested").unlink()
     assert plan.instant is not None
     services.rollback(plan.instant)
@@ -163,7 +165,7 @@ def test_updates_during_a_resize_that_is_rolled_back(oracle: Oracle, spark: Spar
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_apache_hudi_goes_on_with_our_buckets(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE})
     both.write("ours", rows(0, 20, 1, "a"), "bulk_insert")
     both.write("theirs", rows(10, 30, 2, "b"))
     both.check()

@@ -13,7 +13,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.services.indexing import async_indexer
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, secondary_entries, stored_locations
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS, AlternatingWrites
 from tests.interop.harness.oracle import Oracle
 
 LOCK = {
@@ -48,7 +48,7 @@ def test_in_turns(
 ) -> None:
     """``ours`` is the index that they plan and we build, ``theirs`` the other one."""
     kind = {"hoodie.metadata.enable": "true", "hoodie.datasource.write.table.type": table_type}
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
     path, write = str(both.path), both.write_keys
 
     write("theirs", 0, 20)
@@ -88,7 +88,7 @@ def test_in_turns(
     both.check(SKIPPING, ("k003", "k007"))
 
 
-def _check(both: InTurns, *indexes: str) -> None:
+def _check(both: AlternatingWrites, *indexes: str) -> None:
     """The indexes are in use, and say what is in the table."""
     path = str(both.path)
     table = HudiTable.for_path(path)
@@ -163,7 +163,7 @@ def test_what_apache_hudi_plans_is_built_here(
     _check_named(both, index)
 
 
-def _of_two(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> InTurns:
+def _of_two(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> AlternatingWrites:
     """A table with a record index that both have written."""
     kind = {
         "hoodie.metadata.enable": "true",
@@ -172,13 +172,13 @@ def _of_two(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path
         "hoodie.index.type": "RECORD_INDEX",
         "hoodie.compact.inline": "false",
     }
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **RECORDS, **kind})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **RECORDS, **kind})
     both.write_keys("theirs", 0, 20)
     both.write_keys("ours", 10, 25)
     return both
 
 
-def _check_named(both: InTurns, *indexes: str) -> None:
+def _check_named(both: AlternatingWrites, *indexes: str) -> None:
     """The indexes are in use on both sides, and say what is in the table."""
     path = str(both.path)
     table = HudiTable.for_path(path)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from tests.cases import seldom
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, InTurns, rows
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, AlternatingWrites, rows
 from tests.interop.harness.oracle import Oracle
 
 GLOBAL = {
@@ -42,7 +42,7 @@ def test_the_record_index_in_turns(
 ) -> None:
     options = _options(table_type, GLOBAL, {"hoodie.index.type": "RECORD_INDEX"})
     second = {"ours": "theirs", "theirs": "ours"}[first]
-    both = InTurns(tmp_path / first, oracle, spark, options)
+    both = AlternatingWrites(tmp_path / first, oracle, spark, options)
     both.write(first, rows(0, 20, 1, "a"))
     assert "record_index" in oracle.metadata_partitions(both.path)
     both.write(second, rows(10, 30, 2, "b"))
@@ -63,7 +63,7 @@ def test_the_record_index_in_turns(
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_base_files_of_several_blocks(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     """Blocks of a record index are smaller than those of other HFiles."""
-    both = InTurns(
+    both = AlternatingWrites(
         tmp_path / "ours", oracle, spark, _options("COPY_ON_WRITE", GLOBAL, {"hoodie.index.type": "RECORD_INDEX"})
     )
     both.write("ours", rows(0, 900, 1, "a"))
@@ -87,7 +87,7 @@ def test_a_partitioned_record_index_in_turns(
     options = _options(table_type, PARTITIONED, plain)
     logs = table_type == "MERGE_ON_READ"
     first, second = ("ours", "theirs") if logs else ("theirs", "ours")
-    both = InTurns(tmp_path / first, oracle, spark, options, by_partition=True)
+    both = AlternatingWrites(tmp_path / first, oracle, spark, options, by_partition=True)
     both.write(first, rows(0, 20, 1, "a"))
     assert "record_index" in oracle.metadata_partitions(both.path)
     elsewhere = [("k003", 3, "p_9-x", 2, "of a new partition"), ("k004", 4, "p1", 2, "another k004")]
@@ -117,7 +117,7 @@ def test_a_partitioned_record_index_without_partitions(
     plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
     second = "theirs" if first == "ours" else "ours"
     options = _options("MERGE_ON_READ", PARTITIONED, UNPARTITIONED, plain)
-    both = InTurns(tmp_path / first, oracle, spark, options)
+    both = AlternatingWrites(tmp_path / first, oracle, spark, options)
     both.write(first, rows(0, 20, 1, "a"))
     both.write(second, rows(10, 30, 2, "b"))
     both.write(first, rows(5, 35, 3, "c"))
@@ -131,7 +131,9 @@ def test_deletes_by_a_partitioned_record_index(oracle: Oracle, spark: SparkSessi
     plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
     left = {}
     for side in ("ours", "theirs"):
-        both = InTurns(tmp_path / side, oracle, spark, _options("MERGE_ON_READ", PARTITIONED, plain), by_partition=True)
+        both = AlternatingWrites(
+            tmp_path / side, oracle, spark, _options("MERGE_ON_READ", PARTITIONED, plain), by_partition=True
+        )
         both.write(side, rows(0, 4, 1, "a"))
         both.write(side, [("k002", 2, "p1", 2, "another"), ("k005", 5, "p1", 2, "b")])
         both.write(side, [("k000", 0, "p0", 3, ""), ("k002", 2, "p1", 3, "")], "delete")
@@ -148,7 +150,7 @@ def test_deletes_by_a_partitioned_record_index(oracle: Oracle, spark: SparkSessi
 def test_buckets_with_a_record_index_in_turns(
     oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    both = InTurns(tmp_path / "table", oracle, spark, _options(table_type, GLOBAL, BUCKET))
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, _options(table_type, GLOBAL, BUCKET))
     both.write("ours", rows(0, 20, 1, "a"))
     both.write("theirs", rows(10, 30, 2, "b"))
     both.write("ours", rows(25, 35, 3, "c"))
@@ -171,7 +173,7 @@ def test_bloom_filters_of_the_metadata_table(oracle: Oracle, spark: SparkSession
         "hoodie.bloom.index.use.metadata": "true",
         "hoodie.metadata.index.bloom.filter.enable": "true",
     }
-    both = InTurns(tmp_path / "table", oracle, spark, _options("COPY_ON_WRITE", bloom))
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, _options("COPY_ON_WRITE", bloom))
     both.write("ours", rows(0, 20, 1, "a"))
     footers = {"hoodie__bloom__index__use__metadata": "false"}  # for which 1.2.0 wants options of its Java
     both.write("theirs", rows(10, 30, 2, "b"), **footers)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.index_contents import secondary_entries
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS, AlternatingWrites, rows
 from tests.interop.harness.oracle import Oracle
 
 RECORDS = {
@@ -33,7 +33,7 @@ CASES = [
 ]
 
 
-def check(both: InTurns) -> None:
+def check(both: AlternatingWrites) -> None:
     both.check(SKIPPING)
     assert INDEX in both.oracle.metadata_partitions(both.path)
     assert secondary_entries(both.path) == sorted(((row[4], row[0]) for row in both.model.values()), key=repr)
@@ -54,7 +54,7 @@ def test_in_turns(oracle: Oracle, table_type: str, builder: str, spark: SparkSes
     # 1.0.2 does not find values with these letters
     first, third = ("a$", "c\\d") if oracle.release == "1.2.0" else ("a", "c")
     other = {"ours": "theirs", "theirs": "ours"}[builder]
-    both = InTurns(tmp_path / builder, oracle, spark, options)
+    both = AlternatingWrites(tmp_path / builder, oracle, spark, options)
     both.write(builder, rows(0, 20, 1, first))
     if builder == "ours":
         HudiTable.for_path(str(both.path)).services.build_index(
@@ -72,7 +72,7 @@ def test_in_turns(oracle: Oracle, table_type: str, builder: str, spark: SparkSes
     assert VERSIONS[oracle.release] == HudiTable.for_path(str(both.path)).config.version
 
 
-def _create(both: InTurns) -> None:
+def _create(both: AlternatingWrites) -> None:
     """Let Apache Hudi build the index."""
     settings = {k: v for k, v in {**RECORDS, "hoodie.write.lock.provider": _LOCK}.items() if "type" not in k}
     both.oracle.sql("DROP TABLE IF EXISTS indexed")

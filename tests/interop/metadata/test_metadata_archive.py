@@ -13,7 +13,7 @@ from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.storage import open_storage
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from tests.cases import seldom
-from tests.interop.harness.in_turns import ARCHIVAL, OPTIONS, SIMPLE, VERSIONS, InTurns, rows
+from tests.interop.harness.alternating_writes import ARCHIVAL, OPTIONS, SIMPLE, VERSIONS, AlternatingWrites, rows
 from tests.interop.harness.oracle import Oracle
 
 ON = {"hoodie__archive__automatic": "true"}
@@ -24,7 +24,7 @@ SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "tr
 @pytest.mark.parametrize("oracle", ["0.15.0", seldom("1.0.2"), seldom("1.2.0")], indirect=True)
 def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     kind = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **ARCHIVAL, **kind})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **ARCHIVAL, **kind})
     version = VERSIONS[oracle.release]
 
     def archived() -> set[str]:
@@ -56,7 +56,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     _check(both)
 
 
-def _check(both: InTurns) -> None:
+def _check(both: AlternatingWrites) -> None:
     CACHE.clear()
     both.check(SKIPPING, ("k003",))
     assert not HudiTable.for_path(str(both.path)).validate_metadata().num_rows

@@ -15,7 +15,7 @@ from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instant import Action
 from tests.cases import seldom
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS, AlternatingWrites, rows
 from tests.interop.harness.oracle import Oracle
 
 METADATA = {
@@ -36,7 +36,7 @@ def test_beside_apache_hudi(
     oracle: Oracle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **METADATA, **kind})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **METADATA, **kind})
     run, seen = metadata_compaction.run_job, []
 
     def timeline() -> Any:
@@ -83,7 +83,7 @@ def test_beside_apache_hudi(
     _check(both)
 
 
-def _check(both: InTurns) -> None:
+def _check(both: AlternatingWrites) -> None:
     CACHE.clear()
     both.check(READ, ("k003",))
     assert not HudiTable.for_path(str(both.path)).validate_metadata().num_rows

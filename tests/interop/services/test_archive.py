@@ -17,7 +17,7 @@ from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.archiver import archive
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
-from tests.interop.harness.in_turns import ARCHIVAL, OPTIONS, SIMPLE, rows, table
+from tests.interop.harness.alternating_writes import ARCHIVAL, OPTIONS, SIMPLE, rows, table
 from tests.interop.harness.oracle import Oracle
 from tests.unit.timeline.archive.test_archive_log_writer import records
 

@@ -17,7 +17,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
 from tests.cases import every, seldom
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, rows, table
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, rows, table
 from tests.interop.harness.oracle import Oracle
 
 KEPT = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}

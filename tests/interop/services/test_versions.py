@@ -19,7 +19,7 @@ from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
 from tests.golden.expected import unpack
 from tests.interop.conftest import OneAtATime
-from tests.interop.harness.in_turns import NAMES, OPTIONS, SIMPLE, rows, table
+from tests.interop.harness.alternating_writes import NAMES, OPTIONS, SIMPLE, rows, table
 from tests.interop.harness.oracle import Oracle
 from tests.interop.harness.scenarios import PARALLELISM
 from tests.rows import META_COLUMNS, assert_same_rows

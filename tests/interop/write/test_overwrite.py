@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS, rows, table
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS, rows, table
 from tests.interop.harness.oracle import Oracle
 
 CLEANING = {

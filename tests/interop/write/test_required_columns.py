@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi import HudiTable
 from tests.cases import seldom
-from tests.interop.harness.in_turns import VERSIONS
+from tests.interop.harness.alternating_writes import VERSIONS
 from tests.interop.harness.oracle import Oracle
 from tests.interop.harness.scenarios import PARALLELISM
 from tests.rows import assert_same_rows

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE, InTurns, rows
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, AlternatingWrites, rows
 from tests.interop.harness.oracle import Oracle
 
 STATISTICS = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
@@ -27,7 +27,7 @@ def _codecs(path: Path) -> list[list[str]]:
 @pytest.mark.parametrize("oracle", [seldom("0.15.0"), seldom("1.0.2"), "1.2.0"], indirect=True)
 def test_row_groups_are_copied(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     small = {"hoodie.parquet.block.size": "4000", "hoodie.bulkinsert.shuffle.parallelism": "1"}
-    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **STATISTICS, **small})
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **STATISTICS, **small})
     keys = ("k000", "k100", "k101", "k600", "k300")
     both.write("ours", rows(0, 600, 1, "first"), "bulk_insert")
     both.write("ours", rows(100, 102, 2, "changed"), hoodie__parquet__compression__codec="gzip")

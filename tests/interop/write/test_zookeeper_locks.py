@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyhudi import HudiTable
 from pyhudi.storage import open_storage
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from tests.interop.harness.in_turns import OPTIONS, SIMPLE
+from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE
 from tests.interop.harness.oracle import Oracle
 from tests.zookeeper_server import zookeeper_server
 

@@ -22,7 +22,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.commands.ddl.create_table import creation_turn
+from pyhudi.spark.sql.commands.ddl.create_table import creation_lock
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -146,7 +146,7 @@ def test_threads_that_create_one_table_take_turns(spark):
     table = find_table(spark, ("t",))
     assert table.properties == {"primaryKey": "id"}
     assert rows(spark, "SELECT id FROM shop.saved") == [(0,), (1,), (2,)]
-    with ThreadPoolExecutor(1) as pool, creation_turn(spark, table.location, {}):
+    with ThreadPoolExecutor(1) as pool, creation_lock(spark, table.location, {}):
         pool.submit(spark.sql, statement).result(60)  # does not wait for those that write to it
 
 

@@ -21,7 +21,7 @@ from pyhudi.index.consistent_hashing import (
     HashingMetadata,
     consistent_hashes,
     load_metadata,
-    store_first,
+    store_first_metadata,
 )
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART
 from pyhudi.storage import open_storage
@@ -100,8 +100,8 @@ def test_files_are_written_as_apache_hudi_writes_them() -> None:
 def test_the_newest_file_of_a_completed_instant_counts(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path))
     first = HashingMetadata.first("a/b", 2)
-    store_first(storage, {"a/b": first})
-    store_first(storage, {"a/b": HashingMetadata.first("a/b", 8)})  # another writer was faster
+    store_first_metadata(storage, {"a/b": first})
+    store_first_metadata(storage, {"a/b": HashingMetadata.first("a/b", 8)})  # another writer was faster
     halves = HashingMetadata("a/b", "20260101000000000", first.ends[1:], first.prefixes[1:])
     storage.write(f"{FOLDER}/a/b/20260101000000000.hashing_meta", halves.encode())
     assert load_metadata(storage, ["a/b", "c"], [])["a/b"].instant == FIRST_INSTANT

@@ -21,7 +21,7 @@ from pyhudi.index.consistent_hashing import (
     known_partitions,
     load_metadata,
     mark_completed,
-    store,
+    store_metadata,
 )
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
@@ -172,7 +172,7 @@ class ClusteringJob:
     def store_buckets(self) -> None:
         """Store the resulting buckets, which become valid when the clustering is completed."""
         for metadata in self.buckets.values():
-            store(self.table.storage, metadata)
+            store_metadata(self.table.storage, metadata)
 
     def mark_buckets(self, instant: str) -> None:
         """Create the marker files of buckets for the completed clustering."""

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 class MissedUpdateDetector:
-    """Detector of writes that did not update partitions after their announcement; ``seen`` is the timeline of the table
-    at that time.
+    """Detector of writes that did not update partitions after their announcement.
 
     Writers of pyhudi record the partitions that they have updated completely, even without changes. Others may read the
     table's properties only once, at their start, so a write that was running at that time must have updated the
@@ -34,8 +33,8 @@ class MissedUpdateDetector:
     """
 
     def __init__(self, timeline: Timeline, partitions: Collection[str]) -> None:
-        self._under_way = frozenset(i.requested for i in timeline.pending())
-        self._settled = {i.requested for i in timeline.completed().writes()}
+        self._pending_at_start = frozenset(i.requested for i in timeline.pending())
+        self._examined = {i.requested for i in timeline.completed().writes()}
         self._partitions = frozenset(partitions)
 
     def missed(self, data: ActiveTimeline, metadata: ActiveTimeline) -> bool:
@@ -46,17 +45,17 @@ class MissedUpdateDetector:
             metadata: Timeline of the metadata table.
         """
         for instant in data.timeline.completed().writes():
-            if instant.requested in self._settled:
+            if instant.requested in self._examined:
                 continue
             if self._is_missing(data, metadata, instant):
                 return True
-            self._settled.add(instant.requested)
+            self._examined.add(instant.requested)
         return False
 
     def _is_missing(self, data: ActiveTimeline, metadata: ActiveTimeline, instant: Instant) -> bool:
         written = partitions_written(metadata, instant.requested)
         silent = self._partitions - written - partitions_acknowledged(metadata, instant.requested)
-        if instant.requested not in self._under_way:
+        if instant.requested not in self._pending_at_start:
             silent -= {RECORD_INDEX, BLOOM_FILTERS}
         return FILES in written and bool(silent) and bool(_concerned(silent, data.commit_metadata(instant)))
 

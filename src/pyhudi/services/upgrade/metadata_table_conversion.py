@@ -56,7 +56,7 @@ def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, d
     try:
         open_timeline(storage, config, context.data)
         compact_now(context, config)
-        problem = _unsettled(storage, config)
+        problem = _reason_to_rebuild(storage, config)
     except (FormatError, MetadataTableError, NotFoundError) as failure:
         problem = str(failure)
     if problem:
@@ -65,7 +65,7 @@ def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, d
     return config
 
 
-def _unsettled(storage: Storage, config: TableConfig) -> str | None:
+def _reason_to_rebuild(storage: Storage, config: TableConfig) -> str | None:
     """Return the reason why the metadata table cannot change its version; None if it can."""
     active = metadata_timeline(storage, config.version)
     pending = active.timeline.pending().first

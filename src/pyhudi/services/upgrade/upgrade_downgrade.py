@@ -233,7 +233,7 @@ class UpgradeDowngrade:
     def _migrate(self, to: int) -> None:
         """Change the version, once writers leave the table unchanged for long enough."""
         for _ in range(_ATTEMPTS):
-            with self._phases("settle"):
+            with self._phases("prepare"):
                 self._prepare_table(to)
             with self._generator.lock:
                 config = TableConfig.load(self._storage)
@@ -265,7 +265,7 @@ class UpgradeDowngrade:
                 active = active.reload()
             copied = moves and active.layout.version < 2 and was_copied(active, config.timezone)
             self._dropped = dropped_partitions(storage, config, to)
-            config = self._settled_metadata(config, active, anew=copied or config.version < 6)
+            config = self._prepared_metadata_table(config, active, anew=copied or config.version < 6)
         has_metadata = FILES in config.metadata_partitions
         with self._phases("timeline"):
             metadata_active = metadata_timeline(storage, config.version) if has_metadata else None
@@ -319,7 +319,7 @@ class UpgradeDowngrade:
             client = self._client.with_config(config)
             rebuild_metadata(client, self._opts, self._stats_reader, self._generator, before)
 
-    def _settled_metadata(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
+    def _prepared_metadata_table(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
         if anew:
             return delete_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as reserved:

@@ -180,7 +180,7 @@ def drop_temp_view(original: _Method, catalog: Any, args: tuple[Any, ...], kwarg
     try:
         return original(catalog, *args, **kwargs)
     finally:
-        non_hudi_tables.forget()
+        non_hudi_tables.clear()
 
 
 def create_temp_view(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from pyspark import TaskContext
 
 from pyhudi.write.settings.write_context import TaskId
 
-_settled_with: list[int] = []
+_prepared_with: list[int] = []
 
 
 def prepare_worker() -> None:
@@ -21,8 +21,8 @@ def prepare_worker() -> None:
     collection over all objects and invalidates the caches of the import system: together a tenth of a second, more than
     most tasks take. Imported modules are excluded from both.
     """
-    if _settled_with != [len(sys.modules)]:
-        _settled_with[:] = [len(sys.modules)]
+    if _prepared_with != [len(sys.modules)]:
+        _prepared_with[:] = [len(sys.modules)]
         pa.set_cpu_count(1)
         gc.collect()
         gc.freeze()

@@ -92,7 +92,7 @@ class NonHudiTableCache:
     def __init__(self) -> None:
         self._added_at: dict[tuple[int, str, str], float] = {}
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._added_at.clear()
 
     def has(self, spark: SparkSession, name: str) -> bool:
@@ -282,7 +282,7 @@ def register(
             ]
         ),
     )
-    non_hudi_tables.forget()
+    non_hudi_tables.clear()
 
 
 def _marks(table: CatalogTable) -> dict[str, str]:
@@ -312,7 +312,7 @@ def update_columns(spark: SparkSession, table: CatalogTable, schema: StructType)
 def unregister(spark: SparkSession, table: CatalogTable) -> None:
     """Remove a table from the catalog. Its files stay."""
     spark_sql(spark, f"DROP {'TABLE' if table.foreign else 'VIEW'} {table.sql}")
-    non_hudi_tables.forget()
+    non_hudi_tables.clear()
 
 
 def set_properties(
@@ -356,5 +356,5 @@ def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:
     """Rename the entry of a table, and return it. Spark moves the files of a managed table of Apache Hudi."""
     kind = "TABLE" if table.foreign else "VIEW"
     spark_sql(spark, f"ALTER {kind} {table.sql} RENAME TO {quoted(to)}")
-    non_hudi_tables.forget()
+    non_hudi_tables.clear()
     return find_table(spark, to) or replace(table, name=to)

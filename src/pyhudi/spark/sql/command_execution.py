@@ -102,15 +102,15 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         name = table_of(values.text)
         if name is None or find_table(spark, name) is not None:
             raise
-        non_hudi_tables.forget()
+        non_hudi_tables.clear()
         return run_on_spark()  # syntax of another format's tables
     if isinstance(statement, _READS_ONLY):
         return _execute(spark, statement, values, run_on_spark)
-    non_hudi_tables.forget()
+    non_hudi_tables.clear()
     try:
         return _execute(spark, statement, values, run_on_spark)
     finally:
-        non_hudi_tables.forget()  # a temporary view may have hidden a table
+        non_hudi_tables.clear()  # a temporary view may have hidden a table
 
 
 def _execute(

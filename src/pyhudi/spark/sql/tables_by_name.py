@@ -15,7 +15,7 @@ from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, Table
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, qualified_location
-from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_turn, replace_table
+from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_lock, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.query_sources import table_frame
@@ -139,7 +139,7 @@ def save_as_table(
         _save_to_existing(rows, table, spec, chosen, redefine=redefine)
         return True
     location = spec.path or default_location(spark, full_name(spark, name))
-    with creation_turn(spark, location, spec.options):
+    with creation_lock(spark, location, spec.options):
         table = find_table(spark, name)  # another thread may have created it
         if table is not None:
             _save_to_existing(rows, table, spec, chosen, redefine=redefine)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_name_of
-from pyhudi.index.consistent_hashing import forget, known_partitions
+from pyhudi.index.consistent_hashing import delete_metadata, known_partitions
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
@@ -101,7 +101,7 @@ def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[
         delete_metadata_table(active.storage, TableConfig.load(active.storage))
         active.storage.delete_many(opened)
     for instant in instants:
-        forget(active.storage, instant)
+        delete_metadata(active.storage, instant)
 
 
 def _rollbacks(active: ActiveTimeline) -> Iterator[tuple[Instant, RollbackPlan]]:

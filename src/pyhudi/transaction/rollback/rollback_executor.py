@@ -188,7 +188,7 @@ class RollbackExecutor:
             By partition: the planned files, and the command blocks with their sizes.
         """
         if target is not None and target.is_completed:
-            self._detach_if_merged(target)
+            self._delete_metadata_table_if_merged(target)
         _delete_completed_files(active, target)  # First make it invisible.
         close_fences(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
         self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
@@ -201,8 +201,8 @@ class RollbackExecutor:
         """Delete what the write has recorded besides its data and its instant. Its markers go last, because a rollback
         that is resumed needs them."""
         if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
-            consistent_hashing.forget(self.storage, plan.instant)
-            bucket_counts.forget_counts(self.storage, plan.instant)
+            consistent_hashing.delete_metadata(self.storage, plan.instant)
+            bucket_counts.delete_counts(self.storage, plan.instant)
         delete_history(active, plan.instant)
         Markers(self.storage, plan.instant).delete()
 
@@ -239,7 +239,7 @@ class RollbackExecutor:
                     _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
                     active.delete(instant)
 
-    def _detach_if_merged(self, target: Instant) -> None:
+    def _delete_metadata_table_if_merged(self, target: Instant) -> None:
         """Delete the metadata table if the changes of a completed write to it cannot be rolled back."""
         config = TableConfig.load(self.storage)
         if has_metadata_table(config) and is_merged(self.storage, config, target):

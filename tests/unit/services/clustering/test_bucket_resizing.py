@@ -24,11 +24,11 @@ from pyhudi.index.consistent_hashing import (
     HashingMetadata,
     NodeTag,
     VisibleGroups,
-    forget,
+    delete_metadata,
     load_metadata,
     mark_completed,
-    store,
-    store_first,
+    store_first_metadata,
+    store_metadata,
 )
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.clustering.bucket_resizing import PLAN_STRATEGY, BucketRouting, ResizingRules, new_buckets
@@ -196,7 +196,7 @@ def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
     first = HashingMetadata.first("a/b", 4)
     storage.write(f"{FOLDER}/a/b/00000000000000.hashing_meta", first.encode())
     after = first.with_children("20260101000000000", first.split(2, ("a", "b")))
-    store(storage, after)
+    store_metadata(storage, after)
 
     def found(*completed: str, marks: bool = False) -> str:
         return load_metadata(storage, ["a/b"], completed, marks=marks)["a/b"].instant
@@ -216,7 +216,7 @@ def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
     ):
         groups = VisibleGroups(pending, lambda ids=file_ids: pa.chunked_array([ids]))
         assert load_metadata(storage, ["a/b"], (), groups=groups)["a/b"].instant == instant
-    forget(storage, after.instant)
+    delete_metadata(storage, after.instant)
     assert found(after.instant) == first.instant
     mark_completed(storage, ["a/b"], "20250101000000000")
     assert found() == first.instant
@@ -228,9 +228,9 @@ def test_a_job_lists_its_partitions_once(tmp_path: Path, monkeypatch: pytest.Mon
     first = {partition: HashingMetadata.first(partition, 1) for partition in "abc"}
     rows = {(p, one.file_ids()[0]): [{"id": "1", "p": p, "v": 1}] for p, one in first.items()}
     table.write(1, rows, action=Action.DELTA_COMMIT)
-    store_first(table.storage, first)
+    store_first_metadata(table.storage, first)
     for one in first.values():
-        store(table.storage, one.with_children("20250101000000000", one.split(0, ("x", "y"))))
+        store_metadata(table.storage, one.with_children("20250101000000000", one.split(0, ("x", "y"))))
     options = {
         "hoodie.metadata.enable": "false",
         "hoodie.clustering.plan.strategy.class": PLAN_STRATEGY,
@@ -270,7 +270,7 @@ def _updated_during_resize(root: Path) -> tuple[HandMadeTable, str]:
     table = HandMadeTable(root, 6, properties={"hoodie.table.type": "MERGE_ON_READ"})
     first = HashingMetadata.first("a", 1)
     (old,) = first.file_ids()
-    store_first(table.storage, {"a": first})
+    store_first_metadata(table.storage, {"a": first})
     table.write(1, {("a", old): ROWS}, action=Action.DELTA_COMMIT)
     plan = ClusteringPlan().encode(6, table.storage.uri)
     table.active.create_requested(Action.REPLACE_COMMIT, at(2), plan)

@@ -25,7 +25,13 @@ from pyhudi.index.bucket_counts import store_counts
 from pyhudi.index.bucket_file_ids import SHARED_FILE_ID_SUFFIX, bucket_groups, new_file_id_suffix
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
-from pyhudi.index.consistent_hashing import HashingMetadata, VisibleGroups, known_partitions, load_metadata, store_first
+from pyhudi.index.consistent_hashing import (
+    HashingMetadata,
+    VisibleGroups,
+    known_partitions,
+    load_metadata,
+    store_first_metadata,
+)
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH
@@ -139,7 +145,7 @@ class BucketPlan:
         if self.out_of_view is not None:
             check_in_view(stats, self.out_of_view)
         if self.locations is not None:
-            store_first(job.storage, opened(self.locations, stats))
+            store_first_metadata(job.storage, opened(self.locations, stats))
         return stats
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:

@@ -72,11 +72,11 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
     if statement.location is not None:
         statement = replace(statement, location=qualified_location(spark, name, statement.location))
     location = statement.location or default_location(spark, name)
-    with creation_turn(spark, location, statement.properties):
+    with creation_lock(spark, location, statement.properties):
         _create_table(spark, name, statement)
 
 
-def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> AbstractContextManager[None]:
+def creation_lock(spark: SparkSession, location: str, properties: Mapping[str, str]) -> AbstractContextManager[None]:
     """Return a context manager that holds the lock of this process to create a table, or to write to it
     (`in_process_writer_lock`): if several threads create a table with the same name, one of them succeeds, and the
     others find the table.

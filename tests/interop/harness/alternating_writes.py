@@ -48,7 +48,7 @@ def table(found: list[Row]) -> pa.Table:
     return pa.table([pa.array(c, k) for c, k in zip(zip(*found, strict=True), kinds, strict=True)], NAMES)
 
 
-class InTurns:
+class AlternatingWrites:
     """A table that both engines write, and its expected content. ``by_partition``: a key identifies one record in each
     partition, not one in the table."""
 
