@@ -1,24 +1,17 @@
-"""Translation of errors of Spark jobs to the exceptions that tasks raised."""
+"""Errors of Spark jobs: expressions that fail with exceptions of pyhudi, and their translation back to these."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import isfunction
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi import errors
-from pyhudi.spark.keys.key_generator import key_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from pyhudi.keygen.key_spec import KeySpec
 
 _log = logging.getLogger(__name__)
 _REFUSED = re.compile(r"\b(?:Spark)?(?:DateTime|Arithmetic|NumberFormat|Upgrade)Exception\b")
@@ -33,30 +26,36 @@ def failure(error: type[errors.HudiError], message: Column) -> Column:
 
 
 @contextmanager
-def spark_errors(df: DataFrame, spec: KeySpec) -> Iterator[None]:
-    """Return a context manager for Spark actions that re-raises errors of pyhudi that a task raised, and invalid keys,
-    as their own exceptions."""
-    with task_errors(), key_errors(df, spec):
-        yield
+def task_errors(complete: Callable[[errors.HudiError], errors.HudiError] | None = None) -> Iterator[None]:
+    """Return a context manager for Spark actions that re-raises errors of pyhudi that a task or an expression
+    (`failure`) raised as their own exceptions.
 
-
-@contextmanager
-def task_errors() -> Iterator[None]:
-    """Return a context manager for Spark actions that re-raises errors of pyhudi that a task raised as their own
-    exceptions."""
+    Args:
+        complete: Returns the exception to raise in place of such an exception; None: the same.
+    """
     try:
         yield
     except errors.HudiError:
         raise
     except Exception as error:
-        match = _RAISED.search(str(error))
-        kind = getattr(errors, match["name"], None) if match else None
-        if match is None or not isinstance(kind, type) or not issubclass(kind, errors.HudiError):
+        raised = _raised_error(str(error))
+        if raised is None:
             raise
-        if isfunction(kind.__init__):
-            kind = kind.__bases__[0]  # the arguments of the exception are lost; the message is complete
         _log.debug("a task failed", exc_info=error)
-        raise kind(match["text"].strip()) from None  # stack traces of the virtual machine would hide the message
+        # Stack traces of the virtual machine would hide the message.
+        raise (raised if complete is None else complete(raised)) from None
+
+
+def _raised_error(text: str) -> errors.HudiError | None:
+    """Return the exception of pyhudi in the text of an error of Spark; None if there is none."""
+    match = _RAISED.search(text)
+    kind = getattr(errors, match["name"], None) if match else None
+    if match is None or not isinstance(kind, type) or not issubclass(kind, errors.HudiError):
+        return None
+    if isfunction(kind.__init__):
+        kind = kind.__bases__[0]  # the arguments of the exception are lost; the message is complete
+    raised: errors.HudiError = kind(match["text"].strip())
+    return raised
 
 
 @contextmanager

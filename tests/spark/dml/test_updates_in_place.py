@@ -11,11 +11,13 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.errors import (
     ConflictError,
+    TransactionError,
 )
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import merge_builder as merge_module
 from pyhudi.spark.dml import update as update_module
 from pyhudi.spark.execution.cached_frames import planned_once
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.plans import file_group_plan, row_routing
 from pyhudi.spark.write.plans.row_routing import count_rows, route
@@ -112,7 +114,7 @@ def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
     columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW_POSITION} long"
     known, unknown = ((str(n), "p", file_id, None, n) for n, file_id in enumerate("fg"))
     assert route(spark.createDataFrame([known], columns), workload, max_tasks=2).first()[BASE_PATH] == "p/f_1.parquet"
-    with pytest.raises(Exception, match="rows are stored in another file group than `_hoodie_file_name`: g"):
+    with pytest.raises(TransactionError, match=r"input gave other rows .* file group g, which"), task_errors():
         route(spark.createDataFrame([known, unknown], columns), workload, max_tasks=2).collect()
 
 

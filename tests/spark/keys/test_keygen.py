@@ -14,7 +14,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pyhudi.errors import ConfigError, RecordKeyError, SchemaMismatchError
 from pyhudi.keygen import KeySpec
-from pyhudi.spark.keys.key_generator import check_keys, jvm_zone, key_errors, partition_path, record_key, with_keys
+from pyhudi.spark.keys.key_errors import check_keys, key_errors
+from pyhudi.spark.keys.key_generator import jvm_zone, partition_path, record_key, with_keys
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.cases import seldom
 from tests.keys import FakeConfig
@@ -327,7 +329,7 @@ def test_time_that_cannot_be_read(spark: SparkSession) -> None:
     }
     made = spec("TIMESTAMP", partition="c", properties=properties)
     df = spark.createDataFrame([(0, "nonsense")], "id int, c string")
-    with pytest.raises(RecordKeyError, match=r"'c' has the value 'nonsense'.*input\.dateformat"), key_errors():
+    with pytest.raises(RecordKeyError, match=r"'c' has the value 'nonsense'.*input\.dateformat"), task_errors():
         with_keys(df, made, "1").collect()
     number = spark.createDataFrame([(0, 1)], "id int, c long")
     with pytest.raises(ConfigError, match="requires texts"):
@@ -339,7 +341,7 @@ def test_null_and_empty_keys(spark: SparkSession) -> None:
     simple = spec("NON_PARTITION", record_keys=("b",))
     with pytest.raises(RecordKeyError, match="'b' is null or empty in 2 of 3 rows"), key_errors(df, simple):
         with_keys(df, simple, "1").collect()
-    with pytest.raises(RecordKeyError, match="'b' is null or empty; nothing was committed"), key_errors():
+    with pytest.raises(RecordKeyError, match="'b' is null or empty; nothing was committed"), task_errors():
         with_keys(df, simple, "1").collect()
     both = spec("NON_PARTITION", record_keys=("b", "n"))
     with pytest.raises(RecordKeyError, match="'b', 'n' are all null or empty in 2 of 3 rows"):
@@ -350,7 +352,7 @@ def test_null_and_empty_keys(spark: SparkSession) -> None:
 @pytest.mark.parametrize("value", ["../x", "a/..", ".", "/a", "a/", "a//b", ".hoodie", ".hoodie/x"])
 def test_partition_paths_that_leave_the_table(spark: SparkSession, value: str) -> None:
     df = spark.createDataFrame([(1, value)], "id int, b string")
-    with pytest.raises(RecordKeyError, match="is not a valid folder name"), key_errors():
+    with pytest.raises(RecordKeyError, match="is not a valid folder name"), task_errors():
         with_keys(df, spec("SIMPLE", partition="b"), "1").collect()
 
 

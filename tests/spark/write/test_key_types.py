@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import RecordKeyError, SchemaMismatchError
+from pyhudi.errors import SchemaMismatchError
 from pyhudi.spark.write.dataframe_writer import write
 from tests.spark.model import options, rows_of
 
@@ -77,7 +77,7 @@ def test_values_that_do_not_fit(spark: SparkSession, tmp_path: Path, ansi: str) 
     write(_rows(spark, "decimal(4, 2)", "string", (1, 7, 1)), path, options("insert"))
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        with pytest.raises(RecordKeyError, match=r"'1234\.5' of column 'id' from double to decimal\(4,2\)"):
+        with pytest.raises(SchemaMismatchError, match=r"'1234\.5' of column 'id' from double to decimal\(4,2\)"):
             write(_rows(spark, "double", "string", (1234.5, 7, 1)), path, options("upsert"))
         write(_rows(spark, "double", "string", (1.0, 7, 2)), path, options("upsert"))
     finally:

@@ -1,15 +1,10 @@
 """Record keys and partition paths of a DataFrame, as Spark column expressions.
 
-Nothing here starts a Spark job, with two documented exceptions: `check_keys`, and a query for the time zone of the JVM
-if the result depends on it.
+Nothing here starts a Spark job, except for a query for the time zone of the JVM if the result depends on it.
 """
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import reduce
 from operator import and_
 
@@ -17,18 +12,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType
 
-from pyhudi.errors import RecordKeyError, SchemaMismatchError
+from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import resolve
+from pyhudi.spark.keys.key_errors import key_failure
 from pyhudi.spark.keys.timestamp_formatter import time_text
 from pyhudi.spark.keys.value_formatter import has_empty_text, url_encoded, value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
-_log = logging.getLogger(__name__)
-_START, _END = "<<pyhudi-key-error: ", " :pyhudi-key-error>>"
-"""Delimiters of an error message within the text of Spark's exception."""
 _ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
 
 
@@ -37,8 +30,8 @@ def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
     replaced.
 
     Evaluation fails on the first row whose key is null or empty (all of its parts, for keys of several
-    fields), whose time text matches no input pattern or whose partition path is not a valid folder; `key_errors`
-    translates that failure to RecordKeyError. Generated keys (``<instant>_<partition>_<row>``) follow the partitioning
+    fields), whose time text matches no input pattern or whose partition path is not a valid folder, with RecordKeyError
+    (`pyhudi.spark.keys.key_errors`). Generated keys (``<instant>_<partition>_<row>``) follow the partitioning
     of *df*: the result must be evaluated once, or persisted, if another evaluation may return another order.
 
     Raises:
@@ -143,68 +136,6 @@ def _auto_key(instant: str) -> Column:
     partition = F.shiftright(row, _ROW_BITS)
     number = row.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
     return F.concat_ws("_", F.lit(instant), partition.cast("string"), number.cast("string"))
-
-
-def key_failure(message: Column) -> Column:
-    """Return a column that fails on evaluation with a message that `key_errors` translates to RecordKeyError."""
-    return F.raise_error(F.concat(F.lit(_START), message, F.lit(_END))).cast("string")
-
-
-@contextmanager
-def key_errors(df: DataFrame | None = None, spec: KeySpec | None = None) -> Iterator[None]:
-    """Return a context manager for Spark actions on frames of `with_keys`, which translates key failures to
-    RecordKeyError.
-
-    With *df* (the input, before with_keys) and *spec*, a failure is followed by one aggregate over the input, to
-    report the number of invalid rows.
-    """
-    try:
-        yield
-    except Exception as error:
-        message = _key_message(error)
-        if message is None:
-            raise
-        _log.debug("a task failed", exc_info=error)
-        raise _key_error(message, df, spec) from None  # the trace of the virtual machine would hide the message
-
-
-def _key_error(message: str, df: DataFrame | None, spec: KeySpec | None) -> RecordKeyError:
-    if df is not None and spec is not None:
-        try:
-            with key_errors():  # other values of these rows may fail, too
-                check_keys(df, spec)
-        except RecordKeyError as counted:
-            return counted
-    return RecordKeyError(f"{message}; nothing was committed")
-
-
-def _key_message(error: BaseException) -> str | None:
-    match = re.search(re.escape(_START) + "(.*?)" + re.escape(_END), str(error), re.DOTALL)
-    return match[1] if match else None
-
-
-def check_keys(df: DataFrame, spec: KeySpec) -> None:
-    """Raise RecordKeyError, with the number of rows, if any key is null or empty.
-
-    Runs one aggregate over the key columns of *df*; none if the schema rules out null and empty keys.
-    """
-    unset: dict[str, Column] = {}
-    for name in spec.record_fields:
-        column, kind = resolve(df.schema, name, "record key")
-        if has_empty_text(kind):
-            unset[name] = F.coalesce(F.length(column) == 0, F.lit(True))
-        elif df.schema[name].nullable if name in df.schema.names else True:
-            unset[name] = column.isNull()
-    if len(unset) < len(spec.record_fields) or not unset:
-        return
-    wrong = F.count(F.when(reduce(and_, unset.values()), 1))
-    row = df.agg(wrong.alias("wrong"), F.count(F.lit(1)).alias("total")).first()
-    assert row is not None
-    if row["wrong"]:
-        raise RecordKeyError(
-            f"{spec.unset_key_message} in {row['wrong']:,} of {row['total']:,} rows; nothing was written. "
-            "Fill or filter these rows, or name other fields in hoodie.datasource.write.recordkey.field"
-        )
 
 
 def _needs_zone(schema: StructType, spec: KeySpec) -> bool:

@@ -8,8 +8,8 @@ from pyhudi.config import options
 from pyhudi.errors import warn
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
+from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.plans.consistent_bucket_routing import check_not_consistent
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -78,6 +78,6 @@ def delete_selected_partitions(
 
 def _partitions_of(job: WriteJob) -> list[str]:
     """Return the partition paths of the input's rows. Runs a Spark job."""
-    with spark_errors(job.df, job.spec):
+    with key_errors(job.df, job.spec):
         rows = with_keys(job.df, job.spec, "").select(PARTITION_PATH).distinct().collect()
     return [row[PARTITION_PATH] for row in rows]

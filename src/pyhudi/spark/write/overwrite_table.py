@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyhudi.config.enums import BucketIndexEngine, Operation
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
-from pyhudi.spark.spark_errors import spark_errors
+from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.write.plans.bucket_plan import store_bucket_counts
 from pyhudi.spark.write.plans.consistent_bucket_routing import refuse_replacing
 from pyhudi.spark.write.plans.write_plan import WritePlan
@@ -55,7 +55,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
         with (
             batch_limits(job, plan),
             Transaction.begin(old, Action.REPLACE_COMMIT, operation, job.opts, stats_reader) as tx,
-            spark_errors(job.df, job.spec),
+            key_errors(job.df, job.spec),
         ):
             plan = plan or plan_write(job, None, (), tx.instant)
             tx.to_inflight(None if job.operation is Operation.BULK_INSERT else CommitMetadata(operation))

@@ -15,7 +15,8 @@ from pyhudi.errors import ConflictError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
-from pyhudi.spark.keys.key_generator import key_failure, with_keys
+from pyhudi.spark.keys.key_errors import key_failure
+from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION, UNKNOWN_POSITION

@@ -13,7 +13,8 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
-from pyhudi.spark.keys.key_generator import key_failure, with_keys
+from pyhudi.spark.keys.key_errors import key_failure
+from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.write.write_job import WriteJob
 
 _NEEDED = frozenset((RECORD_KEY, PARTITION_PATH))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
 from pyhudi.spark.execution.arrow_batch_limits import batches_limited_by_rows
-from pyhudi.spark.spark_errors import spark_errors
+from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.write.delete_partition import delete_partitions
 from pyhudi.spark.write.plans.bucket_plan import plan_buckets, store_bucket_counts
 from pyhudi.spark.write.plans.file_group_plan import plan_file_groups
@@ -70,7 +70,7 @@ def plan_ahead(job: WriteJob, look: Callable[[], ActiveTimeline] | None) -> Writ
     if job.spec.auto_keys or _writes_new_files(job):
         return None
     partitions = () if job.client is None else job.client.config.metadata_partitions
-    with spark_errors(job.df, job.spec):
+    with key_errors(job.df, job.spec):
         return plan_write(job, None if look is None else look(), partitions)
 
 

@@ -27,8 +27,8 @@ from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.column_names import quoted, resolve
-from pyhudi.spark.keys.key_generator import key_failure
 from pyhudi.spark.keys.value_formatter import value_text
+from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type, spark_schema
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS
@@ -126,7 +126,7 @@ def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> Data
     `pyhudi.schema.evolution.schema_projection.conform` will convert them for the files. Lazy; without a difference in
     types, the rows are returned as they are.
 
-    Evaluation fails on a value that does not fit (`pyhudi.spark.keys.key_generator.key_errors`).
+    Evaluation fails on a value that does not fit, with SchemaMismatchError, as the conversion for the files does.
 
     Args:
         df: Rows to write.
@@ -190,7 +190,8 @@ def _converted(parts: list[str], incoming_type: DataType, stored_type: DataType)
             "correct it"
         ),
     )
-    return F.when(column.isNotNull() & value.isNull(), key_failure(message).cast(stored_type)).otherwise(value)
+    refused = failure(SchemaMismatchError, message).cast(stored_type)
+    return F.when(column.isNotNull() & value.isNull(), refused).otherwise(value)
 
 
 def _keep_texts(now: pa.Schema, incoming: pa.Schema, config: TableConfig, opts: Options) -> None:

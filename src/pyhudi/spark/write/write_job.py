@@ -21,8 +21,8 @@ from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
+from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
-from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.dml_commit import ChangeCounts, DmlCommit, RowChanges
 from pyhudi.spark.write.precommit_validation import StagedTable, validate_write
 from pyhudi.storage import Storage
@@ -247,7 +247,7 @@ class WriteJob:
             begun = Transaction.begin(
                 client, self.action, type_name(self.operation), self.opts, stats_reader, instant=self.instant
             )
-            with begun as tx, spark_errors(self.df, self.spec):
+            with begun as tx, key_errors(self.df, self.spec):
                 self._check_reads(tx)
                 yield tx
         except BaseException:

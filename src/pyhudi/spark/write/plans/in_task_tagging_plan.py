@@ -30,6 +30,7 @@ from pyhudi.spark.execution.write_stages import run_in_task_tagging
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
+from pyhudi.spark.write.plans.row_routing import changed_input_failure
 from pyhudi.spark.write.plans.write_plan import WritePlan, most_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
@@ -44,10 +45,6 @@ from pyhudi.write.write_operations import type_name
 _TASKS = "_pyhudi_tasks"
 _MOST_BYTES = 1 << 30
 """Most bytes of one partition's base files."""
-_OTHER_ROWS = (
-    "the input gave other rows when it was read again, after an executor was lost: write a DataFrame that gives the "
-    "same rows each time, such as one that was stored first. New is a row of the partition "
-)
 _SHORT, _BALANCED = 2.0, 1.5
 """Seconds of a task that are always acceptable; limit of the longest task as a multiple of its fair share."""
 _SEARCHED, _WRITTEN, _REWRITTEN = 200e6, 400e3, 30e6
@@ -285,8 +282,7 @@ def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
         return rows.select(
             *table_columns, *(F.lit(only_share[name]).alias(name) for name in (PARTITION_SHARE, PLACEMENT_KEY))
         )
-    # If an executor is lost, its cached rows are computed again, and the input may return other rows.
-    failure = F.raise_error(F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH)))
+    failure = changed_input_failure(F.concat(F.lit("partition "), F.col(PARTITION_PATH)))
     if shares.num_rows <= MOST_LITERALS:
         tasks = literal_lookup(_by_partition_path(shares), [PARTITION_PATH], _TASKS)
         tasks = F.when(tasks.isNull(), failure.cast("array<struct<share:string,task:int>>")).otherwise(tasks)

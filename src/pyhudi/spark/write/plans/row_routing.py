@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi.errors import TransactionError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import planned_once
@@ -24,6 +25,7 @@ from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.helper_columns import INDEX_LOCATION
+from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.write.dml_commit import ChangeCounts
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, PLACEMENT_KEY, ROW_POSITION
@@ -79,8 +81,8 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
         rows, update_columns = _looked_up(rows, _update_tasks(workload.updates, groups), [PARTITION_PATH, FILE_ID])
         # a file group that is not in the plan would be created with these rows alone
         unknown = file_id.isNotNull() & update_columns[_UPDATE_TASK].isNull()
-        text = F.concat(F.lit("rows are stored in another file group than `_hoodie_file_name`: "), file_id)
-        task = F.when(unknown, F.raise_error(text).cast("int")).otherwise(update_columns[_UPDATE_TASK])
+        what = F.concat(F.lit("file group "), file_id, F.lit(", which a wrong `_hoodie_file_name` may name, too"))
+        task = F.when(unknown, changed_input_failure(what).cast("int")).otherwise(update_columns[_UPDATE_TASK])
         base_path = F.coalesce(base_path, update_columns[_UPDATE_PATH])  # not known yet of rows that were read
     if workload.insert_targets.num_rows:
         rows, insert_columns = _insert_columns(rows, workload.insert_targets, groups)
@@ -95,6 +97,20 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
     )
     moved = rows.repartition(tasks, PLACEMENT_KEY)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW_POSITION).asc_nulls_last())
+
+
+def changed_input_failure(what: Column) -> Column:
+    """Return a column, castable to all types, whose evaluation fails with TransactionError, for rows of which the plan
+    of the write does not know. If an executor is lost, its cached rows are computed again, and may be other ones.
+
+    Args:
+        what: What the plan does not have.
+    """
+    text = (
+        "the input gave other rows when it was read again, after an executor was lost; nothing was committed. Write a "
+        "DataFrame that gives the same rows each time, such as one that was stored first. The plan does not have the "
+    )
+    return failure(TransactionError, F.concat(F.lit(text), what))
 
 
 def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Table) -> DataFrame:
