@@ -45,22 +45,29 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
 
 
 def list_from_metadata(
-    table: MetadataTable, partitions: Sequence[str] | None = None, kinds: Sequence[str] = DATA_KINDS
+    table: MetadataTable,
+    partitions: Sequence[str] | None = None,
+    kinds: Sequence[str] = DATA_KINDS,
+    listed: FileLists | None = None,
 ) -> tuple[pa.Table, list[str]]:
-    """Return base and log files (:data:`pyhudi.table.view.file_listing.FILE_SCHEMA`) of the table, or of the given
-    partitions, and the sorted partition paths; or files of other ``kinds``.
+    """Return files (:data:`pyhudi.table.view.file_listing.FILE_SCHEMA`) of the table, or of some partitions, and the
+    sorted partition paths.
+
+    Args:
+        table: The metadata table.
+        partitions: Paths of partitions, of which missing ones are empty; None: all.
+        kinds: Kinds of files.
+        listed: Files of the table that have been listed before.
 
     Raises:
         MetadataTableError: The metadata table cannot be read, or has no record of a partition that it lists.
     """
     all_partitions = table.partition_paths
     existing = all_partitions if partitions is None else sorted(set(partitions) & set(all_partitions))
-    listed = table.take_listed()
     if listed is None or not set(existing) <= set(listed.partitions.to_pylist()):
         listed = file_lists(table, existing)
-    return _files(listed.among(pa.array(existing, pa.string())), kinds), existing if partitions is None else sorted(
-        set(partitions)
-    )
+    files = _files(listed.among(pa.array(existing, pa.string())), kinds)
+    return files, existing if partitions is None else sorted(set(partitions))
 
 
 def _files(lists: FileLists, kinds: Sequence[str]) -> pa.Table:

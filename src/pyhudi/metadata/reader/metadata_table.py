@@ -20,7 +20,7 @@ from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
-from pyhudi.metadata.reader.file_lists import FileLists, listed_files
+from pyhudi.metadata.reader.file_lists import listed_files
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
@@ -67,7 +67,6 @@ class MetadataTable:
         self.storage, self.config, self.timeline = storage, config, timeline
         self._inflight = inflight_partitions
         self._groups: dict[str, pa.Table] = {}
-        self._listed: FileLists | None = None
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:
@@ -134,15 +133,6 @@ class MetadataTable:
         record = self.lookup(FILES, pa.array([metadata_keys.ALL_PARTITIONS]), [FILES_PAYLOAD])
         names = metadata_keys.paths_of_keys(listed_files(record)["name"]).to_pylist() if record.num_rows else []
         return sorted(names)
-
-    def keep_listed(self, files: FileLists) -> None:
-        """Keep files that have been listed for planning until `take_listed`."""
-        self._listed = files
-
-    def take_listed(self) -> FileLists | None:
-        """Return the kept files, and forget them."""
-        listed, self._listed = self._listed, None
-        return listed
 
     def lookup(
         self, partition: str, keys: pa.Array | pa.ChunkedArray, payloads: Payloads = PAYLOADS, *, prefix: str = ""

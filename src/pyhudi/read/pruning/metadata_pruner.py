@@ -89,6 +89,8 @@ class MetadataPruner:
         for prune in steps:
             pruning = prune(left, self.predicate, indexes)
             self._record(pruning)
+            if pruning.listed is not None:
+                self.files.keep_listed(pruning.listed)
             if pruning.out is not None:
                 left = left.filter(pa.array(~pruning.out))
             if pruning.is_final:

@@ -21,6 +21,7 @@ from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.errors import HudiError
+    from pyhudi.metadata.reader.file_lists import FileLists
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
     from pyhudi.read.query.query import Query
@@ -108,12 +109,14 @@ class Pruning:
         is_final: Whether the remaining entries are exactly those of matching records, so that other indexes cannot
             exclude more.
         failure: Error because of which the index is not used.
+        listed: Files of the partitions, if the pruner has listed them.
     """
 
     out: Mask | None = None
     report: tuple[str, ...] = ()
     is_final: bool = False
     failure: HudiError | None = None
+    listed: FileLists | None = None
 
     @classmethod
     def by_columns(cls, index: str, what: str, out: Mask, columns: Iterable[str]) -> Pruning:

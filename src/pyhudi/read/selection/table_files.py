@@ -16,6 +16,7 @@ from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS, MetadataTab
 from pyhudi.table.view.file_listing import DATA_KINDS, list_files
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.reader.file_lists import FileLists
     from pyhudi.storage.storage_protocol import Storage
     from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -44,6 +45,7 @@ class TableFiles:
         self._may_reload = may_reload
         self._kinds = kinds
         self.metadata: MetadataTable | None = None
+        self._listed: FileLists | None = None
         self.why = ""
         parsed = opts or Options.parse({})
         if not parsed.get_typed(options.METADATA_ENABLE):
@@ -96,6 +98,10 @@ class TableFiles:
         if not is_repeated:
             warn(text, MetadataTableWarning)
 
+    def keep_listed(self, listed: FileLists) -> None:
+        """Keep files that pruning has listed in the metadata table, so that `list` need not list them again."""
+        self._listed = listed
+
     def partitions(self) -> list[str] | None:
         """Return the partition paths; None if only a complete listing determines them."""
         if self.metadata is None:
@@ -110,7 +116,7 @@ class TableFiles:
         """Return the files, all or those of some partitions, and the partition paths; see `list_files`."""
         if self.metadata is not None:
             try:
-                return list_from_metadata(self.metadata, partitions, self._kinds)
+                return list_from_metadata(self.metadata, partitions, self._kinds, self._listed)
             except HudiError as e:
                 self.disable_metadata(e)
                 # The request may have been derived from the same metadata table.

@@ -8,7 +8,7 @@ made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,8 @@ class ColumnStatsPruner:
         if without is None:
             return Pruning()
         lists, excluded = without
-        metadata.keep_listed(lists)
         out = numpy_mask(pc.is_in(partitions, value_set=lists.partitions.filter(pa.array(excluded))))
-        return Pruning.by_columns(COLUMN_STATS, "partitions", out, terms.values())
+        return replace(Pruning.by_columns(COLUMN_STATS, "partitions", out, terms.values()), listed=lists)
 
     def prune_slices(self, slices: pa.Table, predicate: Predicate, indexes: Indexes) -> Pruning:
         """Prune slices in which no file has a row that the filter accepts."""
