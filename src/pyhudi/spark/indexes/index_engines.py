@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from pyhudi.spark.indexes.expression_values import check_expression
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
 from pyhudi.spark.indexes.record_index.record_index_build import build_record_index, refuse_duplicate_keys
 from pyhudi.spark.indexes.secondary_index import InitialEntries, build_secondary_index
-from pyhudi.spark.spark_errors import task_errors
 from pyhudi.write.write_checks import check_record_index
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def spark_index_preparer(spark: SparkSession) -> Preparer:
             return _prepared_expression(spark, table, request.expression, instant)
         if request.kind == SECONDARY:
             entries = InitialEntries.from_table(spark, table, request.secondary)
-            return PreparedIndex(request.partition, entries.groups, None, lambda: _in_tasks(entries.write, instant))
+            return PreparedIndex(request.partition, entries.groups, None, partial(entries.write, instant))
         partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
         check_record_index(config, opts)
         keys = InitialKeys.from_table(spark, storage, config, opts, data, partitioned=partitioned)
@@ -64,7 +63,7 @@ def spark_index_preparer(spark: SparkSession) -> Preparer:
             request.partition,
             keys.groups.ids,
             definition,
-            lambda: _in_tasks(keys.write, instant),
+            partial(keys.write, instant),
             partial(refuse_duplicate_keys, keys),
         )
 
@@ -84,8 +83,3 @@ def _prepared_expression(
         return InitialFileGroups(files, groups).write(records)
 
     return PreparedIndex(index.partition, groups, None, write)
-
-
-def _in_tasks(write: Callable[[str], Sequence[Mapping[str, Any]]], instant: str) -> Sequence[Mapping[str, Any]]:
-    with task_errors():
-        return write(instant)

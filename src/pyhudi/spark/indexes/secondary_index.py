@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.merge.base_file_readers import row_counts
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
@@ -26,6 +25,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
+from pyhudi.spark.indexes.row_estimates import estimated_rows
 from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, sampled_ranges, write_base_files, write_entries
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -50,8 +50,8 @@ def build_secondary_index(spark: SparkSession, table: LockedTable, index: Second
 
 @dataclass(frozen=True, slots=True)
 class InitialEntries:
-    """The rows of a table at one instant, with the number of those in base files, and the file groups (ids) of a
-    secondary index over them."""
+    """The rows of a table at one instant, with the estimated number of those in base files, and the file groups (ids)
+    of a secondary index over them."""
 
     spark: SparkSession
     table: TableSnapshot
@@ -66,7 +66,7 @@ class InitialEntries:
         """Load the file slices of a table; reads no rows."""
         table = TableSnapshot(locked.storage, locked.config, locked.data)
         slices = FileSystemView.load(table, locked.data.timeline).latest_slices()
-        count = sum(row_counts(locked.storage, slices["base_path"].drop_null()))
+        count = sum(estimated_rows(locked.storage, slices))
         groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))
         return cls(spark, table, locked.opts, slices, count, index, groups)
 

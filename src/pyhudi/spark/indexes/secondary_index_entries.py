@@ -40,6 +40,7 @@ from pyhudi.spark.indexes.key_ranges import (
     sorted_by_group,
 )
 from pyhudi.spark.session_settings import shuffle_partitions
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.write.location_columns import PLACEMENT_KEY
@@ -111,7 +112,8 @@ def sampled_ranges(
         return ONE_RANGE
     some = [slices[place] for place in sampled_files(len(slices))]
     entries = _entries(spark, context, _insertions(some), target, ONE_RANGE)
-    return KeyRanges.from_sample(entries.select(_ENTRY), rows * len(some) // len(slices), count)
+    with task_errors():
+        return KeyRanges.from_sample(entries.select(_ENTRY), rows * len(some) // len(slices), count)
 
 
 def _insertions(slices: Sequence[FileSlice]) -> list[GroupChange]:
@@ -146,7 +148,8 @@ def _write(
 ) -> list[dict[str, Any]]:
     """Write entries in the tasks of their file groups."""
     placed = sorted_by_group(entries, _task_count(spark, target))
-    return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
+    with task_errors():
+        return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
 
 
 def _task_count(spark: SparkSession, target: IndexTarget) -> int:

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.base_file_readers import row_counts
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
@@ -28,6 +27,8 @@ from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, s
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
 from pyhudi.spark.indexes.record_index.record_index_writer import RecordIndexWrite, write_base_files
+from pyhudi.spark.indexes.row_estimates import estimated_rows
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -37,10 +38,6 @@ from pyhudi.timeline.instant import millis_of_instant
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
-
-
-_SAMPLE = 256
-"""Number of footers by which the rows of a table are estimated, while others wait for its lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class InitialKeys:
             )
         table = TableSnapshot(storage, config, data)
         slices = FileSystemView.load(table, data.timeline).latest_slices()
-        rows = _estimated_rows(storage, slices)
+        rows = estimated_rows(storage, slices)
         ids = _group_ids(opts, slices, rows, partitioned=partitioned)
         groups = RecordIndexFileGroups.from_ids(ids, partitioned=partitioned)
         if not len(groups):
@@ -125,7 +122,8 @@ class InitialKeys:
         places = sampled_files(files.num_rows)
         some = replace(self, slices=self.slices.take(list(places)))
         keys = some._keys(files.take(list(places)), routing)
-        return KeyRanges.from_sample(keys.select(RECORD_KEY), sum(self.rows[place] for place in places), count)
+        with task_errors():
+            return KeyRanges.from_sample(keys.select(RECORD_KEY), sum(self.rows[place] for place in places), count)
 
     def _keys(self, files: pa.Table, routing: KeyRouting) -> DataFrame:
         """Return the current keys of the table; ``files`` are the slices as numbered locations."""
@@ -177,17 +175,3 @@ def _group_ids(opts: Options, slices: pa.Table, rows: Sequence[int], *, partitio
     for partition, count in zip(slices["partition"].to_pylist(), rows, strict=True):
         counts[partition] += count
     return new_group_ids({path: estimate_file_group_count(count, least, most) for path, count in counts.items()})
-
-
-def _estimated_rows(storage: Storage, slices: pa.Table) -> list[int]:
-    """Return the estimated number of rows of the base file of each slice (0: it has none): exact for some files, by
-    size for the others."""
-    files = slices.filter(pc.is_valid(slices["base_path"]))
-    step = max(1, -(-files.num_rows // _SAMPLE))
-    some = files.take(pa.array(range(0, files.num_rows, step), pa.int64()))  # none without base files
-    rows = row_counts(storage, some["base_path"])
-    if step == 1:
-        counts = iter(rows)
-        return [0 if path is None else next(counts) for path in slices["base_path"].to_pylist()]
-    by_byte = sum(rows) / max(1, pc.sum(some["base_size"]).as_py() or 0)
-    return [round((size or 0) * by_byte) for size in slices["base_size"].to_pylist()]

@@ -21,6 +21,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import sorted_by_group
 from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting, slice_keys, task_count
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -61,7 +62,8 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
             twice = pairs - len(keys_of_group) + (pc.sum(pc.is_in(others, value_set=keys_of_group)).as_py() or 0)
             yield pa.RecordBatch.from_arrays([pa.array([twice], pa.int64())], names=["twice"])
 
-    counts = sorted_by_group(keys, tasks).mapInArrow(count, "twice long").collect()
+    with task_errors():
+        counts = sorted_by_group(keys, tasks).mapInArrow(count, "twice long").collect()
     return sum(int(row[0]) for row in counts)
 
 

@@ -93,10 +93,9 @@ def write_base_files(keys: DataFrame, files: pa.Table, target: RecordIndexWrite,
         prepare_worker()
         token = this_task().token
         for number, parts in ranges_by_group(batches, ranges):
-            duplicates: list[int] = []
-            entries = merge.sorted_entries(number, parts, duplicates)
+            entries = merge.sorted_entries(number, parts)
             stat = target.files.write_sorted(target.slices[number].file_id, entries, token=token)
-            yield _result(stat, sum(duplicates))
+            yield _result(stat, entries.duplicates)
 
     return _write(keys, write, routing.tasks)
 
@@ -147,8 +146,25 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
             _, duplicates = merge.records(number, rows)
             yield pa.RecordBatch.from_arrays([pa.array([duplicates], pa.int64())], names=["duplicates"])
 
-    counts = sorted_by_group(keys, tasks).mapInArrow(count, "duplicates long").collect()
+    with task_errors():
+        counts = sorted_by_group(keys, tasks).mapInArrow(count, "duplicates long").collect()
     return sum(int(row[0]) for row in counts)
+
+
+class SortedEntries:
+    """Entries of a file group in the order of HFiles, merged while they are iterated over, which is possible once.
+
+    ``duplicates``: number of keys with two locations among the entries so far.
+    """
+
+    def __init__(self, ranges: Iterable[tuple[RecordChanges, int]]) -> None:
+        self._ranges = ranges
+        self.duplicates = 0
+
+    def __iter__(self) -> Iterator[tuple[pa.Array, pa.Array]]:
+        for records, duplicates in self._ranges:
+            self.duplicates += duplicates
+            yield records.sorted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +183,9 @@ class LocationMerge:
         values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
         return cls(files, locations.partitions, values, target)
 
-    def sorted_entries(
-        self, number: int, parts: Iterable[pa.Table], duplicates: list[int]
-    ) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield the entries of parts of a file group in the order of HFiles, a part at a time; add their numbers of
-        keys with two locations to ``duplicates``."""
-        for rows in parts:
-            records, repeated = self.records(number, rows)
-            duplicates.append(repeated)
-            yield records.sorted()
+    def sorted_entries(self, number: int, parts: Iterable[pa.Table]) -> SortedEntries:
+        """Return the entries of the ranges of a file group."""
+        return SortedEntries(self.records(number, rows) for rows in parts)
 
     def records(self, number: int, rows: pa.Table) -> tuple[RecordChanges, int]:
         """Return the last location of each key with the keys that have none any more, and the number of keys with two

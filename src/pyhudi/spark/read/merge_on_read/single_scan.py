@@ -46,6 +46,7 @@ from pyhudi.spark.read.merge_on_read.merged_log_files import (
     WriteMergedLogs,
 )
 from pyhudi.spark.read.merge_on_read.single_scan_cache import frame_key, scan_frames
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ def _merge_logs(
     groups = {key: group for group, key in keys.items()}
     pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
     status = run_on_slices(spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
-    written = {key: CachedLogs(*logs) for key, *logs in status.collect()}
+    with task_errors():
+        written = {key: CachedLogs(*logs) for key, *logs in status.collect()}
     for key, logs in written.items():
         cache.add(key, (table.storage.uri(), *groups[key]), logs)
     return written
