@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.api.schema_update import SchemaUpdate
 from pyhudi.api.services import TableServices
@@ -203,10 +204,10 @@ class HudiTable(TableQueries, TableWrites):
             "base_file_format": str(config.base_file_format),
             "timezone": str(config.timezone),
             "metadata_partitions": list(config.metadata_partitions),
-            "partitions": len(slices["partition"].unique()),
+            "partitions": pc.count_distinct(slices["partition"]).as_py(),
             "file_groups": slices.num_rows,
             "files": files.num_rows,
-            "size": sum(files["size"].to_pylist()),
+            "size": pc.sum(files["size"]).as_py() or 0,
             "latest_instant": None if last is None else last.requested,
             "latest_completion": None if last is None else last.completion,
             "pending": [str(i) for i in timeline.pending()],

@@ -314,7 +314,7 @@ def _concatenate(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarr
 
 
 def _chunks(groups: Index, size: int) -> list[slice]:
-    """Yield slices of about ``size`` rows that split no group; ``groups`` are sorted."""
+    """Return slices of about ``size`` rows that split no group; ``groups`` are sorted."""
     if not len(groups):
         return []
     starts = np.flatnonzero(np.concatenate(([True], np.diff(groups) != 0)))

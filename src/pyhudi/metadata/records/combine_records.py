@@ -57,11 +57,6 @@ class Version:
     schema: str = ""
     deletes: Column = field(default_factory=lambda: _NO_TEXT)
 
-    @classmethod
-    def from_changes(cls, records: RecordChanges, schema: str) -> Version:
-        """Return the version that consists of some records."""
-        return cls(records.keys, records.values, schema, records.deletes)
-
     def where(self, mask: Column) -> Version:
         """Return the records of a mask."""
         return Version(self.keys.filter(mask), self.values.filter(mask), self.schema)

@@ -88,7 +88,7 @@ _ONE_VERSION = {
     options.CLEAN_FILE_VERSIONS_RETAINED.key: "1",
     options.CLEAN_INCREMENTAL.key: "false",
 }
-_log = logging.getLogger("pyhudi.services")
+_log = logging.getLogger(__name__)
 
 
 class UpgradeDowngrade:

@@ -32,6 +32,11 @@ EVENT = st.dictionaries(st.sampled_from(["p", "q"]), st.dictionaries(NAMES, st.i
 """Files of partitions with sizes; 0: deleted."""
 
 
+def version_of(records: RecordChanges, schema: str) -> Version:
+    """The version that consists of some records."""
+    return Version(records.keys, records.values, schema, records.deletes)
+
+
 def files(event: dict[str, dict[str, int]]) -> RecordChanges:
     def table(deleted: bool) -> pa.Table:
         rows = [
@@ -49,7 +54,7 @@ def files(event: dict[str, dict[str, int]]) -> RecordChanges:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(EVENT, max_size=6))
 def test_lists_of_files(events: list[dict[str, dict[str, int]]]) -> None:
-    folded = fold_versions("files", [Version.from_changes(files(e), record_schema(9)) for e in events], 9)
+    folded = fold_versions("files", [version_of(files(e), record_schema(9)) for e in events], 9)
     expected: dict[str, dict[str, tuple[int, bool]]] = {}
     for event in events:
         for partition, names in event.items():
@@ -93,15 +98,15 @@ def test_the_newest_stands_and_deletes_take_away() -> None:
     schema = record_schema(9)
     gone = Version(deletes=pa.array(["k", "x"]))
     versions = [
-        Version.from_changes(one("k", 1), schema),
+        version_of(one("k", 1), schema),
         gone,
-        Version.from_changes(one("l", 2), schema),
-        Version.from_changes(one("l", 3), schema),
+        version_of(one("l", 2), schema),
+        version_of(one("l", 3), schema),
     ]
     found = fold_versions("record_index", versions, 9)
     assert found.keys.to_pylist() == ["l"]
     assert decode(found.values, schema)["recordIndexMetadata"][0].as_py()["fileIdHighBits"] == 3
-    again = fold_versions("record_index", [*versions, Version.from_changes(one("k", 4), schema)], 9)
+    again = fold_versions("record_index", [*versions, version_of(one("k", 4), schema)], 9)
     assert sorted(again.keys.to_pylist()) == ["k", "l"]
 
 
@@ -124,7 +129,7 @@ def test_loose_statistics_widen(name: str) -> None:
         struct = pa.struct([("min", kind), ("max", kind), *((n, pa.int64()) for n in list(column)[2:])])
         bounds = pa.array([{"c": column}], pa.struct([("c", struct)]))
         exact = ("p",) if tight else ()
-        return Version.from_changes(
+        return version_of(
             partition_stats_records(pa.array(["p"]), bounds, 9, tight=exact, dropped=()), record_schema(9)
         )
 
@@ -158,7 +163,7 @@ def same(found: list[Any], expected: list[Any]) -> bool:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_records_of_another_version_are_written_anew(version: int) -> None:
     old = file_records(pa.table({"partition": ["p"], "name": ["a"], "size": pa.array([3])}), ["p"], version)
-    found = fold_versions("files", [Version.from_changes(old, record_schema(version))], 9)
+    found = fold_versions("files", [version_of(old, record_schema(version))], 9)
     assert maps(found) == {"__all_partitions__": {"p": (0, False)}, "p": {"a": (3, False)}}
 
 
@@ -168,7 +173,7 @@ def test_numbers_of_a_column_that_got_wider() -> None:
         struct = pa.struct([("min", kind), ("max", kind), *((n, pa.int64()) for n in list(column)[2:])])
         bounds = pa.array([{"c": column}], pa.struct([("c", struct)]))
         records = partition_stats_records(pa.array(["p"]), bounds, 9, tight=(), dropped=())
-        return Version.from_changes(records, record_schema(9))
+        return version_of(records, record_schema(9))
 
     found = fold_versions("partition_stats", [stats(pa.int32(), 3), stats(pa.int64(), 1 << 40)], 9)
     table = decode(found.values, record_schema(9))[COLUMN_STATS_PAYLOAD].combine_chunks()
@@ -191,7 +196,7 @@ def test_what_cannot_be_compared_is_not_known() -> None:
         struct = pa.struct([("min", kind), ("max", kind), *((n, pa.int64()) for n in list(column)[2:])])
         bounds = pa.array([{"c": column}], pa.struct([("c", struct)]))
         records = partition_stats_records(pa.array(["p"]), bounds, 9, tight=(), dropped=())
-        return Version.from_changes(records, record_schema(9))
+        return version_of(records, record_schema(9))
 
     def folded(*versions: Version) -> dict[str, Any]:
         found = fold_versions("partition_stats", versions, 9)

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import BucketIndexEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
-from pyhudi.errors import RecordKeyError
 from pyhudi.index.bucket_counts import store_counts
 from pyhudi.index.bucket_file_ids import SHARED_FILE_ID_SUFFIX, bucket_groups, new_file_id_suffix
 from pyhudi.index.bucket_index import BucketIndex
@@ -52,7 +51,7 @@ from pyhudi.spark.write.plans.consistent_bucket_routing import (
     opened,
     refuse_replacing,
 )
-from pyhudi.spark.write.plans.row_tagging import keys_only
+from pyhudi.spark.write.plans.row_tagging import keys_only, refuse_stored_keys
 from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
 from pyhudi.spark.write.row_change_locations import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
@@ -248,13 +247,7 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrame
         lookup = KeyLookup(job.client, job.spec, job.merging, opts, merge_logs=True)
         tagged = tag(cached.add(rows), slices, lookup, persist=cached.add).rows
         if policy is DuplicatePolicy.FAIL:
-            count = tagged.where(F.col(FILE_ID).isNotNull()).count()
-            if count:
-                raise RecordKeyError(
-                    f"the table already contains the keys of {count:,} records, and "
-                    f"{options.INSERT_DUP_POLICY.key}=fail; nothing was written. Use upsert to update them, or "
-                    "the policy drop to skip them"
-                )
+            refuse_stored_keys(tagged.where(F.col(FILE_ID).isNotNull()).count())
         return tagged.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW_POSITION)
     if deletes or job.operation is Operation.UPSERT:
         return rows

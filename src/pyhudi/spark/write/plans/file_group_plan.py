@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, MergeMode, Operation
-from pyhudi.errors import RecordKeyError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
@@ -38,7 +37,7 @@ from pyhudi.spark.write.plans.in_task_tagging_plan import (
 )
 from pyhudi.spark.write.plans.planned_keys import PlannedKeys
 from pyhudi.spark.write.plans.row_routing import count_rows, route
-from pyhudi.spark.write.plans.row_tagging import keys_only, record_index_of, tag_rows
+from pyhudi.spark.write.plans.row_tagging import keys_only, record_index_of, refuse_stored_keys, tag_rows
 from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_change_locations import keyed_changes, located_changes, read_groups, with_base_paths
@@ -357,11 +356,5 @@ def _are_new(job: WriteJob, changes: RowChanges) -> bool:
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
-    if job.duplicate_policy is not DuplicatePolicy.FAIL:
-        return
-    stored_rows = pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py()
-    if stored_rows:
-        raise RecordKeyError(
-            f"the table has the keys of {stored_rows:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; "
-            "nothing was written. Use upsert to update them, or the policy drop to leave them out"
-        )
+    if job.duplicate_policy is DuplicatePolicy.FAIL:
+        refuse_stored_keys(pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py() or 0)

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, Operation
+from pyhudi.errors import RecordKeyError
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
@@ -89,6 +90,22 @@ def record_index_of(job: WriteJob) -> RecordIndex | None:
     if job.client is None or not kind.is_record_index or not looks_up:
         return None
     return RecordIndex.open(job.client, partitioned=not kind.is_global)
+
+
+def refuse_stored_keys(count: int) -> None:
+    """Refuse an insert whose keys the table has, as the policy for duplicates requests.
+
+    Args:
+        count: Number of stored records with these keys.
+
+    Raises:
+        RecordKeyError: There are some.
+    """
+    if count:
+        raise RecordKeyError(
+            f"the table has the keys of {count:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; nothing "
+            "was written. Use upsert to update them, or the policy drop to leave them out"
+        )
 
 
 def keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
