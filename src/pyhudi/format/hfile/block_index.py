@@ -32,12 +32,22 @@ def root_entries(payload: bytes, count: int, limit: int, *, levels: int = 1) -> 
     Raises:
         FormatError: The payload is not an index with that number of entries.
     """
-    entries = meta_entries(payload, count, limit, behind=_MIDDLE if levels > 1 else 0)
+    entries = index_entries(payload, count, limit, behind=_MIDDLE if levels > 1 else 0)
     return [IndexEntry(blocks.row_of(e.key), e.offset, e.size) for e in entries]
 
 
-def meta_entries(payload: bytes, count: int, limit: int, *, behind: int = 0) -> list[IndexEntry]:
-    """Return the entries of a root index with unmodified keys; up to ``behind`` bytes may follow them."""
+def index_entries(payload: bytes, count: int, limit: int, *, behind: int = 0) -> list[IndexEntry]:
+    """Return the entries of an index without levels, as that of meta blocks, with unmodified keys.
+
+    Args:
+        payload: Content of the block of the index.
+        count: Number of entries.
+        limit: End of the blocks that it may refer to.
+        behind: Number of bytes that may follow the entries.
+
+    Raises:
+        FormatError: The payload is not an index with that number of entries.
+    """
     if not 0 <= count <= len(payload) // (_ENTRY.size + 1):
         raise FormatError(f"an HFile index of {len(payload)} bytes cannot have {count} entries")
     result = []

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile import hfile_blocks as blocks
 from pyhudi.format.hfile.block_cache import BlockCache
-from pyhudi.format.hfile.block_index import IndexEntry, leaf_entries, meta_entries, root_entries
+from pyhudi.format.hfile.block_index import IndexEntry, leaf_entries, root_entries
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA, Entries
 from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_exactly
 
@@ -74,10 +74,8 @@ class HFileReader:
                 f"an HFile of {size} bytes with its index at {start}, its info at {trailer.file_info_offset}"
             )
         opened = read_exactly(self._ranges, start, end - start)
-        root, at = blocks.read_block(opened, (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
-        meta, _ = blocks.read_block(opened[at:], (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
+        root, _ = blocks.read_block(opened, (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
         self._root = root_entries(root, trailer.data_index_count, start, levels=trailer.index_levels)
-        self._meta = {entry.key: entry for entry in meta_entries(meta, trailer.meta_index_count, start)}
         info, _ = blocks.read_block(
             opened[trailer.file_info_offset - start :], (blocks.FILE_INFO_MAGIC,), trailer.codec
         )
@@ -118,11 +116,6 @@ class HFileReader:
         """The last key; None if the file is empty or does not record it."""
         key = self._info.get("hfile.LASTKEY")
         return blocks.row_of(key) if key and self.num_entries else None
-
-    def meta_block(self, name: str) -> bytes | None:
-        """Return the content of a meta block such as ``bloomFilter``; None if it does not exist."""
-        entry = self._meta.get(name.encode())
-        return None if entry is None else self._payload(entry, (blocks.META_MAGIC,))
 
     @functools.cached_property
     def index(self) -> list[IndexEntry]:

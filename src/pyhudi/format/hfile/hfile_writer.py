@@ -52,7 +52,6 @@ def write_hfile(
     *,
     schema: str,
     info: Mapping[str, bytes] | None = None,
-    meta: Mapping[str, bytes] | None = None,
     context: HFileContext | None = None,
 ) -> bytes:
     """Return an HFile of keys (text or bytes, ascending by bytes, unique) with values (binary).
@@ -62,14 +61,13 @@ def write_hfile(
         values: The value of each key.
         schema: Avro JSON of the values.
         info: Additional entries of the file info.
-        meta: Meta blocks by name.
         context: Layout of the blocks.
 
     Raises:
         FormatError: Keys are null, too long, or not ascending, or values are null.
     """
     parts: list[bytes] = []
-    writer = HFileWriter(parts.append, schema=schema, info=info, meta=meta, context=context)
+    writer = HFileWriter(parts.append, schema=schema, info=info, context=context)
     writer.add(keys, values)
     writer.finish()
     return b"".join(parts)
@@ -91,11 +89,10 @@ class HFileWriter:
         *,
         schema: str,
         info: Mapping[str, bytes] | None = None,
-        meta: Mapping[str, bytes] | None = None,
         context: HFileContext | None = None,
     ) -> None:
         self._blocks = _Blocks(sink, context or HFileContext())
-        self._schema, self._info, self._meta = schema, info or {}, meta or {}
+        self._schema, self._info = schema, info or {}
         self._count = self._key_bytes = self._value_bytes = 0
         self._last = pa.array([], pa.binary())
 
@@ -123,7 +120,6 @@ class HFileWriter:
 
     def finish(self) -> None:
         """Write the sections after the entries."""
-        self._blocks.meta(self._meta)
         self._blocks.finish(self._file_info(), self._count)
 
     def _file_info(self) -> bytes:
@@ -188,7 +184,6 @@ class _Blocks:
         self._sink = sink
         self._codec, self._block_size = context.codec, context.block_size
         self._index: list[tuple[bytes, int, int]] = []
-        self._meta: list[tuple[bytes, int, int]] = []
         self._plain_bytes = 0
 
     def data(self, keys: pa.Array, values: pa.Array) -> None:
@@ -203,17 +198,12 @@ class _Blocks:
             previous = place[0]
             start = end
 
-    def meta(self, meta: Mapping[str, bytes]) -> None:
-        """Write the meta blocks."""
-        for name in sorted(meta):
-            self._meta.append((name.encode(), *self._block(blocks.META_MAGIC, memoryview(meta[name]), -1)))
-
     def finish(self, info: bytes, count: int) -> None:
-        """Write indexes, file info and trailer."""
+        """Write indexes, file info and trailer. Meta blocks, which have an index of their own, are optional."""
         load_on_open = self.size
         index = _index_payload(self._index)
         self._block(blocks.ROOT_INDEX_MAGIC, memoryview(index), -1)
-        self._block(blocks.ROOT_INDEX_MAGIC, memoryview(_index_payload(self._meta)), -1)
+        self._block(blocks.ROOT_INDEX_MAGIC, memoryview(_index_payload([])), -1)
         info_place, _ = self._block(blocks.FILE_INFO_MAGIC, memoryview(info), -1)
         numbers = {
             1: info_place,
@@ -221,7 +211,7 @@ class _Blocks:
             3: len(index),
             4: self._plain_bytes,
             5: len(self._index),
-            6: len(self._meta),
+            6: 0,
             7: count,
             8: 1,
             9: self._index[0][1] if self._index else 0,
