@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.hfile.block_cache import BlockCache
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
 from pyhudi.format.hfile.hfile_writer import write_hfile
 from pyhudi.metadata.records import file_group_hash
@@ -59,7 +59,7 @@ def main() -> int:
     wanted = key.take(pa.array(np.random.default_rng(1).choice(ENTRIES, LOOKUPS, replace=False)))
     cold, found = best(lambda: HFileReader(data).lookup(wanted))
     assert found.num_rows == LOOKUPS
-    reader = HFileReader(data, cache=BlockCache(), name="bench")
+    reader = HFileReader(data, cache=ByteBoundedCache(), name="bench")
     reader.lookup(wanted)
     warm, found = best(lambda: reader.lookup(wanted))
     one, _ = best(lambda: [reader.lookup(wanted[i : i + 1]) for i in range(100)])

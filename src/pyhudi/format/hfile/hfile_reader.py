@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile import hfile_blocks as blocks
-from pyhudi.format.hfile.block_cache import BlockCache
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.format.hfile.block_index import IndexEntry, leaf_entries, root_entries
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA, Entries
 from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_exactly
@@ -58,7 +58,7 @@ class HFileReader:
         FormatError: The file is not an HFile, or has an unsupported version or encoding.
     """
 
-    def __init__(self, source: Source, *, cache: BlockCache | None = None, name: Hashable = None) -> None:
+    def __init__(self, source: Source, *, cache: ByteBoundedCache | None = None, name: Hashable = None) -> None:
         self._ranges: RangeReader = open_ranges(source)
         self._cache, self._name = cache, name
         size = self._ranges.size

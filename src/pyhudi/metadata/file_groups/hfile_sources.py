@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.hfile.block_cache import BlockCache
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.log import BlockType, LogBlock, decode_deletes, scan_blocks
 from pyhudi.merge.logs.valid_log_blocks import BlockView, valid_blocks
@@ -22,10 +22,10 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
-CACHE = BlockCache()
+CACHE = ByteBoundedCache()
 """Blocks of base files and of log files, with their headers and indexes."""
 
-NO_CACHE = BlockCache(0)
+NO_CACHE = ByteBoundedCache(0)
 """Cache without capacity, for data that are read once."""
 
 _READER_BYTES = 16 * 1024
@@ -87,7 +87,7 @@ class _ContentRanges:
 
 
 def slice_sources(
-    storage: Storage, row: Mapping[str, Any], view: BlockView, cache: BlockCache = CACHE
+    storage: Storage, row: Mapping[str, Any], view: BlockView, cache: ByteBoundedCache = CACHE
 ) -> Iterator[Source]:
     """Yield the sources of a file slice (a row of `SLICE_SCHEMA`) in merge order, read through ``cache``.
 
@@ -107,7 +107,7 @@ def slice_sources(
         yield _block(storage, block, names[id(block)], cache)
 
 
-def _base(storage: Storage, path: str, size: int, cache: BlockCache) -> HFileSource:
+def _base(storage: Storage, path: str, size: int, cache: ByteBoundedCache) -> HFileSource:
     key = (storage.root, path, size)
 
     def make() -> tuple[HFileSource, int]:
@@ -118,7 +118,7 @@ def _base(storage: Storage, path: str, size: int, cache: BlockCache) -> HFileSou
     return source
 
 
-def _log(storage: Storage, path: str, size: int, cache: BlockCache) -> list[LogBlock]:
+def _log(storage: Storage, path: str, size: int, cache: ByteBoundedCache) -> list[LogBlock]:
     def make() -> tuple[list[LogBlock], int]:
         is_whole = size <= _WHOLE_BYTES
         data = storage.read_range(path, 0, size) if is_whole else StorageRanges(storage, path, size)
@@ -133,7 +133,7 @@ def _log(storage: Storage, path: str, size: int, cache: BlockCache) -> list[LogB
     return blocks
 
 
-def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: BlockCache) -> Source:
+def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: ByteBoundedCache) -> Source:
     key = (storage.root, *file, block.offset)
 
     def make() -> tuple[Source, int]:

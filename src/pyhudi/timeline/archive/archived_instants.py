@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.hfile.block_cache import BlockCache
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 
 ARCHIVED_INSTANTS_SCHEMA = pa.schema(
     [
@@ -21,7 +21,7 @@ ARCHIVED_INSTANTS_SCHEMA = pa.schema(
 content of the completed file (in layout 1 reconstructed from the archived record), ``plan`` that of the requested file
 if the archive has it; both are null if not requested."""
 
-CACHE = BlockCache(32 * 1024 * 1024)
+CACHE = ByteBoundedCache(32 * 1024 * 1024)
 """Instants of archive files, without metadata, by root of the storage, path and length, and in layout 1 by modification
 time."""
 

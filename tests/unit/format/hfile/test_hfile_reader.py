@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile import block_codecs, hfile_blocks
-from pyhudi.format.hfile.block_cache import BlockCache
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.block_index import index_entries, root_entries
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
@@ -150,9 +150,7 @@ def columns(entries: dict[bytes, bytes]) -> tuple[pa.Array, pa.Array]:
 def test_round_trip(pairs: dict[bytes, bytes], block_size: int, codec: Codec) -> None:
     keys, values = columns(pairs)
     info = {"minRecordKey": b"x"}
-    data = write_hfile(
-        keys, values, schema="{}", info=info, context=HFileContext(codec=codec, block_size=block_size)
-    )
+    data = write_hfile(keys, values, schema="{}", info=info, context=HFileContext(codec=codec, block_size=block_size))
     reader = HFileReader(data)
     assert entries(reader).equals(pa.Table.from_arrays([keys, values], schema=ENTRY_SCHEMA))
     assert reader.num_entries == len(pairs)
@@ -302,7 +300,7 @@ def test_blocks_in_a_cache(count: int) -> None:
     pairs = {f"k{n:05d}".encode(): bytes(n % 50) for n in range(count)}
     keys, values = columns(pairs)
     data = write_hfile(keys, values, schema="{}", context=HFileContext(block_size=300))
-    cache = BlockCache()
+    cache = ByteBoundedCache()
     cached, plain = HFileReader(data, cache=cache, name="a"), HFileReader(data)
     for _ in range(2):
         for some in (keys[::7], keys, pa.array([b"k00003", b"", b"z"])):
@@ -365,7 +363,7 @@ def test_an_index_without_the_last_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     assert HFileReader(broken).lookup(keys[:5]).num_rows == 5
     for read in (entries, lambda reader: reader.lookup(pa.array(["k0060"])), lambda reader: reader.prefix(b"k006")):
         with pytest.raises(FormatError, match="last key"):
-            read(HFileReader(broken, cache=BlockCache(), name="a"))
+            read(HFileReader(broken, cache=ByteBoundedCache(), name="a"))
     # what HBase says of the middle of a large index looks like one more entry of a small one
     entry = struct.pack(">qi", 0, 0) + hfile_blocks.hadoop_number(3) + struct.pack(">H", 1) + b"a"
     assert len(root_entries(entry * 2, 2, 0)) == len(root_entries(entry * 2, 1, 0, levels=2)) + 1 == 2

@@ -1,4 +1,4 @@
-"""Cache of decoded HFile blocks, shared by all readers of a process."""
+"""Cache of values of a process, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-DEFAULT_BYTES = 256 * 1024 * 1024
+_DEFAULT_BYTES = 256 * 1024 * 1024
 
 
-class BlockCache:
+class ByteBoundedCache:
     """LRU cache of values by key, bounded in bytes. Thread-safe."""
 
-    def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
-        self._most = most_bytes
-        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+    def __init__(self, most_bytes: int = _DEFAULT_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._guard = threading.Lock()
 
@@ -36,22 +36,22 @@ class BlockCache:
     def find(self, key: Hashable) -> Any:
         """Return the value of a key; None if it is missing."""
         with self._guard:
-            if key not in self._held:
+            if key not in self._values:
                 return None
-            self._held.move_to_end(key)
-            return self._held[key][0]
+            self._values.move_to_end(key)
+            return self._values[key][0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
         """Add a value of the given size (bytes), unless the key exists."""
         with self._guard:
-            if size <= self._most and key not in self._held:
-                self._held[key] = (value, size)
+            if size <= self._most_bytes and key not in self._values:
+                self._values[key] = (value, size)
                 self._bytes += size
-                while self._bytes > self._most:
-                    self._bytes -= self._held.popitem(last=False)[1][1]
+                while self._bytes > self._most_bytes:
+                    self._bytes -= self._values.popitem(last=False)[1][1]
 
     def clear(self) -> None:
         """Remove all values."""
         with self._guard:
-            self._held.clear()
+            self._values.clear()
             self._bytes = 0
