@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile import hfile_blocks as blocks
-from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.format.hfile.block_index import IndexEntry, leaf_entries, root_entries
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA, Entries
 from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_exactly
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 
 __all__ = ["ENTRY_SCHEMA", "KEY_FIELD", "SCHEMA_KEY", "HFileReader"]
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.log import BlockType, LogBlock, decode_deletes, scan_blocks
 from pyhudi.merge.logs.valid_log_blocks import BlockView, valid_blocks
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan, contains_clustering
@@ -14,6 +18,12 @@ from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_CACHE = ByteBoundedCache(16 * 1024 * 1024)
+"""File groups of plans by action, instant and digest of the content: a write asks several times for those of all
+pending plans, and parsing takes 30 microseconds for each file slice."""
+_ENTRY_BYTES = 1024
+"""Bytes of an entry without its rows."""
 
 
 def pending_compaction_groups(active: ActiveTimeline, timeline: Timeline | None = None) -> pa.Table:
@@ -49,9 +59,7 @@ def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
         if requested is None or not data:
             continue  # In old releases the requested file of insert_overwrite is empty.
         with active.parsing(requested):
-            plan = ClusteringPlan.find(instant.action, instant.requested, State.REQUESTED, data)
-        if plan is not None:
-            groups.append(_with_instant(plan.file_groups, instant))
+            groups.append(_cached_groups(instant, data, partial(_clustered_groups, instant, data)))
     return pa.concat_tables([GROUP_INSTANT_SCHEMA.empty_table(), *groups]).combine_chunks()
 
 
@@ -83,9 +91,29 @@ def _compacted(active: ActiveTimeline, timeline: Timeline, action: str) -> pa.Ta
     for instant in timeline.pending().of_actions(action):
         data = active.read_state(instant, State.REQUESTED)
         with active.parsing(active.in_state(instant, State.REQUESTED) or instant):
-            plan = CompactionPlan.decode(action, instant.requested, State.REQUESTED, data)
-        groups.append(_with_instant(plan.operations.select(["partition", "file_id"]), instant))
+            groups.append(_cached_groups(instant, data, partial(_compacted_groups, instant, data)))
     return pa.concat_tables([GROUP_INSTANT_SCHEMA.empty_table(), *groups]).combine_chunks()
+
+
+def _cached_groups(instant: Instant, data: bytes, parse: Callable[[], pa.Table]) -> pa.Table:
+    """Return the file groups of a plan, which is parsed unless it was before."""
+
+    def make() -> tuple[pa.Table, int]:
+        groups = parse()
+        return groups, groups.nbytes + _ENTRY_BYTES
+
+    return _CACHE.get((instant.action, instant.requested, hashlib.blake2b(data, digest_size=16).digest()), make)
+
+
+def _clustered_groups(instant: Instant, data: bytes) -> pa.Table:
+    """Return the file groups of a clustering plan; none for another replacecommit."""
+    plan = ClusteringPlan.find(instant.action, instant.requested, State.REQUESTED, data)
+    return GROUP_INSTANT_SCHEMA.empty_table() if plan is None else _with_instant(plan.file_groups, instant)
+
+
+def _compacted_groups(instant: Instant, data: bytes) -> pa.Table:
+    plan = CompactionPlan.decode(instant.action, instant.requested, State.REQUESTED, data)
+    return _with_instant(plan.operations.select(["partition", "file_id"]), instant)
 
 
 def _with_instant(groups: pa.Table, instant: Instant) -> pa.Table:

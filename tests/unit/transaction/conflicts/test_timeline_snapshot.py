@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import base_file_name
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
@@ -14,6 +15,7 @@ from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_avro import encode_record, requested_replace
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
@@ -128,3 +130,24 @@ def test_a_compaction_that_a_write_of_version_6_did_not_know(storage: Storage, c
         done = CommitMetadata("COMPACT", write_stats([stat]), {"schema": SCHEMA}, compacted=True)
         now.complete(now.to_inflight(entry), done.encode(6, "commit"))
     assert isinstance(tx.commit(metadata), Conflicted)
+
+
+def test_a_plan_is_parsed_once(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write asks several times for the file groups of all pending plans."""
+    parsed: list[str] = []
+
+    def decode(action: str, instant: str, state: State, data: bytes) -> CompactionPlan:
+        parsed.append(instant)
+        return original(action, instant, state, data)
+
+    original = CompactionPlan.decode
+    monkeypatch.setattr(CompactionPlan, "decode", decode)
+    plan_compaction(storage, SERVICE)
+    groups = [pending_compaction_groups(active(storage)).to_pylist() for _ in range(3)]
+    assert groups == 3 * [[{"partition": "a", "file_id": GROUP, "instant": SERVICE}]]
+    assert len(parsed) <= 1  # none if another test has the same plan
+    changed = active(storage)
+    path = changed.path(next(iter(changed.timeline)))
+    storage.write(path, storage.read(path)[:-20])
+    with pytest.raises(CorruptInstantError):
+        pending_compaction_groups(active(storage))
