@@ -55,7 +55,7 @@ class SchemaUpdate:
             after: Put it after this column, named by the last part of its path.
             before: Put it before this column.
         """
-        kind, position = schema_changes.as_table_type(data_type), _position(first, after, before)
+        kind, position = schema_changes.as_table_type(data_type), _position(after, before, first=first)
         return self._then(partial(schema_changes.add_column, path=path, kind=kind, doc=comment, position=position))
 
     def drop_column(self, path: str) -> Self:
@@ -81,7 +81,7 @@ class SchemaUpdate:
         self, path: str, *, first: bool = False, after: str | None = None, before: str | None = None
     ) -> Self:
         """Move a column or a field to another position. Arguments as of `add_column`."""
-        position = _position(first, after, before)
+        position = _position(after, before, first=first)
         if position == schema_changes.LAST:
             raise ConfigError(f"move_column({path!r}) requires a position: first=True, after='…' or before='…'")
         return self._then(partial(schema_changes.move_column, path=path, position=position))
@@ -136,7 +136,7 @@ class SchemaUpdate:
             self.commit()
 
 
-def _position(first: bool, after: str | None, before: str | None) -> schema_changes.Position:
+def _position(after: str | None, before: str | None, *, first: bool) -> schema_changes.Position:
     if first + (after is not None) + (before is not None) > 1:
         raise ConfigError("a column has one position: pass only one of first=True, after='…' and before='…'")
     return schema_changes.Position(first, after, before)

@@ -56,7 +56,7 @@ def check_merger(
     """
     random = np.random.default_rng(seed)
     for leave_out in (False, True) if partial else (False,):
-        versions = [_versions(schema, ordering_fields, rows, random, leave_out) for _ in range(3)]
+        versions = [_versions(schema, ordering_fields, rows, random, leave_out=leave_out) for _ in range(3)]
         a, b, c = versions
         left = merge_pairs(merge_pairs(a, b, merger), c, merger)
         right = merge_pairs(a, merge_pairs(b, c, merger), merger)
@@ -81,7 +81,7 @@ def _check_rows(merger: RecordMerger, a: Records, b: Records, random: np.random.
 
 
 def _versions(
-    schema: pa.Schema, ordering_fields: Sequence[str], rows: int, random: np.random.Generator, leave_out: bool
+    schema: pa.Schema, ordering_fields: Sequence[str], rows: int, random: np.random.Generator, *, leave_out: bool
 ) -> Records:
     value_schema = pa.schema([f.with_nullable(True) for f in schema if f.name != KEY])
     batch = random_rows(value_schema, rows, random)

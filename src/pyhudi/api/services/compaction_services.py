@@ -76,7 +76,7 @@ class CompactionServices(ServiceBase):
                 (`pyhudi.register_merger`). Nothing is planned then. Planning alone, or a dry run, requires no merger.
             TransactionError: Another process executes a plan, or a restore is pending.
         """
-        return self._compact(options, dry_run, only_if_due, spark, progress, action=Action.COMPACTION)
+        return self._compact(options, Action.COMPACTION, spark, progress, dry_run=dry_run, only_if_due=only_if_due)
 
     def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
         """Schedule a compaction: put a plan on the timeline, to be executed by any process concurrently with writers.
@@ -158,7 +158,7 @@ class CompactionServices(ServiceBase):
         File slices with at least `hoodie.log.compaction.blocks.threshold` log files or blocks are selected. Arguments,
         result and errors as of `compact`.
         """
-        return self._compact(options, dry_run, only_if_due, spark, progress, action=Action.LOG_COMPACTION)
+        return self._compact(options, Action.LOG_COMPACTION, spark, progress, dry_run=dry_run, only_if_due=only_if_due)
 
     def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
         """Schedule a log compaction: put a plan on the timeline. Arguments and result as of `schedule_compaction`."""
@@ -191,12 +191,12 @@ class CompactionServices(ServiceBase):
     def _compact(
         self,
         options: Given,
-        dry_run: bool,
-        only_if_due: bool,
+        action: str,
         spark: SparkSession | None,
         progress: Progress | None,
         *,
-        action: str,
+        dry_run: bool,
+        only_if_due: bool,
     ) -> CompactionResult | CompactionPlan:
         client, opts = self._open(options)
         if dry_run:

@@ -167,7 +167,7 @@ def parquet_bounds(
             if kind is None:
                 bounds[field.name] = _all_null(field.type, metadata.num_rows)
             continue
-        column = _footer_column(groups, place, field, field_type(stored, field.name), field.name in nans)
+        column = _footer_column(groups, place, field, field_type(stored, field.name), has_nan=field.name in nans)
         if column is not None:
             bounds[field.name] = column
     return struct_of(columns, bounds)
@@ -199,7 +199,7 @@ def _all_null(kind: pa.DataType, rows: int) -> dict[str, Any]:
 
 
 def _footer_column(
-    groups: list[Any], place: int, field: pa.Field, stored: pa.DataType | None, has_nan: bool
+    groups: list[Any], place: int, field: pa.Field, stored: pa.DataType | None, *, has_nan: bool
 ) -> dict[str, Any] | None:
     values = nulls = size = plain = 0
     spans: list[pa.Array] = []

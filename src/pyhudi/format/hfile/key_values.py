@@ -52,7 +52,7 @@ class Entries:
         """
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         begins = np.cumsum([0, *(len(part) for part in parts)])
-        starts, key_sizes, value_sizes = _layout(data, begins, has_sequence)
+        starts, key_sizes, value_sizes = _layout(data, begins, has_sequence=has_sequence)
         bounds = np.searchsorted(starts, begins)
         if not bool((np.append(starts, len(data))[bounds] == begins).all()):
             raise FormatError("an HFile block ends within an entry")
@@ -80,9 +80,9 @@ class Entries:
 _Layout = tuple[_Index, _Index, _Index]
 
 
-def _layout(data: bytes, begins: _Index, has_sequence: bool) -> _Layout:
+def _layout(data: bytes, begins: _Index, *, has_sequence: bool) -> _Layout:
     """Offsets of entries, and the lengths of their keys and values. ``begins``: offsets of the blocks, and the end."""
-    same = _same_sizes(data, has_sequence)
+    same = _same_sizes(data, has_sequence=has_sequence)
     if same is not None:
         return same
     padding = int(has_sequence)
@@ -167,7 +167,7 @@ def _one_by_one(data: bytes, padding: int) -> _Layout | None:
     return offsets, key_sizes, value_sizes
 
 
-def _same_sizes(data: bytes, has_sequence: bool) -> _Layout | None:
+def _same_sizes(data: bytes, *, has_sequence: bool) -> _Layout | None:
     """The layout of a block whose entries are all of the same sizes, as in most record indexes."""
     if len(data) < _ENTRY_HEAD:
         return None

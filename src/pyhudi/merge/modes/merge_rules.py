@@ -51,7 +51,7 @@ class MergeRules:
         Raises:
             UnsupportedTableError: The mode is CUSTOM and its merger is not registered.
         """
-        return cls._from_mode(settings, settings.mode, settings.partial_update_mode, settings.deletes_win)
+        return cls._from_mode(settings, settings.mode, settings.partial_update_mode, deletes_win=settings.deletes_win)
 
     @classmethod
     def for_batch(cls, settings: MergeSettings) -> MergeRules:
@@ -62,11 +62,13 @@ class MergeRules:
         """
         partial = settings.dedupe_partial_mode
         # Of the payload classes with such deletes only the one that fills columns applies this within a batch, too.
-        return cls._from_mode(settings, settings.dedupe_mode, partial, settings.deletes_win and partial is not None)
+        return cls._from_mode(
+            settings, settings.dedupe_mode, partial, deletes_win=settings.deletes_win and partial is not None
+        )
 
     @classmethod
     def _from_mode(
-        cls, settings: MergeSettings, mode: MergeMode, partial: PartialUpdateMode | None, deletes_win: bool
+        cls, settings: MergeSettings, mode: MergeMode, partial: PartialUpdateMode | None, *, deletes_win: bool
     ) -> MergeRules:
         if mode is MergeMode.CUSTOM:
             return cls(settings.ordering_fields, merger=registered(settings))

@@ -181,7 +181,7 @@ def _with_slices(table: TableSnapshot, plan: CdcPlan, tasks: pa.Table, writes: l
         before = _slices(view, write_tasks, needs_before, {key: earlier})
         after = _slices(view, write_tasks, needs_after, {key: now})
         if retained := earliest_retained_image(
-            table, write, _read_before(write_tasks, needs_before, before, after), plan.by_completion
+            table, write, _read_before(write_tasks, needs_before, before, after), by_completion=plan.by_completion
         ):
             raise _missing_files_error(write.requested, f"the cleaner has removed files from before {retained}")
         after = pc.if_else(contiguous(pc.is_valid(write_tasks["written"])), _written(write_tasks), after)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def earliest_retained_image(table: TableSnapshot, write: Write, groups: pa.Table, by_completion: bool) -> str | None:
+def earliest_retained_image(table: TableSnapshot, write: Write, groups: pa.Table, *, by_completion: bool) -> str | None:
     """Return the earliest time whose images are retained, if slices from before a commit may have been cleaned;
     otherwise None.
 
@@ -40,7 +40,7 @@ def earliest_retained_image(table: TableSnapshot, write: Write, groups: pa.Table
     saved = {i.requested for i in timeline.completed() if i.action == Action.SAVEPOINT}
     if not saved:
         return earliest
-    earlier = [(r, time) for r, time in _writes(table, by_completion) if time < write.time]
+    earlier = [(r, time) for r, time in _writes(table, by_completion=by_completion) if time < write.time]
     newest = max(earlier, default=None)
     if newest is not None and newest[0] in saved and all(time <= newest[1] for _, time in earlier):
         return None
@@ -49,7 +49,7 @@ def earliest_retained_image(table: TableSnapshot, write: Write, groups: pa.Table
     return earliest if pc.any(pc.invert(_is_in_slice_after(groups))).as_py() else None
 
 
-def _writes(table: TableSnapshot, by_completion: bool) -> list[tuple[str, str]]:
+def _writes(table: TableSnapshot, *, by_completion: bool) -> list[tuple[str, str]]:
     """Return requested time and time of all completed writes, also of archived ones: archival leaves commits with
     savepoints behind."""
     active = [

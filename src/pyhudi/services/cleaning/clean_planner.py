@@ -236,7 +236,7 @@ def _with_files(
     files = TableFiles(table, opts, (BASE, LOG, CDC))
     partitions = None
     if not retention.by_versions and last is not None and opts.get_typed(options.CLEAN_INCREMENTAL):
-        partitions = changed_partitions(active, last, plan, table.config.is_partitioned)
+        partitions = changed_partitions(active, last, plan, is_partitioned=table.config.is_partitioned)
     before = partitions
     partitions = _filtered(table, files, partitions, opts)
     plan = replace(plan, incomplete=partitions != before)
@@ -271,7 +271,7 @@ def _with_files(
 
 
 def changed_partitions(
-    active: ActiveTimeline, last: CleanProgress, plan: CleanPlan, is_partitioned: bool
+    active: ActiveTimeline, last: CleanProgress, plan: CleanPlan, *, is_partitioned: bool
 ) -> list[str] | None:
     """Return the partitions in which a clean may find more files than the last one; None: any.
 

@@ -21,7 +21,7 @@ def as_column(value: object) -> Column:
     return F.expr(value) if isinstance(value, str) else value
 
 
-def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
+def column_of(name: str, schema: StructType, *, case_sensitive: bool) -> str:
     """Return the column of the table with a name, compared as the session does.
 
     Args:
@@ -40,7 +40,7 @@ def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
     raise SchemaMismatchError(f"the table has no column {name!r}; its columns are {', '.join(schema.names)}{hint}")
 
 
-def column_path(name: str, schema: StructType, case_sensitive: bool) -> list[str]:
+def column_path(name: str, schema: StructType, *, case_sensitive: bool) -> list[str]:
     """Return the column of the table with a name, which may contain dots, or the steps of a dotted path into structs.
 
     Args:
@@ -54,7 +54,7 @@ def column_path(name: str, schema: StructType, case_sensitive: bool) -> list[str
     path = resolve_spark_path(name, schema, case_sensitive=case_sensitive)
     if path is not None:
         return path
-    column_of(top_column(name, schema.names), schema, case_sensitive)
+    column_of(top_column(name, schema.names), schema, case_sensitive=case_sensitive)
     struct, _, field = name.rpartition(".")
     raise SchemaMismatchError(f"the table has no column {field!r} in {struct!r}")
 
@@ -85,7 +85,7 @@ def resolved(
     assignments: dict[str, object] = {}
     whole_columns: set[str] = set()
     for column, value in assigned.items():
-        path = _path(column, schema, case_sensitive, alias)
+        path = _path(column, schema, alias, case_sensitive=case_sensitive)
         name, inner = path[0], quoted(path[1:])
         if name in whole_columns or (name in assignments and not inner):
             raise QueryError(f"the column {name!r} is assigned twice")
@@ -102,13 +102,13 @@ def resolved(
     return assignments
 
 
-def _path(name: str, schema: StructType, case_sensitive: bool, alias: str | None) -> list[str]:
+def _path(name: str, schema: StructType, alias: str | None, *, case_sensitive: bool) -> list[str]:
     parts = split_name(name)
     if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower() and parts[0] not in schema.names:
         parts = parts[1:]
     if name in schema.names:
         return [name]
-    return [column_of(parts[0], schema, case_sensitive), *parts[1:]]
+    return [column_of(parts[0], schema, case_sensitive=case_sensitive), *parts[1:]]
 
 
 def split_name(name: str) -> list[str]:

@@ -138,12 +138,12 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
     by_position = rules.by_position
     if rules.reads_texts and isinstance(source, StringType) and isinstance(target, _READ_FROM_TEXTS):
         return _read(value, target, name)
-    if not _assignable(source, target, by_position):
+    if not _assignable(source, target, by_position=by_position):
         raise SchemaMismatchError(
             f"a value of type {source.simpleString()} cannot be stored in the column {name!r} of type "
             f"{target.simpleString()}; cast it"
         )
-    if _is_nested(target) and _changes_inside(source, target, by_position, _is_checked):
+    if _is_nested(target) and _changes_inside(source, target, _is_checked, by_position=by_position):
         return _stored_inside(value, source, target, name, replace(rules, reads_texts=False))
     cast = value.cast(target)
     if isinstance(target, NumericType) and isinstance(source, NumericType):
@@ -161,7 +161,7 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
 
 def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:
     """Convert a value by the policies STRICT and LEGACY."""
-    is_lossless = _can_up_cast(source, target, rules.by_position)
+    is_lossless = _can_up_cast(source, target, by_position=rules.by_position)
     if rules.policy is StoreAssignment.LEGACY and rules.ansi_mode and not is_lossless:
         raise ConfigError(
             f"{STORE_ASSIGNMENT}=LEGACY stores null, or another number, for a value of type {source.simpleString()} "
@@ -185,7 +185,7 @@ def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str
                 f"{target.simpleString()}"
             )
         return _stored_inside(value, source, target, name, rules)
-    if _is_nested(target) and _changes_inside(source, target, rules.by_position, _is_bytes_as_text):
+    if _is_nested(target) and _changes_inside(source, target, _is_bytes_as_text, by_position=rules.by_position):
         return _stored_inside(value, source, target, name, rules)
     return _checked_text(value, source, value.cast(target), name)
 
@@ -228,12 +228,12 @@ def _stored_inside(value: Column, source: DataType, target: DataType, name: str,
     plain = value.cast(numbered)  # Names of fields may be repeated.
     fields = [
         inner(plain.getField(f"_{at}"), source.fields[at].dataType, field.dataType).alias(field.name)
-        for at, field in zip(_paired(source, target, rules.by_position), target.fields, strict=True)
+        for at, field in zip(_paired(source, target, by_position=rules.by_position), target.fields, strict=True)
     ]
     return F.when(value.isNotNull(), F.struct(*fields))
 
 
-def _paired(source: StructType, target: StructType, by_position: bool) -> list[int]:
+def _paired(source: StructType, target: StructType, *, by_position: bool) -> list[int]:
     """Return, for each field of a struct, the position of the field that provides its value; empty if the structs have
     different fields."""
     if len(source) != len(target):
@@ -272,42 +272,44 @@ def renamed_fields(source: StructType, target: StructType) -> StructType:
 
 def has_same_names(source: DataType, target: DataType) -> bool:
     """Return True if all structs in two types have the same field names, in any order."""
-    return _holds(source, target, False, lambda one, other: not (_is_nested(one) and type(one) is type(other)))
+    return _holds(
+        source, target, lambda one, other: not (_is_nested(one) and type(one) is type(other)), by_position=False
+    )
 
 
 def _holds(
-    source: DataType, target: DataType, by_position: bool, accepts: Callable[[DataType, DataType], bool]
+    source: DataType, target: DataType, accepts: Callable[[DataType, DataType], bool], *, by_position: bool
 ) -> bool:
     """Return True if a condition is true of two types, or of all pairs of types in them."""
     if accepts(source, target):
         return True
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return _holds(source.elementType, target.elementType, by_position, accepts)
+        return _holds(source.elementType, target.elementType, accepts, by_position=by_position)
     if isinstance(source, MapType) and isinstance(target, MapType):
         pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
-        return all(_holds(*pair, by_position, accepts) for pair in pairs)
+        return all(_holds(*pair, accepts, by_position=by_position) for pair in pairs)
     if isinstance(source, StructType) and isinstance(target, StructType):
-        positions = _paired(source, target, by_position)
+        positions = _paired(source, target, by_position=by_position)
         return bool(positions) and all(
-            _holds(source.fields[at].dataType, field.dataType, by_position, accepts)
+            _holds(source.fields[at].dataType, field.dataType, accepts, by_position=by_position)
             for at, field in zip(positions, target.fields, strict=True)
         )
     return False
 
 
 def _changes_inside(
-    source: DataType, target: DataType, by_position: bool, changes: Callable[[DataType, DataType], bool]
+    source: DataType, target: DataType, changes: Callable[[DataType, DataType], bool], *, by_position: bool
 ) -> bool:
     """Return True if a condition is true of a pair of types in two types, or nested fields have another order."""
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return _changes_inside(source.elementType, target.elementType, by_position, changes)
+        return _changes_inside(source.elementType, target.elementType, changes, by_position=by_position)
     if isinstance(source, MapType) and isinstance(target, MapType):
         pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
-        return any(_changes_inside(*pair, by_position, changes) for pair in pairs)
+        return any(_changes_inside(*pair, changes, by_position=by_position) for pair in pairs)
     if isinstance(source, StructType) and isinstance(target, StructType):
-        positions = _paired(source, target, by_position)  # none: Spark refuses the cast
+        positions = _paired(source, target, by_position=by_position)  # none: Spark refuses the cast
         return positions not in ([], list(range(len(target)))) or any(
-            _changes_inside(source.fields[at].dataType, field.dataType, by_position, changes)
+            _changes_inside(source.fields[at].dataType, field.dataType, changes, by_position=by_position)
             for at, field in zip(positions, target.fields, strict=False)
         )
     return changes(source, target)
@@ -333,8 +335,8 @@ def _read(text: Column, target: DataType, name: str) -> Column:
     return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(failure(SchemaMismatchError, message).cast(target))
 
 
-def _assignable(source: DataType, target: DataType, by_position: bool) -> bool:
-    return _holds(source, target, by_position, _is_assignable)
+def _assignable(source: DataType, target: DataType, *, by_position: bool) -> bool:
+    return _holds(source, target, _is_assignable, by_position=by_position)
 
 
 def _is_assignable(source: DataType, target: DataType) -> bool:
@@ -352,9 +354,9 @@ def _is_nested(kind: DataType) -> bool:
     return isinstance(kind, ArrayType | MapType | StructType)
 
 
-def _can_up_cast(source: DataType, target: DataType, by_position: bool) -> bool:
+def _can_up_cast(source: DataType, target: DataType, *, by_position: bool) -> bool:
     """Return True if Spark casts all values of a type without a loss, as the policy STRICT requires."""
-    return _holds(source, target, by_position, _is_lossless)
+    return _holds(source, target, _is_lossless, by_position=by_position)
 
 
 def _is_lossless(source: DataType, target: DataType) -> bool:

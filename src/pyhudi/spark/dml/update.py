@@ -95,7 +95,7 @@ def update_pinned(
     Raises:
         ConflictError: Another writer changed the rows that were read.
     """
-    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
+    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table=reads_whole_table)
     values = _assigned_values(rows, target, assigned, alias)
     moves = bool(target.partition_columns & values.keys())
     marks = bool(target.delete_markers & values.keys())
@@ -208,7 +208,7 @@ def delete_pinned(
     reads_whole_table: bool = False,
 ) -> ChangeResult:
     """Run `delete` once, on a snapshot of a table. Arguments, result and errors as of `update_pinned`."""
-    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
+    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table=reads_whole_table)
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(IS_DELETE))
     changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(where))
@@ -217,7 +217,7 @@ def delete_pinned(
 
 
 def _matching_rows(
-    spark: SparkSession, pinned: TargetSnapshot, where: Condition, alias: str | None, reads_whole_table: bool
+    spark: SparkSession, pinned: TargetSnapshot, where: Condition, alias: str | None, *, reads_whole_table: bool
 ) -> tuple[TargetTable, DataFrame]:
     """Read the rows that meet a condition."""
     plain = isinstance(where, str) and alias is None

@@ -63,10 +63,10 @@ def time_text(
             "DATE_STRING or MIXED with hoodie.keygen.timebased.input.dateformat"
         )
     zone = spec.output_zone or jvm_zone
-    return _formatted(spec.output_format, _local(_millis(column, kind, spec, name, consistent), zone))
+    return _formatted(spec.output_format, _local(_millis(column, kind, spec, name, consistent=consistent), zone))
 
 
-def _millis(column: Column, kind: DataType, spec: TimestampSpec, name: str, consistent: bool) -> Column:
+def _millis(column: Column, kind: DataType, spec: TimestampSpec, name: str, *, consistent: bool) -> Column:
     """Return the milliseconds since the epoch of a number, date or timestamp."""
     assert spec.unit_ms is not None
     if isinstance(kind, TimestampType):

@@ -25,7 +25,7 @@ def pushed_predicate(table: Any) -> str | None:
         return None
     alone = not select.args.get("joins") and not select.args.get("laterals")
     name = (table.alias or table.name).lower()
-    parts = [text for part in conjuncts(where.this) if (text := _sql_condition(part, name, alone)) is not None]
+    parts = [text for part in conjuncts(where.this) if (text := _sql_condition(part, name, alone=alone)) is not None]
     return " AND ".join(parts) or None
 
 
@@ -69,24 +69,24 @@ def conjuncts(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _sql_condition(tree: Any, name: str, alone: bool) -> str | None:
+def _sql_condition(tree: Any, name: str, *, alone: bool) -> str | None:
     """Return a condition as SQL on the columns of a table; None if it is not supported."""
     from sqlglot import exp
 
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or):
-        sides = [_sql_condition(side, name, alone) for side in (tree.this, tree.expression)]
+        sides = [_sql_condition(side, name, alone=alone) for side in (tree.this, tree.expression)]
         word = "AND" if isinstance(tree, exp.And) else "OR"
         return None if None in sides else f"(({sides[0]}) {word} ({sides[1]}))"
     if isinstance(tree, exp.Not) and isinstance(tree.this.unnest(), exp.Is):
-        inner = _sql_condition(tree.this, name, alone)
+        inner = _sql_condition(tree.this, name, alone=alone)
         return None if inner is None else inner.replace(" IS NULL", " IS NOT NULL")
     sign = _COMPARISONS.get(type(tree).__name__)
     if sign is not None:
-        left, right = _value(tree.this, name, alone), _value(tree.expression, name, alone)
+        left, right = _value(tree.this, name, alone=alone), _value(tree.expression, name, alone=alone)
         columns = [isinstance(side, exp.Column) for side in (tree.this, tree.expression)]
         return None if left is None or right is None or all(columns) else f"{left} {sign} {right}"
-    column = _column(tree.this, name, alone) if isinstance(tree, exp.In | exp.Between | exp.Is) else None
+    column = _column(tree.this, name, alone=alone) if isinstance(tree, exp.In | exp.Between | exp.Is) else None
     if column is None:
         return None
     if isinstance(tree, exp.In):
@@ -101,18 +101,18 @@ def _sql_condition(tree: Any, name: str, alone: bool) -> str | None:
     return f"{column} IS NULL" if isinstance(tree.expression, exp.Null) else None
 
 
-def _value(tree: Any, name: str, alone: bool) -> str | None:
+def _value(tree: Any, name: str, *, alone: bool) -> str | None:
     literal = _literal(tree)
-    return literal if literal is not None else _column(tree, name, alone)
+    return literal if literal is not None else _column(tree, name, alone=alone)
 
 
-def _column(tree: Any, name: str, alone: bool) -> str | None:
+def _column(tree: Any, name: str, *, alone: bool) -> str | None:
     """Return a column of the table as SQL."""
-    name_of_column = own_column(tree, name, alone)
+    name_of_column = own_column(tree, name, alone=alone)
     return None if name_of_column is None else f"`{name_of_column}`"
 
 
-def own_column(tree: Any, name: str, alone: bool) -> str | None:
+def own_column(tree: Any, name: str, *, alone: bool) -> str | None:
     """Return the name of a column of a table that is qualified by the table's name or, if there is only one table,
     unqualified."""
     from sqlglot import exp

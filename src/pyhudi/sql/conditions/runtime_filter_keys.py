@@ -54,7 +54,7 @@ def join_keys(table: Any) -> tuple[JoinKey, ...]:
     alone = not select.args.get("joins") and not select.args.get("laterals")
     where = select.args.get("where")
     parts = [] if where is None else list(conjuncts(where.this))
-    return (*keys, *(key for part in parts if (key := _membership(part, table, alone)) is not None))
+    return (*keys, *(key for part in parts if (key := _membership(part, table, alone=alone)) is not None))
 
 
 def _name(table: Any) -> str:
@@ -92,13 +92,13 @@ def _equality(part: Any, table: Any, other: Any) -> JoinKey | None:
     return None
 
 
-def _membership(part: Any, table: Any, alone: bool) -> JoinKey | None:
+def _membership(part: Any, table: Any, *, alone: bool) -> JoinKey | None:
     """``column IN (SELECT key FROM other WHERE …)``."""
     from sqlglot import exp
 
     if not isinstance(part, exp.In) or part.args.get("query") is None:
         return None
-    column = own_column(part.this, _name(table), alone)
+    column = own_column(part.this, _name(table), alone=alone)
     inner = part.args["query"].unnest()
     if column is None or not isinstance(inner, exp.Select) or len(inner.expressions) != 1:
         return None

@@ -32,10 +32,10 @@ def parse_create(cursor: Cursor) -> Statement | None:
         temporary = True
         cursor.at += 1
     is_view = cursor.take("VIEW") or (temporary and cursor.take("TABLE"))  # which is a view, too
-    return _view(cursor, temporary, replace) if is_view else None
+    return _view(cursor, temporary=temporary, replace=replace) if is_view else None
 
 
-def _view(cursor: Cursor, temporary: bool, replace: bool) -> CreateView:
+def _view(cursor: Cursor, *, temporary: bool, replace: bool) -> CreateView:
     cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     clauses = cursor.until("AS", "USING")
@@ -68,7 +68,7 @@ def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     if cursor.take("LIKE"):
-        return _like(cursor, name, if_not_exists)
+        return _like(cursor, name, if_not_exists=if_not_exists)
     try:
         return _definition(cursor, name, if_not_exists=if_not_exists, replace=replace)
     except SqlSyntaxError:
@@ -193,7 +193,7 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
     )
 
 
-def _like(cursor: Cursor, name: tuple[str, ...], if_not_exists: bool) -> CreateTable | None:
+def _like(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool) -> CreateTable | None:
     like = cursor.name()
     properties: dict[str, str] = {}
     provider, location = "", None

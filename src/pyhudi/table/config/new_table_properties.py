@@ -182,5 +182,5 @@ def _extractor(opts: Options) -> str:
     return _EXTRACTORS + "SinglePartPartitionValueExtractor"
 
 
-def _flag(value: bool) -> str:
+def _flag(value: bool) -> str:  # noqa: FBT001
     return "true" if value else "false"

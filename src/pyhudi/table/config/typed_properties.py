@@ -142,7 +142,7 @@ class TableProperties:
     @cached_property
     def populate_meta_fields(self) -> bool:
         """True if files hold the five meta columns; false: virtual keys."""
-        return self.flag(property_keys.POPULATE_META_FIELDS, True)
+        return self.flag(property_keys.POPULATE_META_FIELDS, default=True)
 
     @cached_property
     def partition_metafile_base_format(self) -> bool:
@@ -265,7 +265,7 @@ class TableProperties:
         except ValueError:
             raise CorruptTableError(f"hoodie.properties contains {key}={text!r}, which is not an integer") from None
 
-    def flag(self, key: str, default: bool = False) -> bool:
+    def flag(self, key: str, *, default: bool = False) -> bool:
         """Return a property as a boolean; every value except "true" is false, as in Java."""
         return self.properties.get(key, str(default)).strip().lower() == "true"
 

@@ -66,9 +66,9 @@ def completed_in_archive_file(storage: Storage, path: str) -> set[tuple[str, str
     return {(record["commitTime"], record["actionType"]) for record in _completed_records(storage, path)}
 
 
-def read_archive_logs(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
+def read_archive_logs(storage: Storage, layout: Layout, *, metadata: bool) -> pa.Table:
     def read(path: str) -> tuple[pa.Table, int]:
-        rows = [_archive_row(record, metadata) for record in _completed_records(storage, path)]
+        rows = [_archive_row(record, metadata=metadata) for record in _completed_records(storage, path)]
         records = pa.Table.from_pylist(rows, schema=ARCHIVED_INSTANTS_SCHEMA)
         return records, records.nbytes
 
@@ -142,7 +142,7 @@ def is_completed_record(record: dict[str, Any]) -> bool:
     return (record.get("actionState") or State.COMPLETED) == State.COMPLETED
 
 
-def _archive_row(record: dict[str, Any], metadata: bool) -> dict[str, Any]:
+def _archive_row(record: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
     row = {"requested": record["commitTime"], "action": record["actionType"]}
     return row | {"metadata": archived_content(record)} if metadata else row
 

@@ -59,7 +59,7 @@ def read_archived_timeline(
         names = [n for n in ARCHIVED_INSTANTS_SCHEMA.names if metadata or n not in ("metadata", "plan")]
         table = _retry(lambda: read_lsm_timeline(storage, layout, names, condition))
     else:
-        table = _retry(lambda: read_archive_logs(storage, layout, metadata))
+        table = _retry(lambda: read_archive_logs(storage, layout, metadata=metadata))
         for bound in (after, completed_after):
             if bound is not None:
                 table = table.filter(pc.greater(table["requested"], bound))

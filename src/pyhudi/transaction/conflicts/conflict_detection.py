@@ -90,7 +90,9 @@ def find_conflict(
     write = _Write(metadata, requested, groups, _buckets(groups), exceptions.appends)
     for other in others:
         planned_before = other.requested < requested if version >= 8 else other.requested in timeline_at_start
-        common = _completed_conflict(write, other, active.commit_metadata(other), version, planned_before)
+        common = _completed_conflict(
+            write, other, active.commit_metadata(other), version, planned_before=planned_before
+        )
         if common is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
     conflict = _pending_conflict(write, pending, active)
@@ -128,7 +130,7 @@ def _pending_rewrites(
 
 
 def _completed_conflict(
-    write: _Write, other: Instant, other_metadata: CommitMetadata, version: int, planned_before: bool
+    write: _Write, other: Instant, other_metadata: CommitMetadata, version: int, *, planned_before: bool
 ) -> str | None:
     """Return the name of a file group, or bucket, in which a completed write conflicts; None if there is none."""
     if other_metadata.operation == COMPACT and planned_before:

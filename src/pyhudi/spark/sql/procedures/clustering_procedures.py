@@ -65,10 +65,10 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
             plans |= dict.fromkeys(done.instants, pending[instant])
     state = State.REQUESTED if op == _SCHEDULE else State.COMPLETED
     shown = arguments.flag("show_involved_partition")
-    return [_row(plans[instant], instant, state, shown) for instant in sorted(plans, reverse=True)]
+    return [_row(plans[instant], instant, state, shown=shown) for instant in sorted(plans, reverse=True)]
 
 
-def _row(plan: ClusteringPlan, instant: str, state: State, shown: bool) -> tuple[Any, ...]:
+def _row(plan: ClusteringPlan, instant: str, state: State, *, shown: bool) -> tuple[Any, ...]:
     return instant, len(plan), state.value, ",".join(plan.partitions) if shown else "*"
 
 
@@ -112,7 +112,7 @@ def show_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     rows = []
     for instant in reversed(list(active.timeline.of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT))):
         if is_clustering(active, instant):
-            rows.append(_row(_plan(active, instant), instant.requested, instant.state, shown))
+            rows.append(_row(_plan(active, instant), instant.requested, instant.state, shown=shown))
     return arguments.limited(rows)
 
 

@@ -29,7 +29,10 @@ def export_instants(spark: SparkSession, arguments: Arguments) -> Rows:
     actions = {part.strip() for part in str(arguments.text("actions")).split(",")}
     newest_first, limit = arguments.flag("desc"), arguments.number("limit")
     client = arguments.client(spark)
-    archived, active = _archived(client, actions, newest_first), _active(client, actions, newest_first)
+    archived, active = (
+        _archived(client, actions, newest_first=newest_first),
+        _active(client, actions, newest_first=newest_first),
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -43,7 +46,7 @@ def export_instants(spark: SparkSession, arguments: Arguments) -> Rows:
     return [(f"Exported {count} Instants to {folder}",)]
 
 
-def _active(client: TableMetaClient, actions: Collection[str], newest_first: bool) -> Iterator[tuple[str, bytes]]:
+def _active(client: TableMetaClient, actions: Collection[str], *, newest_first: bool) -> Iterator[tuple[str, bytes]]:
     """Names and contents of files for the active timeline."""
     active = client.active_timeline()
     instants = [one for one in active.timeline.completed() if one.action in actions]
@@ -52,7 +55,7 @@ def _active(client: TableMetaClient, actions: Collection[str], newest_first: boo
             yield file_name_of(active.path(instant)), _as_json(active.read(instant))
 
 
-def _archived(client: TableMetaClient, actions: Collection[str], newest_first: bool) -> Iterator[tuple[str, bytes]]:
+def _archived(client: TableMetaClient, actions: Collection[str], *, newest_first: bool) -> Iterator[tuple[str, bytes]]:
     """Names and contents of files for the history, one instant at a time."""
     history = read_archived_timeline(client.storage, client.config.layout)
     history = history.filter(pc.is_valid(history["metadata"]))

@@ -79,7 +79,7 @@ def _type(spark: SparkSession, text: str) -> pa.DataType:
 def _add(change: AddColumn, kind: pa.DataType, schema: InternalSchema) -> InternalSchema:
     parent = known_path(schema, change.path[:-1]) if len(change.path) > 1 else ""
     path = f"{parent}.{change.path[-1]}" if parent else change.path[-1]
-    position = _position(schema, parent, change.first, change.after)
+    position = _position(schema, parent, change.after, first=change.first)
     return schema_changes.add_column(schema, path, kind, change.comment, position)
 
 
@@ -97,14 +97,14 @@ def _change(change: ChangeColumn, kind: pa.DataType | None, schema: InternalSche
     if change.comment is not None:
         schema = schema_changes.set_comment(schema, path, change.comment)
     if change.first or change.after is not None:
-        position = _position(schema, path.rpartition(".")[0], change.first, change.after)
+        position = _position(schema, path.rpartition(".")[0], change.after, first=change.first)
         schema = schema_changes.move_column(schema, path, position)
     if change.nullable is False:
         raise SchemaMismatchError(f"column {path!r} cannot become NOT NULL: stored rows may have no value")
     return schema_changes.make_nullable(schema, path) if change.nullable else schema
 
 
-def _position(schema: InternalSchema, parent: str, first: bool, after: str | None) -> Position:
+def _position(schema: InternalSchema, parent: str, after: str | None, *, first: bool) -> Position:
     if after is None:
         return Position(first=first)
     beside = known_path(schema, (*(parent.split(".") if parent else ()), after))

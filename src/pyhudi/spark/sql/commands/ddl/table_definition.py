@@ -73,9 +73,9 @@ def with_spelling_of_schema(
     sensitive = is_case_sensitive(spark)
 
     def spelled(name: str) -> str:
-        return ".".join(column_path(name, schema, sensitive))
+        return ".".join(column_path(name, schema, case_sensitive=sensitive))
 
-    partitions = tuple(column_of(name, schema, sensitive) for name in statement.partitioned_by)
+    partitions = tuple(column_of(name, schema, case_sensitive=sensitive) for name in statement.partitioned_by)
     properties = with_columns(statement.properties, spelled)
     changed = replace(statement, properties=properties, partitioned_by=partitions)
     return replace(table, properties=with_columns(table.properties, spelled)), changed

@@ -61,7 +61,7 @@ def _partition_exists(
         QueryError: The statement does not specify one partition.
     """
     schema = own_schema(spark, table)
-    spec = _resolved_names(statement.partition, schema, is_case_sensitive(spark))
+    spec = _resolved_names(statement.partition, schema, sensitive=is_case_sensitive(spark))
     handle = SqlTable.at(spark, table.location, write_opts)
     fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
@@ -112,7 +112,7 @@ class _Insertion:
         """Insert rows once, into the current snapshot. ``write_opts``: the result of `write_options`, which queries
         settings of the session."""
         schema = own_schema(spark, table)
-        partition = _resolved_names(self.partition, schema, is_case_sensitive(spark))
+        partition = _resolved_names(self.partition, schema, sensitive=is_case_sensitive(spark))
         opts = Options.parse(write_opts)
         client = TableMetaClient.open(table.location, opts)
         _check_partition_columns(table, partition, client.config)
@@ -166,9 +166,9 @@ class _Insertion:
         matched by position, too."""
         sensitive = is_case_sensitive(rows.sparkSession)
         if self.columns or self.by_name:
-            return [column_of(name, schema, sensitive) for name in self.columns or rows.columns], False
+            return [column_of(name, schema, case_sensitive=sensitive) for name in self.columns or rows.columns], False
         table_columns = StructType([one for one in schema.fields if one.name not in static])
-        named = _named_columns(rows.schema, table_columns, sensitive)
+        named = _named_columns(rows.schema, table_columns, sensitive=sensitive)
         return named or table_columns.names, not named
 
 
@@ -233,11 +233,11 @@ def _check_partition_columns(table: CatalogTable, partition: PartitionSpec, conf
     )
 
 
-def _resolved_names(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
-    return {column_of(name, schema, sensitive): value for name, value in partition.items()}
+def _resolved_names(partition: PartitionSpec, schema: StructType, *, sensitive: bool) -> dict[str, str | None]:
+    return {column_of(name, schema, case_sensitive=sensitive): value for name, value in partition.items()}
 
 
-def _named_columns(row_schema: StructType, table_schema: StructType, sensitive: bool) -> list[str]:
+def _named_columns(row_schema: StructType, table_schema: StructType, *, sensitive: bool) -> list[str]:
     """Return the columns of the table that have the names of the columns of a query; empty unless the query has the
     names of all columns, and of all nested fields. Then columns and fields are matched by position, as in Apache
     Hudi."""
