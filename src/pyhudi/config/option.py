@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -194,3 +195,19 @@ def _bounded(kind: Callable[[str], N], least: N, most: N | None) -> Callable[[st
         return number
 
     return convert
+
+
+def compile_regex(option: Option[Any], text: str) -> re.Pattern[str]:
+    """Return the regular expression in the value of an option.
+
+    Args:
+        option: The option.
+        text: Its value.
+
+    Raises:
+        InvalidOptionError: The value is not a regular expression.
+    """
+    try:
+        return re.compile(text)
+    except re.error as e:
+        raise InvalidOptionError(option.key, text, f"a regular expression ({e})") from e

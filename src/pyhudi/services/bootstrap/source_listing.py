@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import unquote
@@ -12,8 +11,8 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import BootstrapMode
-from pyhudi.config.option import Option
-from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
+from pyhudi.config.option import Option, compile_regex
+from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.format.file_names import file_names_of, file_prefix_of
 from pyhudi.keygen import partition_texts
 from pyhudi.storage import Storage
@@ -84,11 +83,7 @@ def select_mode(listed: pa.Table, opts: Options) -> tuple[pa.Table, pa.Table]:
     if kind is not None:
         none = listed.slice(0, 0)
         return (listed, none) if kind is BootstrapMode.METADATA_ONLY else (none, listed)
-    text = opts.get_typed(options.BOOTSTRAP_MODE_REGEX)
-    try:
-        pattern = re.compile(text)
-    except re.error as e:
-        raise InvalidOptionError(options.BOOTSTRAP_MODE_REGEX.key, text, f"a regular expression ({e})") from None
+    pattern = compile_regex(options.BOOTSTRAP_MODE_REGEX, opts.get_typed(options.BOOTSTRAP_MODE_REGEX))
     paths = pc.unique(listed["source_partition"]).to_pylist()
     matching = pa.array([path for path in paths if pattern.fullmatch(path)], pa.string())
     matches = pc.is_in(listed["source_partition"], value_set=matching)

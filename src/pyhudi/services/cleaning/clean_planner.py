@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.errors import InvalidOptionError
+from pyhudi.config.option import compile_regex
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.services.compaction.compaction_planner import pending_compactions
@@ -311,11 +310,7 @@ def _filtered(table: TableSnapshot, files: TableFiles, partitions: list[str] | N
     if named:
         partitions = [p for p in named if partitions is None or p in partitions]
     if pattern:
-        try:
-            expression = re.compile(pattern)
-        except re.error as e:
-            key = options.CLEAN_PARTITION_REGEX.key
-            raise InvalidOptionError(key, pattern, f"a regular expression ({e})") from None
+        expression = compile_regex(options.CLEAN_PARTITION_REGEX, pattern)
         candidates = partitions if partitions is not None else files.partitions()
         if candidates is None:
             candidates = files.list(table.storage, None)[1]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow.arrays import list_sums
 from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType, PartitionFilterMode
+from pyhudi.config.option import compile_regex
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.index.consistent_hashing import HashingMetadata
@@ -228,13 +229,8 @@ def _partition_filter(opts: Options, implied_mode: PartitionFilterMode | None, n
         raise ConfigError(
             f"{mode} requires {options.CLUSTERING_BEGIN_PARTITION.key} and {options.CLUSTERING_END_PARTITION.key}"
         )
-    text, pattern = opts.get_typed(options.CLUSTERING_PARTITION_REGEX), None
-    if text:
-        try:
-            pattern = re.compile(text)
-        except re.error as e:
-            key = options.CLUSTERING_PARTITION_REGEX.key
-            raise InvalidOptionError(key, text, f"a regular expression ({e})") from e
+    text = opts.get_typed(options.CLUSTERING_PARTITION_REGEX)
+    pattern = compile_regex(options.CLUSTERING_PARTITION_REGEX, text) if text else None
     return PartitionFilter(
         mode,
         opts.get_typed(options.CLUSTERING_PARTITIONS),

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.option import split_names
+from pyhudi.config.option import compile_regex, split_names
 from pyhudi.errors import ConfigError, InvalidOptionError
 
 _PACKAGE = "org.apache.hudi.table.action.compact.strategy."
@@ -153,13 +153,10 @@ def _day(path: str) -> date:
 
 
 def _check_regex(text: str | None, name: str) -> re.Pattern[str]:
-    key = options.COMPACTION_PARTITION_REGEX.key
+    option = options.COMPACTION_PARTITION_REGEX
     if not text:
-        raise ConfigError(f"{name} requires the option {key!r}: a regular expression for partition paths")
-    try:
-        return re.compile(text)
-    except re.error as e:
-        raise InvalidOptionError(key, text, f"a regular expression ({e})") from e
+        raise ConfigError(f"{name} requires the option {option.key!r}: a regular expression for partition paths")
+    return compile_regex(option, text)
 
 
 # --- operations ------------------------------------------------------------------------------------------------------

@@ -15,20 +15,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
-from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
+from pyhudi.errors import ConflictError, InstantNotFoundError, NotFoundError
 from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.index_build_state import begin_index_build, files_exist, is_in_use, rollback_index_build
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
 from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, LockedTable, lock_table
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare
-from pyhudi.services.indexing.index_requests import build_options, request_of
+from pyhudi.services.indexing.index_requests import build_options, check_metadata_enabled, request_of
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.heartbeat import Heartbeat
@@ -57,8 +57,7 @@ def plans_to_run(client: TableMetaClient, opts: Options, instant: str | None = N
         InstantNotFoundError: No such plan is pending.
         ConfigError: The metadata table is disabled.
     """
-    if not is_enabled(opts):
-        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
+    check_metadata_enabled(opts)
     plans = pending_index_plans(client.active_timeline())
     if instant is not None:
         plans = [plan for plan in plans if plan.instant == instant]

@@ -13,18 +13,24 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options
 from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError, warn
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY, is_secondary
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.index_build_state import cancel_index_plans
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.services.indexing.index_requests import IndexRequest, build_options, indexes_of, partitions_to_drop
+from pyhudi.services.indexing.index_requests import (
+    IndexRequest,
+    build_options,
+    check_metadata_enabled,
+    indexes_of,
+    partitions_to_drop,
+)
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.plans.index_plan import pending_index_plans
@@ -120,8 +126,7 @@ def build_index(
         ConfigError: The index exists, or the request is invalid.
         UnsupportedTableError: The table does not support it.
     """
-    if not is_enabled(opts):
-        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
+    check_metadata_enabled(opts)
     with lock_table(client, opts.merged(build_options(request, opts)), engine.stats_reader) as table:
         existing = existing_index(table, request.partition)
         if existing is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_declarations import define_indexes
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
-from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.services.indexing.index_builder import LockedTable, existing_index, lock_table
-from pyhudi.services.indexing.index_requests import IndexRequest, build_options
+from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.index_plan import IndexPlan, last_contiguous_write
 
@@ -35,8 +35,7 @@ def schedule_index(
         ConfigError: The index exists or is planned, or the request is invalid.
         UnsupportedTableError: The table does not support it.
     """
-    if not is_enabled(opts):
-        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
+    check_metadata_enabled(opts)
     with lock_table(client, opts, stats_reader) as table:
         existing = existing_index(table, request.partition)
         if existing is not None:

@@ -30,6 +30,7 @@ from pyhudi.metadata.indexes.secondary_index_definition import (
     secondary_of,
 )
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from pyhudi.metadata.writer.enabled_partitions import is_enabled
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -278,3 +279,16 @@ def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
     }
     enabling_options = {} if request.expression is not None else enabling.get(request.kind, {})
     return {column: "false", partition: "false", **enabling_options}
+
+
+def check_metadata_enabled(opts: Options) -> None:
+    """Check that the options do not disable the metadata table, which has the indexes.
+
+    Args:
+        opts: Options of the service.
+
+    Raises:
+        ConfigError: They disable it.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
