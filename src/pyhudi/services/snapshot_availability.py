@@ -16,7 +16,7 @@ from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
-from pyhudi.table.view.file_slicing import where
+from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clean_plan import paths_of
@@ -132,7 +132,7 @@ def _updated_slices(active: ActiveTimeline, stats: pa.Table, instant: Instant) -
             return False
         return active.timeline.completed().contains_or_before_start(previous)
 
-    return slices.filter(where(slices["instant"], begun)).cast(GROUP_INSTANT_SCHEMA)
+    return slices.filter(instant_mask(slices["instant"], begun)).cast(GROUP_INSTANT_SCHEMA)
 
 
 def _slice_keys(slices: pa.Table) -> pa.Array:

@@ -24,7 +24,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.timeline.unpublished_commit import WithUnpublishedCommit
+from pyhudi.timeline.staged_timeline import StagedTimeline
 from pyhudi.write.settings.precommit_validators import Expectation, QueryValidation
 
 _SHOWN = 5
@@ -62,7 +62,7 @@ class StagedTable:
         assert pending is not None
         config = replaced_by or before.config
         base = before.active if replaced_by is None else ActiveTimeline(before.storage, config.layout, [])
-        after = TableSnapshot(before.storage, config, WithUnpublishedCommit(base, pending, metadata))
+        after = TableSnapshot(before.storage, config, StagedTimeline(base, pending, metadata))
         written: set[str] = set(pc.unique(metadata.stats["partitionPath"]).to_pylist())
         replaced = metadata.replaced
         changed = written if replaced is None else written.union(replaced["partition"].to_pylist())

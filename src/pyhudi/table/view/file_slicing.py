@@ -117,13 +117,14 @@ def pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
 # --- Arrow helpers ---------------------------------------------------------------------------------------------------
 
 
-def where(instants: pa.ChunkedArray, keep: Callable[[str], bool]) -> pa.Array:
+def instant_mask(instants: pa.ChunkedArray, keep: Callable[[str], bool]) -> pa.Array:
     """Return a mask from a predicate that is evaluated once per distinct instant."""
     kept = [instant for instant in pc.unique(instants).to_pylist() if keep(instant)]
     return pc.is_in(instants, value_set=pa.array(kept, pa.string()))
 
 
-def mapped(instants: pa.ChunkedArray, convert: Callable[[str], str]) -> pa.Array:
+def map_instants(instants: pa.ChunkedArray, convert: Callable[[str], str]) -> pa.Array:
+    """Return the results of a function that is called once per distinct instant."""
     encoded = contiguous(instants).dictionary_encode()
     mapped = pa.array([convert(i) for i in encoded.dictionary.to_pylist()], pa.string())
     return mapped.take(encoded.indices)

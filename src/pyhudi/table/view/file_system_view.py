@@ -36,11 +36,11 @@ from pyhudi.table.view.file_slicing import (
     fold_slices,
     group_codes,
     in_order,
+    instant_mask,
     is_strict,
-    mapped,
+    map_instants,
     pending_events,
     text_ranks,
-    where,
 )
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.timeline import Timeline
@@ -210,11 +210,11 @@ class FileSystemView:
     def replaced_groups(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
         """Return file groups hidden by replacecommits up to that time: partition, file_id, instant."""
         counts = self._is_visible(as_of, completed_by)
-        return self._instants.replaced.filter(where(self._instants.replaced["instant"], counts))
+        return self._instants.replaced.filter(instant_mask(self._instants.replaced["instant"], counts))
 
     def completions(self, instants: pa.ChunkedArray) -> pa.Array:
         """Return the completion times of instants, or their requested times if unknown."""
-        return mapped(instants, self._instants.completion)
+        return map_instants(instants, self._instants.completion)
 
     def replaced_slices(self, before: str | None = None) -> pa.Table:
         """Return all slices (`SLICE_SCHEMA`) of file groups replaced by replacecommits.
@@ -223,7 +223,7 @@ class FileSystemView:
         """
         counts = self._is_visible(None, None)
         replaced = self._instants.replaced.filter(
-            where(self._instants.replaced["instant"], lambda i: counts(i) and (before is None or i < before))
+            instant_mask(self._instants.replaced["instant"], lambda i: counts(i) and (before is None or i < before))
         )
         if not replaced.num_rows:
             return SLICE_SCHEMA.empty_table()
@@ -239,10 +239,10 @@ class FileSystemView:
 
     def _committed(self, kind: str, counts: Callable[[str], bool]) -> pa.Table:
         files = filtered(self.files, pc.equal(self.files["kind"], kind))
-        return filtered(files, where(files["instant"], counts))
+        return filtered(files, instant_mask(files["instant"], counts))
 
     def _not_replaced(self, files: pa.Table, counts: Callable[[str], bool]) -> pa.Table:
-        hidden = self._instants.replaced.filter(where(self._instants.replaced["instant"], counts))
+        hidden = self._instants.replaced.filter(instant_mask(self._instants.replaced["instant"], counts))
         if hidden.num_rows == 0 or files.num_rows == 0:
             return files
         return files.filter(pc.invert(in_groups(files, hidden)))
@@ -260,7 +260,7 @@ class FileSystemView:
             logs = self.files.filter(pc.equal(self.files["kind"], LOG))
             opened = frozenset(self._instants.pending["instant"].to_pylist())
             visible = self.timeline.contains_or_before_start
-            logs = filtered(logs, where(logs["instant"], lambda instant: instant in opened or visible(instant)))
+            logs = filtered(logs, instant_mask(logs["instant"], lambda instant: instant in opened or visible(instant)))
             if as_of is not None:
                 logs = logs.filter(pc.less_equal(logs["instant"], as_of))
             key = logs["instant"]

@@ -19,7 +19,7 @@ from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.location_columns import ROW_POSITION
-from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, deleted
+from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, delete_mask
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import DeltaSlice, Stat, log_stat
@@ -68,7 +68,7 @@ class AppendHandle:
         recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
         with self._writer(key, base_name, slice_names) as writer:
             for batch in rows.remaining():
-                is_deleted = deleted(batch)
+                is_deleted = delete_mask(batch)
                 if is_deleted.any():
                     deletes = batch.filter(pa.array(is_deleted))
                     writer.delete(self._deletes(deletes), _positions(deletes))

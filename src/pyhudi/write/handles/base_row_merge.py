@@ -16,7 +16,7 @@ from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
-from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, deleted
+from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, delete_mask
 from pyhudi.write.settings.write_context import WriteContext
 
 
@@ -121,7 +121,7 @@ class BaseRowMerge:
 
     def _changes(self, updates: pa.RecordBatch) -> RecordVersions:
         """Return incoming rows as versions of base rows; of deletes only the key is kept."""
-        deletes = deleted(updates)
+        deletes = delete_mask(updates)
         hard = self._context.merging.hard_deletes
         changes = RecordVersions.from_rows(updates, deletes, self._rules, self._columns, hard_deletes=hard)
         omitted = np.zeros(len(deletes), dtype=np.bool_)

@@ -97,7 +97,7 @@ class SortedRows:
     def inserts(self) -> Iterator[pa.RecordBatch]:
         """Yield the remaining rows, the new records, batch by batch. Deletes of non-existing records are dropped."""
         for rows in self.remaining():
-            is_deleted = deleted(rows)
+            is_deleted = delete_mask(rows)
             yield rows.filter(pa.array(~is_deleted)) if is_deleted.any() else rows
 
     def remaining(self) -> Iterator[pa.RecordBatch]:
@@ -130,7 +130,7 @@ def rows_by_columns(
         yield texts, map(itemgetter(1), parts)
 
 
-def deleted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+def delete_mask(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     """Return a mask of the incoming rows that are deletes."""
     mask: npt.NDArray[np.bool_] = pc.fill_null(rows.column(IS_DELETE), False).to_numpy(zero_copy_only=False)
     return mask.astype(np.bool_, copy=False)

@@ -20,7 +20,7 @@ from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW_POSITION
-from pyhudi.write.rows.incoming_rows import deleted
+from pyhudi.write.rows.incoming_rows import delete_mask
 from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
 Index = npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ class LocatedRows:
         """Yield the new records, batch by batch. Deletes of non-existing records are dropped."""
         for start in range(0, len(self._new), _BATCH_ROWS):
             batch = self._rows.take(self._new[start : start + _BATCH_ROWS])
-            is_deleted = deleted(batch)
+            is_deleted = delete_mask(batch)
             yield batch.filter(pa.array(~is_deleted)) if is_deleted.any() else batch
 
     def remaining(self) -> Iterator[pa.RecordBatch]:

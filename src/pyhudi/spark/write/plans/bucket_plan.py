@@ -47,9 +47,9 @@ from pyhudi.spark.write.plans.bucket_column import with_bucket
 from pyhudi.spark.write.plans.consistent_bucket_routing import (
     ConsistentBucketLocations,
     check_in_view,
-    located,
-    opened,
+    created_buckets,
     refuse_replacing,
+    with_bucket_locations,
 )
 from pyhudi.spark.write.plans.row_tagging import keys_only, refuse_stored_keys
 from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
@@ -136,7 +136,7 @@ class BucketPlan:
         if job.combines:
             rows = with_batch_positions(rows)
         if self.locations is not None:
-            routed = _together(located(rows, self.locations).withColumn(ROW_POSITION, _no_row()), job)
+            routed = _clustered(with_bucket_locations(rows, self.locations).withColumn(ROW_POSITION, _no_row()), job)
         else:
             rows = with_bucket(rows, job.spec, self.bucketing, _BUCKET)
             routed = _routed(rows, job, bucket_groups(self.written), self.written)
@@ -144,7 +144,7 @@ class BucketPlan:
         if self.out_of_view is not None:
             check_in_view(stats, self.out_of_view)
         if self.locations is not None:
-            store_first_metadata(job.storage, opened(self.locations, stats))
+            store_first_metadata(job.storage, created_buckets(self.locations, stats))
         return stats
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:
@@ -274,10 +274,10 @@ def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) 
     if merges:
         added[PLACEMENT_KEY] = F.coalesce(F.col(PLACEMENT_KEY), F.hash(PARTITION_PATH, _BUCKET))
     routed = rows.select(*(quoted([name]) for name in table_columns), *(c.alias(n) for n, c in added.items()))
-    return _together(routed, job, tasks if merges else 0)
+    return _clustered(routed, job, tasks if merges else 0)
 
 
-def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
+def _clustered(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
     """Return rows with their file groups, clustered by file group, in their order.
 
     With a number of tasks, rows have the placement keys of these. Otherwise the work of a task depends only on its

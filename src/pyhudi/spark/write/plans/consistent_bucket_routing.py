@@ -122,7 +122,7 @@ def check_in_view(stats: pa.Table, replaced: pa.Table) -> None:
         )
 
 
-def located(rows: DataFrame, locations: ConsistentBucketLocations) -> DataFrame:
+def with_bucket_locations(rows: DataFrame, locations: ConsistentBucketLocations) -> DataFrame:
     """Return rows with keys with the file group of each and its base file. Lazy."""
     added = [StructField(name, StringType()) for name in (FILE_ID, BASE_PATH)]
     out = StructType([*rows.schema.fields, *added])
@@ -136,7 +136,7 @@ def located(rows: DataFrame, locations: ConsistentBucketLocations) -> DataFrame:
     return packed.mapInArrow(run, out)
 
 
-def opened(locations: ConsistentBucketLocations, stats: pa.Table) -> dict[str, HashingMetadata]:
+def created_buckets(locations: ConsistentBucketLocations, stats: pa.Table) -> dict[str, HashingMetadata]:
     """Return the first buckets of the partitions that a write with these stats has created."""
     partitions = pc.unique(stats["partitionPath"]).to_pylist()
     return {

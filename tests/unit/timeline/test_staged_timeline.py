@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.storage import open_storage
 from pyhudi.timeline import LAYOUT_1, LAYOUT_2, ActiveTimeline, CommitMetadata, Layout
-from pyhudi.timeline.unpublished_commit import WithUnpublishedCommit
+from pyhudi.timeline.staged_timeline import StagedTimeline
 
 T1, T2 = "20240101000000001", "20240101000000002"
 
@@ -17,7 +17,7 @@ T1, T2 = "20240101000000001", "20240101000000002"
 def test_a_pending_write_counts_as_completed_after_a_reload_too(tmp_path: Path, layout: Layout):
     active = ActiveTimeline.load(open_storage(tmp_path), layout)
     pending = active.to_inflight(active.create_requested("commit", T2))
-    staged = WithUnpublishedCommit(active, pending, CommitMetadata("UPSERT"))
+    staged = StagedTimeline(active, pending, CommitMetadata("UPSERT"))
     other = active.to_inflight(active.create_requested("commit", T1))
     active.complete(other, CommitMetadata("INSERT").encode(6 if layout.version == 1 else 9, "commit"), T1)
     for timeline, operations in ((staged, ["UPSERT"]), (staged.reload(), ["INSERT", "UPSERT"])):

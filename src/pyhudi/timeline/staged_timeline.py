@@ -9,7 +9,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Instant, State, format_instant, parse_instant
 
 
-class WithUnpublishedCommit(ActiveTimeline):
+class StagedTimeline(ActiveTimeline):
     """A timeline in which a pending write counts as the last completed one. Nothing is created in the storage.
 
     Args:
@@ -29,9 +29,9 @@ class WithUnpublishedCommit(ActiveTimeline):
         self._published = published
         self._metadata = metadata
 
-    def reload(self) -> WithUnpublishedCommit:
+    def reload(self) -> StagedTimeline:
         """Return the current timeline in storage, with the unpublished commit."""
-        return WithUnpublishedCommit(super().reload(), self._pending, self._metadata)
+        return StagedTimeline(super().reload(), self._pending, self._metadata)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a commit, also of the unpublished one."""
