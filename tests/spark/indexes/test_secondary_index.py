@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError
+from pyhudi.errors import ConfigError, FormatError, MetadataTableWarning, UnsupportedTableError
 from pyhudi.spark.indexes import dependent_indexes
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.transaction import transaction
@@ -140,6 +140,12 @@ def test_what_cannot_be_indexed_is_refused(spark: SparkSession, tmp_path: Path) 
     services.build_index("record_index", options=GROUPS, spark=spark)
     services.build_index("by_ts", "ts", options=GROUPS, spark=spark)
     assert secondary_entries(path, "by_ts") == [("5", f"k00{i}") for i in range(4)]
+    for file in Path(path).glob("p*/*.parquet"):
+        data = file.read_bytes()
+        footer = int.from_bytes(data[-8:-4], "little") + 8
+        file.write_bytes(bytes(len(data) - footer) + data[-footer:])
+    with pytest.raises(FormatError, match=r"cannot read .*\.parquet"):
+        services.build_index("by_v", "v", options=GROUPS, spark=spark)
     old = str(tmp_path / "old")
     payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
     more = {"hoodie__datasource__write__payload__class": payload}
