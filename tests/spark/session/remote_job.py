@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+import pytest
 from bench.jars import class_path
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
+from pyhudi.errors import RecordKeyError
 from pyhudi.spark.java_runtime import ensure_java
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session import configure_spark
@@ -157,6 +159,13 @@ def _write(spark: SparkSession, path: str, options: dict[str, str]) -> None:
         ).save(path)
 
 
+def check_key_errors(spark: SparkSession, path: str) -> None:
+    """Check that what an expression of a write raises is the exception of pyhudi on each side."""
+    rows = spark.sql("select cast(null as bigint) id, '1' p, 2L v")
+    with pytest.raises(RecordKeyError, match="'id' is null or empty in 1 of 1 rows"):
+        rows.write.format("hudi").options(**KEYED).mode("append").save(path)
+
+
 @contextmanager
 def cluster() -> Iterator[SparkSession]:
     """Return a session whose executor is another process."""
@@ -212,5 +221,6 @@ if __name__ == "__main__":
         serve(int(argument))
     with {"cluster": cluster, "connect": connect}[what]() as session:
         answers = run(session, Path(argument), FEW if what == "connect" else tuple(TABLES))
+        check_key_errors(session, str(Path(argument) / FEW[0]))
         of_streams = run_streams(session, Path(argument)) if what == "connect" else None
         print(json.dumps([answers, run_statements(session, Path(argument)), of_streams]))
