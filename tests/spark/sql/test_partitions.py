@@ -60,6 +60,21 @@ def test_partitions_are_named_exactly(spark):
     assert rows(spark, "SELECT id, y, p FROM odd") == left
     spark.sql("TRUNCATE TABLE odd PARTITION (y = '1')")
     assert rows(spark, "SELECT id, y, p FROM odd") == [(4, None, "a")]
+    # paths and patterns of procedures; without a partition there is no commit
+    commits = "CALL show_commits(table => 'odd', limit => 100)"
+    before = spark.sql(commits).collect()
+    for call, missing in (
+        ("drop_partition(table => 'odd', partition => 'y=7/p=a,y=8*')", r"'y=7/p=a', 'y=8\*'; it has 'y=__HIVE"),
+        ("truncate_table(table => 'odd', partitions => 'y=7/p=a')", "'y=7/p=a'; it has 'y=__HIVE"),
+    ):
+        with pytest.warns(UserWarning, match=f"has no partition {missing}"):
+            spark.sql(f"CALL {call}")
+    with pytest.raises(QueryError, match="' ' names no partition"):
+        spark.sql("CALL drop_partition(table => 'odd', partition => ' ')")
+    assert spark.sql(commits).collect() == before
+    with pytest.warns(UserWarning, match="has no partition 'y=7/p=a'"):
+        spark.sql("CALL drop_partition(table => 'odd', partition => 'y=7/p=a,y=*')")
+    assert rows(spark, "SELECT id, y, p FROM odd") == []
 
 
 def test_partitions_whose_paths_are_no_values(spark):

@@ -10,16 +10,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.errors import NotAHudiTableError
+from pyhudi.errors import NotAHudiTableError, QueryError, warn
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.table_inspection import Inspect
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.delete_partition import unknown_partitions_message
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.write.write_operations import match_partitions, unmatched_partitions
 
 
 def partitions_last(names: Sequence[str], config: TableConfig) -> list[str]:
@@ -100,7 +102,20 @@ class SqlTable:
         self._delete_partitions(spark, ",".join(paths), paths)
 
     def delete_matching_partitions(self, spark: SparkSession, patterns: str) -> None:
-        """Drop partitions by comma-separated patterns, in which `*` matches any text, in one commit."""
+        """Drop partitions by comma-separated patterns, in which `*` matches any text, in one commit. If no partition
+        matches, a warning says so, and there is no commit.
+
+        Raises:
+            QueryError: The list is empty.
+        """
+        existing = self.inspect.partitions()["partition"].to_pylist()
+        matching = match_partitions(patterns, existing)
+        missing = unmatched_partitions(patterns, existing)
+        if not matching and not missing:
+            raise QueryError(f"{patterns!r} names no partition of the table at {self.location!r}; give a path")
+        if set(existing).isdisjoint(matching):
+            warn(unknown_partitions_message(self.location, missing, existing))
+            return
         self._delete_partitions(spark, patterns, ())
 
     def _delete_partitions(self, spark: SparkSession, patterns: str, paths: Sequence[str]) -> None:

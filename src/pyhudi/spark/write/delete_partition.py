@@ -37,17 +37,24 @@ def delete_partitions(job: WriteJob) -> WriteResult:
         existing = view.partitions
         missing = unmatched_partitions(patterns, existing) if patterns else sorted(set(exact) - set(existing))
         if missing:
-            warn(_unknown_partitions_message(job, missing, existing))
+            warn(unknown_partitions_message(job.storage.uri(), missing, existing))
         return match_partitions(patterns, existing) if patterns else exact
 
     return delete_selected_partitions(job, choose)
 
 
-def _unknown_partitions_message(job: WriteJob, missing: Sequence[str], existing: Sequence[str]) -> str:
+def unknown_partitions_message(uri: str, missing: Sequence[str], existing: Sequence[str]) -> str:
+    """Return the warning about partitions to delete that do not exist.
+
+    Args:
+        uri: The table.
+        missing: Paths or patterns that no partition matches.
+        existing: Paths of the partitions of the table.
+    """
     shown = ", ".join(repr(path) for path in sorted(existing)[:_SHOWN])
     rest = f" and {len(existing) - _SHOWN:,} more" if len(existing) > _SHOWN else ""
     return (
-        f"delete_partition: the table at {job.storage.uri()!r} has no partition {', '.join(map(repr, missing))}; it "
+        f"delete_partition: the table at {uri!r} has no partition {', '.join(map(repr, missing))}; it "
         f"has {shown or 'none'}{rest}"
     )
 
