@@ -22,10 +22,12 @@ from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.table_inspection import Inspect, history
+from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.transaction.locks.lock_factory import check_lock_provider
 
 _RECENT = 10
 
@@ -97,11 +99,12 @@ class HudiTable(TableQueries, TableWrites):
 
         Raises:
             TableExistsError: There is one already, or the path lies in another table.
-            ConfigError: Options are missing or contradict each other.
+            ConfigError: Options are missing or contradict each other, or the lock provider is not supported.
         """
         refuse_misspelled(options)
         settings = Options.parse(options)
         refuse_nested_table(_path(path), settings)
+        check_lock_provider(open_storage(_path(path), settings), settings)
         TableMetaClient.create(_path(path), TableConfig.for_new_table(settings), settings)
         return cls(_path(path), settings)
 

@@ -331,3 +331,44 @@ def test_a_table_is_made_again_from_what_is_shown(spark, tmp_path):
         with pytest.raises(QueryError, match="no name of a table in Spark's catalog"):
             spark.sql(f"CREATE TABLE {name} (id INT) USING hudi")
     assert sorted(path.name for path in folder.iterdir()) == ["select"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "error"),
+    [
+        ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", "locks in the Hive metastore"),
+        ("com.example.OtherLockProvider", "allowed: InProcessLockProvider, FileSystemBasedLockProvider"),
+    ],
+)
+def test_locks_that_are_not_supported(spark, tmp_path, provider, error):
+    """They are refused before a table is created or changed. A table that another writer has locked so can be read."""
+    place, option = tmp_path / "place", {"hoodie.write.lock.provider": provider}
+    properties = f"TBLPROPERTIES ('hoodie.write.lock.provider' = '{provider}')"
+    frame = spark.range(1)
+    for create in (
+        lambda: spark.sql(f"CREATE TABLE t (id INT) USING hudi {properties} LOCATION '{place}'"),
+        lambda: spark.sql(f"CREATE TABLE t USING hudi {properties} LOCATION '{place}' AS SELECT 1 AS id"),
+        lambda: frame.write.format("hudi").options(path=str(place), **option).saveAsTable("t"),
+        lambda: frame.writeTo("t").using("hudi").options(path=str(place), **option).create(),
+        lambda: frame.write.format("hudi").options(**option | {"hoodie.table.name": "t"}).save(str(place)),
+        lambda: spark.catalog.createTable("t", str(place), "hudi", frame.schema, **option),
+    ):
+        with pytest.raises(ConfigError, match=error):
+            create()
+        assert not place.exists()
+        assert not spark.catalog.tableExists("t")
+    spark.sql(f"CREATE TABLE t USING hudi LOCATION '{place}' AS SELECT 1 AS id")
+    with pytest.raises(ConfigError, match=error):
+        spark.sql(f"ALTER TABLE t SET {properties}")
+    with pytest.raises(ConfigError, match=error):
+        spark.sql(f"CREATE OR REPLACE TABLE t USING hudi {properties} AS SELECT 2 AS id")
+    spark.sql("INSERT INTO t SELECT 3")
+    spark.sql("DROP TABLE t")
+    spark.sql(f"CREATE TABLE t USING hudi {properties} LOCATION '{place}'")
+    assert rows(spark, "SELECT id FROM t") == [(1,), (3,)]
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES (team = 'red')")
+    with pytest.raises(ConfigError, match=error):
+        spark.sql("INSERT INTO t SELECT 4")
+    spark.sql("ALTER TABLE t UNSET TBLPROPERTIES ('hoodie.write.lock.provider')")
+    spark.sql("INSERT INTO t SELECT 5")
+    assert rows(spark, "SELECT id FROM t") == [(1,), (3,), (5,)]

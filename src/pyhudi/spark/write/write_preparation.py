@@ -30,6 +30,7 @@ from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.transaction.locks.lock_factory import check_lock_provider
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_checks import check_partial, check_writable, warn_of_old_partitions
 
@@ -71,6 +72,7 @@ def prepare_write(
     _check_not_encrypted(df.sparkSession, opts)
     target = WriteTarget.from_options(storage, client, opts)
     config, opts = target.config, target.opts
+    check_lock_provider(storage, opts)  # before a table is created
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
     check_writable(config, target.merging, operation, opts, located=located or stored_keys)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeAlias
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, InvalidOptionError
@@ -18,38 +20,73 @@ _HIVE = ".HiveMetastoreBasedLockProvider"
 _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.", "org.apache.hudi.")
 
 
+_Factory: TypeAlias = Callable[[Storage, Options, LockRetryPolicy], LockProvider]
+
+
+def _local_lock(storage: Storage, _: Options, retry_policy: LockRetryPolicy) -> LockProvider:
+    return LocalLockProvider(host_lock(storage, ""), storage.root, retry_policy)
+
+
+def _in_process_lock(storage: Storage, _: Options, retry_policy: LockRetryPolicy) -> LockProvider:
+    return LocalLockProvider(InProcessLock(resolved_root(storage.root)), storage.root, retry_policy)
+
+
+_FACTORIES: Mapping[str, _Factory] = {
+    "": _local_lock,
+    "InProcessLockProvider": _in_process_lock,
+    "FileSystemBasedLockProvider": FileSystemBasedLockProvider.from_options,
+    "StorageBasedLockProvider": StorageBasedLockProvider.from_options,
+    "ZookeeperBasedLockProvider": ZookeeperBasedLockProvider.from_options,
+    "ZookeeperBasedImplicitBasePathLockProvider": partial(ZookeeperBasedLockProvider.from_options, implicit=True),
+    "DynamoDBBasedLockProvider": DynamoDBBasedLockProvider.from_options,
+    "DynamoDBBasedImplicitPartitionKeyLockProvider": partial(DynamoDBBasedLockProvider.from_options, implicit=True),
+}
+"""Factories by the names of Apache Hudi's classes; empty: the lock of a table without a lock provider."""
+
+
 def make_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> LockProvider:
     """Return the lock of a table according to its options, with a new owner. By default it is the widest lock that the
-    options allow."""
+    options allow.
+
+    Args:
+        storage: Storage of the table.
+        table_options: Options of the lock.
+
+    Raises:
+        ConfigError: The lock provider is not supported, or its options are not valid.
+    """
     opts = Options.parse(table_options)
-    retry_policy = LockRetryPolicy.from_options(opts)
-    providers: dict[str, Callable[[], LockProvider]] = {
-        "": lambda: LocalLockProvider(host_lock(storage, ""), storage.root, retry_policy),
-        "InProcessLockProvider": lambda: LocalLockProvider(
-            InProcessLock(resolved_root(storage.root)), storage.root, retry_policy
-        ),
-        "FileSystemBasedLockProvider": lambda: FileSystemBasedLockProvider.from_options(storage, opts, retry_policy),
-        "StorageBasedLockProvider": lambda: StorageBasedLockProvider.from_options(storage, opts, retry_policy),
-        "ZookeeperBasedLockProvider": lambda: ZookeeperBasedLockProvider.from_options(storage, opts, retry_policy),
-        "ZookeeperBasedImplicitBasePathLockProvider": lambda: ZookeeperBasedLockProvider.from_options(
-            storage, opts, retry_policy, implicit=True
-        ),
-        "DynamoDBBasedLockProvider": lambda: DynamoDBBasedLockProvider.from_options(storage, opts, retry_policy),
-        "DynamoDBBasedImplicitPartitionKeyLockProvider": lambda: DynamoDBBasedLockProvider.from_options(
-            storage, opts, retry_policy, implicit=True
-        ),
-    }
-    named = opts.get_typed(options.LOCK_PROVIDER) or ""
+    named = _supported_name(storage, opts)
     if not named and is_remote(storage) and has_several_writers(opts):
         named = "StorageBasedLockProvider"
+    return _FACTORIES[named](storage, opts, LockRetryPolicy.from_options(opts))
+
+
+def check_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> None:
+    """Check that the lock provider that options name, if any, is supported. Its own options, which may be given later,
+    are not checked.
+
+    Args:
+        storage: Storage of the table, which need not exist.
+        table_options: Options of the lock.
+
+    Raises:
+        ConfigError: It is not supported; the error of `make_lock_provider`.
+    """
+    _supported_name(storage, Options.parse(table_options))
+
+
+def _supported_name(storage: Storage, opts: Options) -> str:
+    """Return the lock provider that options name, without its package; empty if they name none."""
+    named = opts.get_typed(options.LOCK_PROVIDER) or ""
     short = named
     for package in _PACKAGES:
         short = short.removeprefix(package)
     if f".{short}".endswith(_HIVE):
         raise _no_hive_metastore(named, storage)
-    if short not in providers:
-        raise InvalidOptionError(options.LOCK_PROVIDER.key, named, ", ".join(name for name in providers if name))
-    return providers[short]()
+    if short not in _FACTORIES:
+        raise InvalidOptionError(options.LOCK_PROVIDER.key, named, ", ".join(name for name in _FACTORIES if name))
+    return short
 
 
 def _no_hive_metastore(named: str, storage: Storage) -> ConfigError:

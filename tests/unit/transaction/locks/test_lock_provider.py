@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import (
     AlreadyExistsError,
@@ -21,7 +22,7 @@ from pyhudi.errors import (
 )
 from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Storage, open_storage
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
-from pyhudi.transaction.locks.lock_factory import make_lock_provider, make_time_generator
+from pyhudi.transaction.locks.lock_factory import check_lock_provider, make_lock_provider, make_time_generator
 from pyhudi.transaction.locks.lock_holder import Holder
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy
 from pyhudi.transaction.locks.storage_based_lock import LOCK_PATH, StorageBasedLockProvider
@@ -299,6 +300,24 @@ def test_locks_in_the_hive_metastore_are_refused_with_what_to_use(storage: Stora
         make_lock_provider(storage, named)
     with pytest.raises(ConfigError, match="set StorageBasedLockProvider"):
         make_lock_provider(open_storage("s3://bucket/t"), named)
+
+
+@pytest.mark.parametrize("name", ["HiveMetastoreBasedLockProvider", LONG + "OtherLockProvider"])
+def test_a_lock_that_is_not_supported_is_refused_before_a_table_is_created(tmp_path: Path, name: str) -> None:
+    named = {"hoodie.write.lock.provider": name}
+    with pytest.raises(ConfigError) as of_write:
+        make_lock_provider(open_storage(tmp_path / "t"), named)
+    with pytest.raises(ConfigError) as of_creation:
+        HudiTable.create(str(tmp_path / "t"), {"hoodie.table.name": "t", **named})
+    assert str(of_creation.value) == str(of_write.value)
+    assert not (tmp_path / "t").exists()
+
+
+def test_options_of_a_lock_may_be_given_later(storage: Storage) -> None:
+    named = {"hoodie.write.lock.provider": "ZookeeperBasedLockProvider"}
+    check_lock_provider(storage, named)
+    with pytest.raises(ConfigError, match="zookeeper"):
+        make_lock_provider(storage, named)
 
 
 def test_links_to_a_table_share_its_lock(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pyhudi.sql.table_properties import refuse_misspelled_properties, table_opti
 from pyhudi.storage import open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_file import PATH, update_properties
+from pyhudi.transaction.locks.lock_factory import check_lock_provider
 
 
 def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetProperties) -> None:
@@ -22,11 +23,14 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
 
     Raises:
         TableConfigConflictError: The property contradicts the table.
+        ConfigError: A property is misspelt, or names a lock provider that is not supported.
         AnalysisException: A property to remove is absent, without IF EXISTS; Spark 4 takes that as done.
     """
     refuse_misspelled_properties(statement.changed)
     changed_options = Options.parse(table_options(statement.changed))
-    SqlTable.from_catalog(spark, table).load_config().validate_against(changed_options)
+    client = SqlTable.from_catalog(spark, table).client()
+    client.config.validate_against(changed_options)
+    check_lock_provider(client.storage, changed_options)
     set_properties(spark, table, statement.changed, statement.remove, if_exists=statement.if_exists)
 
 

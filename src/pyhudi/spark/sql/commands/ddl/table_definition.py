@@ -18,12 +18,14 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table
 from pyhudi.spark.sql.commands.command_target import own_schema, without_meta_columns
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
+from pyhudi.spark.sql.commands.ddl.location_checks import table_storage
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.spark_statements import column_type_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options, with_columns
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.transaction.locks.lock_factory import check_lock_provider
 
 
 def defined_table(spark: SparkSession, name: Name, statement: CreateTable, old: CatalogTable | None) -> CatalogTable:
@@ -51,10 +53,12 @@ def checked_definition(
 
     Raises:
         SchemaMismatchError: The statement, or the session, names columns that the table does not have.
+        ConfigError: They name a lock provider that is not supported, which the first write would refuse.
     """
     refuse_misspelled_properties(statement.properties)
     table, statement = with_spelling_of_schema(spark, table, statement, schema)
     creation_options = _creation_options(spark, table, statement)
+    check_lock_provider(table_storage(spark, table), creation_options)
     schema = _partitions_last(schema, statement.partitioned_by)
     config = TableConfig.for_new_table(Options.parse(creation_options))
     _check_columns(config, schema)
