@@ -41,6 +41,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class HudiError(Exception):
@@ -64,8 +67,31 @@ class InvalidOptionError(ConfigError):
         return (type(self), (self.key, self.value, self.allowed))
 
 
+_issued: ContextVar[set[tuple[str, type[Warning]]] | None] = ContextVar("issued", default=None)
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Issue each warning once in a context, although several steps of a call find the same. Inner contexts belong to
+    the outermost one."""
+    if _issued.get() is not None:
+        yield
+        return
+    token = _issued.set(set())
+    try:
+        yield
+    finally:
+        _issued.reset(token)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning with the line of the caller outside of this package as its location."""
+    """Issue a warning with the line of the caller outside of this package as its location; within
+    `each_warning_once`, once."""
+    issued = _issued.get()
+    if issued is not None:
+        if (message, category) in issued:
+            return
+        issued.add((message, category))
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         frame, level = frame.f_back, level + 1

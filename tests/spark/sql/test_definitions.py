@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from pyhudi.errors import (
     SqlSyntaxError,
     TableConfigConflictError,
     TableExistsError,
+    UnknownOptionWarning,
     UnsupportedTableError,
 )
 from pyhudi.spark.sql.catalog import find_table
@@ -372,3 +374,42 @@ def test_locks_that_are_not_supported(spark, tmp_path, provider, error):
     spark.sql("ALTER TABLE t UNSET TBLPROPERTIES ('hoodie.write.lock.provider')")
     spark.sql("INSERT INTO t SELECT 5")
     assert rows(spark, "SELECT id FROM t") == [(1,), (3,), (5,)]
+
+
+def test_unknown_properties_are_warned_of_by_the_statement_that_sets_them(spark):
+    """Once, with what may be meant. Those that resemble a key of the definition are refused; others are the user's."""
+
+    def told(run):
+        with pytest.warns(UnknownOptionWarning) as seen:
+            run()
+        unknown = [one for one in seen if one.category is UnknownOptionWarning]
+        assert {one.filename for one in unknown} == {__file__}
+        return [str(one.message) for one in unknown]
+
+    unknown = "'hoodie.index.tpye' = 'BUCKET'"
+    message = "unknown option 'hoodie.index.tpye' has no effect; did you mean 'hoodie.index.type'?"
+    columns = "(id INT, ts INT) USING hudi"
+    given = f"TBLPROPERTIES ({unknown}, team = 'red', primary = 'x', types = 'a')"
+    assert told(lambda: spark.sql(f"CREATE TABLE t {columns} {given}")) == [message]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnknownOptionWarning)
+        spark.sql("INSERT INTO t VALUES (1, 1)")
+        spark.sql("ALTER TABLE t SET TBLPROPERTIES (team = 'blue')")
+        assert rows(spark, "SELECT id FROM t") == [(1,)]
+    shown = dict(spark.sql("SHOW TBLPROPERTIES t").collect())
+    assert (shown["hoodie.index.tpye"], shown["team"], shown["types"]) == ("BUCKET", "blue", "a")
+    assert told(lambda: spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ({unknown})")) == [message]
+    frame = spark.sql("SELECT 2 AS id, 2 AS ts")
+    assert told(lambda: frame.write.option("hoodie.index.tpye", "BLOOM").insertInto("t")) == [message]
+    for key, meant in (
+        ("primarykey2", "primaryKey"),
+        ("preCombineFields", "preCombineField"),
+        ("ordering_fields", "orderingFields"),
+        ("tpye", "type"),
+        ("hoodie.table.recordkey.field", "hoodie.table.recordkey.fields"),
+        ("hoodie.table.tpye", "hoodie.table.type"),
+    ):
+        for statement in (f"CREATE TABLE u {columns}", "ALTER TABLE t SET"):
+            with pytest.raises(ConfigError, match=f"'{key}'; did you mean '{meant}'"):
+                spark.sql(f"{statement} TBLPROPERTIES ('{key}' = 'id')")
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["t"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from pyhudi.errors import each_warning_once
 from pyhudi.spark.activation.call_state import begin_state
 
 Method = Callable[..., Any]
@@ -32,7 +33,8 @@ def wrap(cls: type, name: str, wrapper: Wrapper) -> None:
 
     @wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return wrapper(original, self, args, kwargs)
+        with each_warning_once():
+            return wrapper(original, self, args, kwargs)
 
     ORIGINALS[(cls, name)] = original
     setattr(cls, name, method)

@@ -17,6 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from pyhudi.config.option_registry import is_known
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
@@ -69,8 +70,9 @@ class CatalogTable:
 
     @property
     def options(self) -> dict[str, str]:
-        """Options from the table's properties."""
-        return table_options(self.properties)
+        """Options from the table's properties. Unknown ones, which the statement that set them has warned of, are left
+        out."""
+        return {key: value for key, value in table_options(self.properties).items() if is_known(key)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,6 @@ def register(
         raise TableExistsError(f"the table or view {table.sql} already exists; drop it, or choose another name")
     properties = {**table.properties, **_marks(table)}
     properties |= _encoded(properties)
-    pairs = ", ".join(f"{string_literal(key)} = {string_literal(value)}" for key, value in properties.items())
     spark_sql(
         spark,
         " ".join(
@@ -276,13 +277,17 @@ def register(
                 table.sql,
                 f"({', '.join(_column(f.name, comment_of(f)) for f in schema.fields)})",
                 f"COMMENT {string_literal(comment)}" if comment else "",
-                f"TBLPROPERTIES ({pairs})",
+                f"TBLPROPERTIES ({_pairs(properties)})",
                 "AS",
                 _body(table, schema),
             ]
         ),
     )
     non_hudi_tables.clear()
+
+
+def _pairs(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{string_literal(key)} = {string_literal(value)}" for key, value in properties.items())
 
 
 def _marks(table: CatalogTable) -> dict[str, str]:
@@ -348,8 +353,7 @@ def set_properties(
         absent = "IF EXISTS " if if_exists else ""
         spark_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES {absent}({keys})")
     if changed:
-        pairs = ", ".join(f"{string_literal(k)} = {string_literal(v)}" for k, v in changed.items())
-        spark_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")
+        spark_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({_pairs(changed)})")
 
 
 def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from pyhudi.config import options
+from pyhudi.config import Options, options
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
 from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
@@ -25,7 +25,7 @@ from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.string_literals import string_literal
-from pyhudi.sql.table_properties import refuse_misspelled_properties
+from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options
 from pyhudi.sql.token_cursor import Cursor
 
 _SNAPSHOT_OPTIONS = frozenset(
@@ -304,6 +304,7 @@ def with_write_options(table: CatalogTable, writer_options: Mapping[str, str] | 
     """
     added = {key: value for key, value in (writer_options or {}).items() if key != "path"}
     refuse_misspelled_properties(added)
+    Options.parse(table_options(added))  # warns of unknown ones
     return CatalogTable(table.name, table.location, {**table.properties, **added}, table.managed, table.foreign)
 
 
