@@ -145,3 +145,29 @@ def test_large_file_groups_are_written_in_ranges_of_keys(
         HudiTable.for_path(str(path)).services.build_index(name, columns, options=FEW_GROUPS, spark=spark)
     assert [len(ranges) for ranges in sampled] == [6]
     assert records(many) == records(one_range)
+
+
+def test_a_file_that_cannot_be_sampled_fails_the_build_and_not_the_write_before(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "table"
+    rows = [(f"k{i:03d}", f"p{i % 3}", i, "v", 1.0, None) for i in range(60)]
+    write(spark.createDataFrame(rows, SCHEMA), str(path), by_event_time("insert", "COPY_ON_WRITE", 9), "append")
+    file = min((path / "p1").glob("*.parquet"))
+    content = file.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    file.write_bytes(content[:4] + bytes(footer - 4) + content[footer:])
+    monkeypatch.setattr(key_ranges, "_KEYS_PER_RANGE", 4)
+    services = HudiTable.for_path(str(path)).services
+    with pytest.raises(FormatError):
+        services.build_index("record_index", options=FEW_GROUPS, spark=spark)
+    more = by_event_time("insert", "COPY_ON_WRITE", 9, hoodie__parquet__small__file__limit=0) | FEW_GROUPS
+    more["hoodie.metadata.global.record.level.index.enable"] = "true"
+    write(spark.createDataFrame([("k100", "p0", 1, "v", 1.0, None)], SCHEMA), str(path), more, "append")
+    assert "the record index" in caplog.text
+    file.write_bytes(content)
+    assert HudiTable.for_path(str(path)).scan(columns=["id"]).to_arrow().num_rows == 61
+    services.build_index("record_index", options=FEW_GROUPS, spark=spark)
+    file.write_bytes(content[:4] + bytes(footer - 4) + content[footer:])
+    with pytest.raises(FormatError):
+        services.build_index("by_v", "v", options=FEW_GROUPS, spark=spark)
