@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from pyhudi.sql.script_nodes import Script
+from pyhudi.sql.scripts.script_nodes import Script
 
 Name: TypeAlias = tuple[str, ...]
 PartitionSpec: TypeAlias = Mapping[str, str | None]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.spark.session_settings import session_setting
@@ -138,7 +139,7 @@ def test_cached_permanent_views(spark):
     assert not spark.catalog.isCached("v")
 
 
-REFUSED_SCRIPTS = [  # with a condition, which runs in Spark only; the last does not parse
+REFUSED_SCRIPTS = [  # with a label that ends nothing
     "SELECT id FROM v",
     "IF (SELECT count(*) FROM t) = 0 THEN SELECT 1; END IF",
     "FOR r AS SELECT id FROM t DO SELECT r.id; END FOR",
@@ -151,14 +152,13 @@ REFUSED_SCRIPTS = [  # with a condition, which runs in Spark only; the last does
 ]
 
 
-def test_scripts_that_only_spark_can_run_are_refused_before_they_begin(spark):
+def test_invalid_scripts_are_refused_before_they_begin(spark):
     spark.sql("CREATE TABLE t (id INT) USING hudi")
     spark.sql("CREATE TABLE p (id INT) USING parquet")
     spark.sql("CREATE VIEW v AS SELECT id FROM t")
-    condition = "DECLARE c CONDITION FOR SQLSTATE '12345'"
     for part in REFUSED_SCRIPTS:
         with pytest.raises(UnsupportedTableError, match="nothing of it has run"):
-            spark.sql(f"BEGIN {condition}; INSERT INTO p VALUES (1); {part}; END")
+            spark.sql(f"BEGIN INSERT INTO p VALUES (1); {part}; LEAVE nothing; END")
     assert rows(spark, "SELECT id FROM p") == []
 
 
@@ -234,7 +234,6 @@ def test_scripts_and_statements_in_texts(spark, monkeypatch):
     for script, cause in {
         "SELECT raise_error('stop'); DELETE FROM t": "stop",
         "DELETE FROM t; UPDATE t WHERE id = 1": "expected SET",
-        "FOR id AS SELECT id FROM t DO DELETE FROM t; END FOR": "the name of a variable",
         "FOR SELECT id, name AS id FROM t DO DELETE FROM t; END FOR": "of another column",
     }.items():
         with pytest.raises(Exception, match=cause):
@@ -383,11 +382,87 @@ def test_handlers_and_cursors_of_scripts_run_as_in_spark(spark):
     script = "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION INSERT INTO t VALUES (0); {}; SELECT count(*) FROM t; END"
     failing = "UPDATE t SET nothing = 1; CALL show_commits(table => 'nothing'); DELETE FROM t WHERE id = 'x'"
     assert rows(spark, script.format(failing)) == [(3,)]
-    # an error of a handler leaves the block whose handler takes it, where Spark 4.3 goes on after the block inside
-    nested = "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 1; BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION "
-    nested += "SELECT * FROM nowhere; SELECT 1 / 0; END; DELETE FROM t; END"
-    assert rows(spark, nested) == [(1,)]
-    assert spark.table("t").count() == 3
+
+
+_FAILING_HANDLER = (
+    "BEGIN DECLARE {0} HANDLER FOR SQLEXCEPTION SET s = s || 'O'; SET s = s || '1'; BEGIN DECLARE {1} HANDLER FOR "
+    "DIVIDE_BY_ZERO BEGIN SET s = s || 'i'; SELECT * FROM nowhere; SET s = s || 'j'; END; SELECT 1 div 0; "
+    "SET s = s || '2'; END; SET s = s || '3'; END; "
+)
+SCOPES = {
+    "labels, and variables that hide others": "DECLARE s STRING DEFAULT ''; l: BEGIN DECLARE x INT DEFAULT 1; "
+    "DECLARE y STRUCT<a: INT> DEFAULT struct(8); m: BEGIN DECLARE x INT DEFAULT x + 1; SET l.x = l.x + 10; "
+    "SET s = s || x || l.x || m.x || l.y.a || y.a; BEGIN DECLARE x STRING DEFAULT x || '!'; SET s = s || x; "
+    "END; SET x = 5; END; INSERT INTO {t} SELECT l.x; SET s = s || ',' || x || l.x; SET x = DEFAULT; "
+    "SET s = s || x; IF l.x = 1 THEN EXECUTE IMMEDIATE 'SELECT max(id) + ? FROM {t}' INTO l.x USING l.x; END IF; "
+    "SET s = s || x; END; SELECT s, id FROM {t} AS l WHERE l.id > 3",
+    "loops": "DECLARE s STRING DEFAULT ''; DECLARE x INT DEFAULT 1; WHILE x < 3 DO BEGIN DECLARE y, x INT DEFAULT 5; "
+    "SET y = y + x; SET s = s || y; SET x = 100; END; SET x = x + 1; END WHILE; b: BEGIN DECLARE x INT DEFAULT 2; "
+    "LEAVE b; END; SELECT s, x, count(*) FROM {t}",
+    "handlers see their block": "DECLARE x INT DEFAULT 1; DECLARE s STRING DEFAULT ''; DECLARE CONTINUE HANDLER FOR "
+    "DIVIDE_BY_ZERO BEGIN DECLARE y INT DEFAULT 9; SET x = x + 10; SET s = s || x || y; END; "
+    "BEGIN DECLARE x INT DEFAULT 3; DECLARE y STRING DEFAULT 'w'; SELECT 1 div 0; SET s = s || ',' || x || y; "
+    "FOR x AS SELECT 4 AS y DO SELECT 1 div 0; SET s = s || x.y; END FOR; END; SET s = s || ',' || x; "
+    "SELECT s, count(*) FROM {t}",
+    "errors of handlers": "DECLARE s STRING DEFAULT ''; "
+    + "".join(_FAILING_HANDLER.format(*kinds) for kinds in product(("EXIT", "CONTINUE"), repeat=2))
+    + "SELECT s, count(*) FROM {t}",
+    "cursors": "l: BEGIN DECLARE s STRING DEFAULT ''; DECLARE x INT DEFAULT 1; DECLARE k CURSOR FOR SELECT id + l.x "
+    "FROM {t} WHERE id < ? ORDER BY id; OPEN l.k USING l.x + 2; FETCH l.k INTO x; SET s = s || x; m: BEGIN "
+    "DECLARE K CURSOR FOR SELECT x * 10; OPEN k; FETCH L.k INTO x; SET s = s || x; FETCH m.k INTO l.x; "
+    "SET s = s || x; END; CLOSE k; SELECT s; END",
+    "rows of FOR": "DECLARE s STRING DEFAULT ''; DECLARE id INT DEFAULT 7; FOR r AS SELECT id, id * 2 AS d FROM {t} "
+    "WHERE id < 3 ORDER BY id DO SET id = id * 10; SET s = s || id || r.id || d || r.d || (SELECT count(*) FROM {t} "
+    "WHERE id > r.id); END FOR; SET s = s || id; SELECT s",
+    "conditions": "DECLARE other CONDITION; DECLARE divide_by_zero CONDITION FOR SQLSTATE VALUE '4200A'; DECLARE "
+    "EXIT HANDLER FOR divide_by_zero, Other SELECT count(*) FROM {t}; SELECT 1 div 0",
+    "the value of CASE": "DECLARE s STRING DEFAULT ''; CASE 5 WHEN 1 THEN SET s = 'x'; END CASE; CASE (SELECT max(id) "
+    "FROM {t} WHERE id < 3) WHEN 2 THEN SET s = s || 'two'; WHEN 1 / 0 THEN SET s = 'x'; END CASE; SELECT s",
+}
+
+
+def test_scopes_of_scripts_are_those_of_spark(spark):
+    if spark.version.startswith("3"):
+        return  # it has none
+    with (
+        session_setting(spark, "spark.sql.scripting.continueHandlerEnabled", "true"),
+        session_setting(spark, "spark.sql.scripting.cursorEnabled", "true"),
+    ):
+        for provider in ("hudi", "parquet"):
+            spark.sql(f"CREATE TABLE {provider} (id INT) USING {provider}")
+            spark.sql(f"INSERT INTO {provider} VALUES (1), (2), (3)")
+        for what, script in SCOPES.items():
+            found, expected = (rows(spark, f"BEGIN {script.format(t=name)}; END") for name in ("hudi", "parquet"))
+            assert found == expected, what
+        # in the handler of 4.3 it is a variable of the block around that is in scope
+        own = (
+            "DECLARE x INT; BEGIN DECLARE x INT DEFAULT 2; DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT x, id FROM hudi"
+        )
+        assert rows(spark, f"BEGIN {own} WHERE id = 1; SELECT 1 / 0; END; END") == [(2, 1)]
+    with pytest.raises(ParseException):
+        spark.sql("BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION DELETE FROM hudi; SELEC 1; END")
+    assert spark.table("hudi").count() == 4
+
+
+def test_values_in_scripts_are_evaluated_once(spark, tmp_path):
+    if spark.version.startswith("3"):
+        return  # it has none
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+
+    def noted(text):
+        with (tmp_path / "calls").open("a") as calls:
+            calls.write(f"{text}\n")
+        return text
+
+    spark.udf.register("noted", noted)
+    script = (
+        "BEGIN INSERT INTO t VALUES (4); EXECUTE IMMEDIATE noted('SELECT id FROM t'); CASE noted('c') "
+        "WHEN 'a' THEN DELETE FROM t; WHEN 'b' THEN DELETE FROM t; END CASE; EXECUTE IMMEDIATE noted('SHOW TABLES'); "
+        "END"
+    )
+    assert rows(spark, script) == [(4,)]
+    assert (tmp_path / "calls").read_text().splitlines() == ["SELECT id FROM t", "c", "SHOW TABLES"]
+    spark.sql("DROP TEMPORARY FUNCTION noted")
 
 
 def test_scripts_of_one_session_wait_for_each_other(spark):

@@ -33,7 +33,6 @@ from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
 from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
 from pyhudi.spark.sql.commands.nested_statements import hudi_statement_of, runnable_script, uses_hudi_tables
-from pyhudi.spark.sql.commands.script_execution import run_script
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -45,6 +44,7 @@ from pyhudi.spark.sql.queries.view_registry import (
     remember_view,
     rename_view,
 )
+from pyhudi.spark.sql.scripts.script_execution import run_script
 from pyhudi.spark.sql.spark_statements import empty_result
 from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.sql import statements as s
@@ -52,7 +52,7 @@ from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
-from pyhudi.sql.script_nodes import Script
+from pyhudi.sql.scripts.script_nodes import Script
 from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references
 

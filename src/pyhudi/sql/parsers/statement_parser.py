@@ -28,7 +28,7 @@ from pyhudi.sql.parsers.ddl_parser import (
     parse_variable,
 )
 from pyhudi.sql.parsers.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
-from pyhudi.sql.parsers.script_parser import parse_script
+from pyhudi.sql.scripts.script_parser import parse_script
 from pyhudi.sql.statements import (
     CreateTable,
     Delete,

@@ -22,7 +22,7 @@ from pyhudi.sql.identifier_clauses import has_identifier_clause, with_plain_iden
 from pyhudi.sql.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
-from pyhudi.sql.script_nodes import Block, Script
+from pyhudi.sql.scripts.script_nodes import Block, Script
 from pyhudi.sql.token_cursor import Cursor, literal_text
 
 _ONLY_OF_HUDI = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
@@ -63,10 +63,7 @@ def runnable_script(spark: SparkSession, script: Script) -> Block:
     if spark.version.startswith("3."):
         reason = "scripts need Spark 4"
     elif script.body is None:
-        reason = (
-            "it has a declared condition, a label before a name, a variable or cursor that hides another one, or "
-            "invalid syntax"
-        )
+        reason = "its syntax is invalid"
     if reason or script.body is None:
         raise UnsupportedTableError(
             f"this script (BEGIN … END) uses Hudi tables, and nothing of it has run: {reason}; run its statements one "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.sql.parsers.statement_parser import parse
-from pyhudi.sql.script_nodes import (
+from pyhudi.sql.scripts.script_nodes import (
     Assign,
     Block,
     CloseCursor,
@@ -111,7 +111,7 @@ TREES = {
         If((("CASE WHEN x THEN true END", (Run("SELECT 1"), Run("SELECT 2"))), ("y", (Run("DELETE FROM t"),)))),
     ),
     "CASE x + 1 WHEN 1 THEN SELECT 1; ELSE SELECT 2; END CASE": (
-        If((("(x + 1) = (1)", (Run("SELECT 1"),)),), (Run("SELECT 2"),)),
+        If((("1", (Run("SELECT 1"),)),), (Run("SELECT 2"),), "x + 1"),
     ),
     "CASE WHEN x THEN SELECT 1; END CASE": (If((("x", (Run("SELECT 1"),)),)),),
     "Inner: WHILE x DO LEAVE INNER; END WHILE inner": (Loop((Jump("LEAVE", "inner"),), "inner", condition="x"),),
@@ -123,12 +123,27 @@ TREES = {
     "OPEN d USING 1 AS x, (2); FETCH c INTO x; FETCH NEXT FROM `c` INTO a, session.b; FETCH FROM d INTO x; CLOSE c": (
         DeclareCursor("c", "SELECT 1 AS `read`"),
         DeclareCursor("d", "SELECT :x"),
-        OpenCursor("c"),
-        OpenCursor("d", "1 AS x, (2)"),
-        FetchCursor("c", ("x",)),
-        FetchCursor("c", ("a", "session.b")),
-        FetchCursor("d", ("x",)),
-        CloseCursor("c"),
+        OpenCursor(("c",)),
+        OpenCursor(("d",), "1 AS x, (2)"),
+        FetchCursor(("c",), ("x",)),
+        FetchCursor(("c",), ("a", "session.b")),
+        FetchCursor(("d",), ("x",)),
+        CloseCursor(("c",)),
+    ),
+    "L: BEGIN DECLARE c CURSOR FOR SELECT 1; BEGIN DECLARE C CURSOR FOR SELECT 2; OPEN l.C; FETCH l.c INTO l.x; END; "
+    "END": (
+        Block(
+            (
+                DeclareCursor("c", "SELECT 1"),
+                Block((DeclareCursor("c", "SELECT 2"), OpenCursor(("l", "c")), FetchCursor(("l", "c"), ("l.x",)))),
+            ),
+            "l",
+        ),
+    ),
+    "DECLARE x INT; BEGIN DECLARE X INT; SELECT x; END; l: BEGIN SELECT l.x; END": (
+        Declare(("x",), "INT"),
+        Block((Declare(("X",), "INT"), Run("SELECT x"))),
+        Block((Run("SELECT l.x"),), "l"),
     ),
     "EXECUTE IMMEDIATE 'SELECT x INTO y'": (Run("EXECUTE IMMEDIATE 'SELECT x INTO y'"),),
     "EXECUTE IMMEDIATE q INTO x USING 'a'": (Run("EXECUTE IMMEDIATE q INTO x USING 'a'"),),
@@ -150,10 +165,16 @@ def test_trees(text):
         "DECLARE UNDO HANDLER FOR SQLEXCEPTION SELECT 1",
         "DECLARE EXIT HANDLER FOR SQLSTATE 22012 SELECT 1",
         "l: LOOP BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION LEAVE l; END; END LOOP",
-        "DECLARE c CONDITION FOR SQLSTATE '12345'",
+        "DECLARE c CONDITION FOR SQLSTATE '02'",
+        "DECLARE c CONDITION FOR SQLSTATE '00123'",
+        "DECLARE c CONDITION FOR SQLSTATE 12345",
+        "DECLARE c CONDITION; DECLARE C CONDITION",
+        "DECLARE c, d CONDITION",
         "DECLARE c CURSOR FOR",
         "DECLARE c, d CURSOR FOR SELECT 1",
-        "DECLARE c CURSOR FOR SELECT 1; BEGIN DECLARE C CURSOR FOR SELECT 2; END",
+        "DECLARE c CURSOR FOR SELECT 1; DECLARE C CURSOR FOR SELECT 2",
+        "l: BEGIN DECLARE c CURSOR FOR SELECT 1; END; OPEN l.c",
+        "l: BEGIN DECLARE c CURSOR FOR SELECT 1; OPEN m.c; END",
         "DECLARE c CURSOR FOR SELECT 1; FETCH c",
         "DECLARE c CURSOR FOR SELECT 1; OPEN c USING",
         "DECLARE c CURSOR FOR SELECT 1; CLOSE c d",
@@ -161,9 +182,8 @@ def test_trees(text):
         "OPEN c",
         "SIGNAL c",
         "SELECT 1; DECLARE x INT",
-        "DECLARE x INT; BEGIN DECLARE X INT; END",
-        "DECLARE x INT; FOR x AS SELECT 1 DO SELECT 2; END FOR",
-        "l: BEGIN DECLARE x INT; SELECT L.x; END",
+        "DECLARE x INT; DECLARE X INT",
+        "l: BEGIN L: LOOP LEAVE l; END LOOP; END",
         "LEAVE l",
         "l: BEGIN ITERATE l; END",
         "l: SELECT 1",

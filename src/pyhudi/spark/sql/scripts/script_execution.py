@@ -6,12 +6,14 @@ Each statement is run as by ``spark.sql``. Local variables are variables of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
 from threading import RLock
 from typing import TypeAlias
 
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructType
 
@@ -19,12 +21,13 @@ from pyhudi.errors import HudiError, QueryError, SqlSyntaxError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.commands.script_rows import ScriptCursor, local_rows, show_row
 from pyhudi.spark.sql.queries.view_registry import session_id
-from pyhudi.spark.sql.spark_statements import collect_statement, empty_result, type_text
+from pyhudi.spark.sql.scripts.script_rows import ScriptCursor, local_rows, show_row
+from pyhudi.spark.sql.scripts.script_scopes import Scope, ScriptScopes
+from pyhudi.spark.sql.spark_statements import empty_result, type_text
 from pyhudi.sql.parsers.statement_parser import parse
-from pyhudi.sql.script_conditions import ErrorCondition
-from pyhudi.sql.script_nodes import (
+from pyhudi.sql.scripts.script_conditions import ErrorCondition
+from pyhudi.sql.scripts.script_nodes import (
     Assign,
     Block,
     CloseCursor,
@@ -32,7 +35,6 @@ from pyhudi.sql.script_nodes import (
     DeclareCursor,
     FetchCursor,
     For,
-    Handler,
     If,
     Jump,
     Loop,
@@ -42,13 +44,16 @@ from pyhudi.sql.script_nodes import (
     Run,
     nodes_of,
 )
-from pyhudi.sql.statements import ExecuteImmediate, SelectStatement
+from pyhudi.sql.statements import ExecuteImmediate, SelectStatement, Statement
 from pyhudi.sql.string_literals import string_expression
+from pyhudi.sql.token_cursor import literal_text
 
 _RunSql: TypeAlias = Callable[[str], DataFrame]
-_ROW = "_pyhudi_row_of_script"
+_ROW, _VALUE = "_pyhudi_row_of_script", "_pyhudi_value_in_script"
+_numbers = count()
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\].*?SQLSTATE: (?P<sqlstate>[0-9A-Z]{5})", re.DOTALL)
 """An error of Spark as text."""
+_DEFAULT = re.compile(r"=\s*DEFAULT\b", re.IGNORECASE)
 _locks: dict[str, RLock] = {}
 """Locks of the sessions, whose variables are those of one script at a time; a script may run another one."""
 
@@ -73,27 +78,19 @@ def run_script(spark: SparkSession, body: Block, run: _RunSql) -> DataFrame:
         _check_names(spark, body)
         # an error is one of its statement, and Spark Connect resolves variables when rows are read
         reads_at_once = is_connect(spark) or any(isinstance(node, Block) and node.handlers for node in nodes_of(body))
-        execution = _ScriptExecution(spark, run, reads_at_once=reads_at_once)
+        keeps_defaults = any(isinstance(node, Assign) and _DEFAULT.search(node.text) for node in nodes_of(body))
+        scopes = ScriptScopes(spark, run, keeps_defaults=keeps_defaults)
+        execution = _ScriptExecution(spark, run, scopes, reads_at_once=reads_at_once)
         execution.run(body)
     return empty_result(spark) if execution.result is None else execution.result
 
 
 def _check_names(spark: SparkSession, body: Block) -> None:
-    for name in (name for node in nodes_of(body) for name in _declared(node)):
+    for name in (name for node in nodes_of(body) if isinstance(node, Declare) for name in node.names):
         if _is_variable(spark, name):
             raise QueryError(
                 f"the session has a variable {name!r}, as the script has: drop it, or take another name in the script"
             )
-
-
-def _declared(node: Node) -> tuple[str, ...]:
-    """Return the names of the variables that a node itself declares."""
-    match node:
-        case Declare(names=names):
-            return names
-        case For(variable=str(variable)) if variable:
-            return (variable,)
-    return ()
 
 
 def _is_variable(spark: SparkSession, name: str) -> bool:
@@ -117,6 +114,12 @@ def _condition_of(error: Exception) -> ErrorCondition | None:
     return ErrorCondition() if isinstance(error, HudiError | PySparkException) else None
 
 
+def _is_invalid(node: Node, error: Exception) -> bool:
+    """Return True for an error of the script's own syntax, which Spark would have found before it runs a script."""
+    is_text = isinstance(node, Run) and node.text[:7].upper() == "EXECUTE"
+    return isinstance(error, ParseException) and not is_text
+
+
 class _Jumped(Exception):  # noqa: N818
     """Control has left a loop or block, or goes to the next turn of a loop."""
 
@@ -129,27 +132,12 @@ class _Exited(Exception):  # noqa: N818
     """An EXIT handler has run, and control leaves its block.
 
     Attributes:
-        depth: Number of blocks around that block.
+        scope: The scope of that block.
     """
 
-    def __init__(self, depth: int) -> None:
-        super().__init__(depth)
-        self.depth = depth
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """The current turn of a FOR.
-
-    Attributes:
-        loop: The loop.
-        schema: Columns of its query.
-        view: The temporary view of the row.
-    """
-
-    loop: For
-    schema: StructType
-    view: str
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope.label)
+        self.scope = scope
 
 
 @dataclass
@@ -159,27 +147,20 @@ class _ScriptExecution:
     Attributes:
         spark: The session.
         run_sql: Runs a statement.
+        scopes: The scopes around the statement that is being run.
         reads_at_once: Read the rows of each query when it is run, instead of before the next statement.
         result: The result of the last query.
         result_is_read: Its rows have been read.
-        variables: Names of the variables of the blocks and loops that are being run.
-        turns: Their turns of FOR.
-        handlers: The handlers of each block that is being run. Those of the block of a handler that is being run, and
-            of the blocks in it, do not count.
-        unhandled: An error that none of them handles.
-        cursors: The cursors that have been declared, by their names in lower case.
+        unhandled: An error that no handler handles.
     """
 
     spark: SparkSession
     run_sql: _RunSql
+    scopes: ScriptScopes
     reads_at_once: bool = False
     result: DataFrame | None = None
     result_is_read: bool = False
-    variables: list[str] = field(default_factory=list)
-    turns: list[_Turn] = field(default_factory=list)
-    handlers: list[tuple[Handler, ...]] = field(default_factory=list)
     unhandled: Exception | None = None
-    cursors: dict[str, ScriptCursor] = field(default_factory=dict)
 
     def run(self, node: Node) -> None:
         """Run a part of the script.
@@ -194,42 +175,34 @@ class _ScriptExecution:
         except Exception as error:
             if error is self.unhandled:
                 raise
-            condition = _condition_of(error)
+            condition = None if _is_invalid(node, error) else _condition_of(error)
             if condition is None or not (self._handle(condition) or condition.is_no_data):
                 self.unhandled = error
                 raise
 
     def _handle(self, condition: ErrorCondition) -> bool:
-        """Run the handler for a condition, of the innermost block that has one. Return False if there is none."""
-        for depth in reversed(range(len(self.handlers))):
-            handler = condition.handler(self.handlers[depth])
-            if handler is not None:
-                break
-        else:
+        """Run the handler for a condition. Return False if there is none."""
+        found = self.scopes.handler(condition)
+        if found is None:
             return False
-        self.handlers, all_handlers = self.handlers[:depth], self.handlers
-        try:
+        scope, handler = found
+        with self.scopes.back_in(scope, returns=handler.continues), suppress(_Exited):
+            # as in Spark, an EXIT handler of a block around this one, for an error of this handler, leaves this handler
             self.run(handler.body)
-        finally:
-            self.handlers = all_handlers
         if not handler.continues:
-            raise _Exited(depth)
+            raise _Exited(scope)
         return True
 
     def _execute(self, node: Node) -> None:
         match node:
             case Run(text=text):
-                is_query = self._is_query(text)
-                rows = self._run(text)
-                if is_query:
-                    self.result = rows.localCheckpoint() if self.reads_at_once else rows
-                    self.result_is_read = self.reads_at_once
+                self._run_any(self.scopes.with_variables(text))
             case Declare(names=names, clauses=clauses):
-                self._declare(names, clauses)
+                self.scopes.declare(names, clauses)
             case Assign(text=text):
                 self._run(f"SET VARIABLE {text}")
-            case If(branches=branches, otherwise=otherwise):
-                self._run_all(next((body for condition, body in branches if self._holds(condition)), otherwise))
+            case If():
+                self._run_branches(node)
             case Block():
                 self._run_block(node)
             case Loop():
@@ -239,62 +212,80 @@ class _ScriptExecution:
             case Jump():
                 raise _Jumped(node)
             case DeclareCursor(name=name, query=query):
-                self.cursors[name] = ScriptCursor(name, query)
+                self.scopes.declare_cursor(ScriptCursor(name, query))
             case OpenCursor(name=name, using=using):
-                self._open(self.cursors[name], using)
+                self._open(self.scopes.cursor(name), using)
             case FetchCursor(name=name, variables=variables):
-                self._fetch(self.cursors[name], variables)
+                self._fetch(self.scopes.cursor(name), variables)
             case CloseCursor(name=name):
-                self.cursors[name].close()
+                self.scopes.cursor(name).close()
 
     def _run(self, text: str) -> DataFrame:
         """Run a statement, after the rows of the query before it have been read: it may fail, and the statement may
         change what it reads."""
         if self.result is not None and not self.result_is_read:
             self.result, self.result_is_read = self.result.localCheckpoint(), True
-        return self.run_sql(text)
+        return self.run_sql(self.scopes.with_variables(text))
 
-    def _is_query(self, text: str) -> bool:
-        """Return True if a statement is a query, or EXECUTE IMMEDIATE of one."""
+    def _run_any(self, text: str) -> None:
+        statement = _parsed(text)
+        if isinstance(statement, ExecuteImmediate):
+            inner = self._text_of(statement)
+            if inner is not None:
+                text = _with_literal_text(statement, inner)
+                statement = None if statement.into else _parsed(inner)
+        is_query = isinstance(statement, SelectStatement) and not statement.head
+        rows = self._run(text)
+        if is_query:
+            self.result = rows.localCheckpoint() if self.reads_at_once else rows
+            self.result_is_read = self.reads_at_once
+
+    def _text_of(self, statement: ExecuteImmediate) -> str | None:
+        """Evaluate the text of EXECUTE IMMEDIATE; None if it has no value, which Spark reports."""
+        literal = literal_text(statement.text)
+        if literal is not None:
+            return literal
         try:
-            statement = parse(text)
-            if isinstance(statement, ExecuteImmediate) and not statement.into:
-                statement = parse(str(collect_statement(self.spark, f"SELECT {statement.text}")[0][0]))
-        except (PySparkException, SqlSyntaxError):  # which is raised when the statement is run
-            return False
-        return isinstance(statement, SelectStatement) and not statement.head
+            value = self._run(f"SELECT {statement.text}").collect()[0][0]
+        except PySparkException:
+            return None
+        return value if isinstance(value, str) else None
 
     def _run_all(self, nodes: Nodes) -> None:
         for node in nodes:
             self.run(node)
 
-    def _declare(self, names: tuple[str, ...], clauses: str) -> None:
-        for name in names:
-            self._run(f"DECLARE OR REPLACE VARIABLE {quoted([name])} {clauses}")
-            self.variables.append(name)
+    def _run_branches(self, node: If) -> None:
+        with self._evaluated(node.value) as value:
+            taken = (body for test, body in node.branches if self._holds(f"{value} = ({test})" if value else test))
+            body = next(taken, node.otherwise)
+        self._run_all(body)
 
-    def _drop_variables(self, before: int) -> None:
-        """Drop the last variables. Columns of the loops around them that they have hidden get their values again."""
-        names = self.variables[before:]
-        for name in names:
-            spark_sql(self.spark, f"DROP TEMPORARY VARIABLE IF EXISTS {quoted([name])}")
-        del self.variables[before:]
-        self._restore_hidden({name.lower() for name in names})
+    @contextmanager
+    def _evaluated(self, expression: str) -> Iterator[str]:
+        """Return a context manager for the name of a variable with the value of an expression; empty if it is."""
+        if not expression:
+            yield ""
+            return
+        name = f"{_VALUE}_{next(_numbers)}"
+        kind = self._run(f"SELECT ({expression}) AS value").schema[0].dataType
+        spark_sql(self.spark, f"DECLARE OR REPLACE VARIABLE {name} {type_text(kind)}")
+        try:
+            self._run(f"SET VARIABLE {name} = (SELECT ({expression}))")  # which may be a query, unlike a default value
+            yield f"system.session.{name}"
+        finally:
+            spark_sql(self.spark, f"DROP TEMPORARY VARIABLE {name}")
 
     def _run_block(self, block: Block) -> None:
-        before, depth = len(self.variables), len(self.handlers)
-        self.handlers.append(block.handlers)
-        try:
-            self._run_all(block.body)
-        except _Jumped as jumped:
-            if jumped.jump != Jump("LEAVE", block.label):
-                raise
-        except _Exited as exited:
-            if exited.depth != depth:
-                raise
-        finally:
-            self.handlers.pop()
-            self._drop_variables(before)
+        with self.scopes.entered(block.label, block.handlers) as scope:
+            try:
+                self._run_all(block.body)
+            except _Jumped as jumped:
+                if jumped.jump != Jump("LEAVE", block.label):
+                    raise
+            except _Exited as exited:
+                if exited.scope is not scope:
+                    raise
 
     def _holds(self, condition: str) -> bool:
         """Evaluate a condition. NULL does not hold."""
@@ -326,68 +317,62 @@ class _ScriptExecution:
 
     def _open(self, cursor: ScriptCursor, using: str) -> None:
         cursor.check_closed()
-        bound = f"EXECUTE IMMEDIATE {string_expression(cursor.query)} USING {using}" if using else cursor.query
+        query = self.scopes.with_variables(cursor.query)
+        bound = f"EXECUTE IMMEDIATE {string_expression(query)} USING {using}" if using else query
         cursor.open(self._snapshot(bound))
 
     def _fetch(self, cursor: ScriptCursor, variables: Sequence[str]) -> None:
         """Assign the next row to variables, or to one that is a struct."""
-        query = cursor.fetch(self.spark, variables, _ROW)
+        self._assign_row(variables, cursor.fetch(self.spark, variables, _ROW))
+
+    def _assign_row(self, variables: Sequence[str], query: str) -> None:
+        """Assign the row of a query of `_ROW` to variables, and drop that view."""
+        names = self.scopes.with_variables(", ".join(variables))
         try:
-            spark_sql(self.spark, f"SET VARIABLE ({', '.join(variables)}) = ({query})")
+            spark_sql(self.spark, f"SET VARIABLE ({names}) = ({query})")
         finally:
             self.spark.catalog.dropTempView(_ROW)
 
     def _run_for(self, loop: For) -> None:
         rows = self._snapshot(loop.query)
-        turn = _Turn(loop, rows.schema, f"{_ROW}_{len(self.turns)}")
-        before = len(self.variables)
-        self._check_columns(turn)
-        self.turns.append(turn)
-        try:
-            self._declare_row(turn)
+        columns = rows.schema
+        self._check_columns(loop, columns)
+        names = [quoted([name]) for name in columns.names]
+        with self.scopes.entered(loop.variable):
+            for column in columns.fields:
+                self.scopes.declare((column.name,), type_text(column.dataType))
             for row in local_rows(rows):
-                show_row(self.spark, row, turn.schema, turn.view)
-                self._assign_row(turn)
+                show_row(self.spark, row, columns, _ROW)
+                self._assign_row(names, f"SELECT {', '.join(names)} FROM {_ROW}")
                 if not self._turn(loop.body, loop.label):
                     return
-        finally:
-            self.turns.pop()
-            self.spark.catalog.dropTempView(turn.view)
-            self._drop_variables(before)
 
-    def _check_columns(self, turn: _Turn) -> None:
-        """Refuse columns with the names of other variables than columns of the loops around it, or of each other.
+    def _check_columns(self, loop: For, columns: StructType) -> None:
+        """Refuse columns with the names of variables of the session, or of each other.
 
         Raises:
             QueryError: The message has the column.
         """
-        columns = {name.lower() for around in self.turns for name in around.schema.names}
-        variables = {turn.loop.variable.lower()}
-        for name in turn.schema.names:
-            if name.lower() in variables or (name.lower() not in columns and _is_variable(self.spark, name)):
+        names: set[str] = set()
+        for name in columns.names:
+            if name.lower() in names or (not self.scopes.has_variable(name) and _is_variable(self.spark, name)):
                 raise QueryError(
-                    f"the column {name!r} of {turn.loop.query!r} has the name of a variable or of another column; "
-                    "rename it by AS"
+                    f"the column {name!r} of {loop.query!r} has the name of a variable of the session or of another "
+                    "column; rename it by AS"
                 )
-            variables.add(name.lower())
+            names.add(name.lower())
 
-    def _declare_row(self, turn: _Turn) -> None:
-        for column in turn.schema.fields:
-            self._declare((column.name,), type_text(column.dataType))
-        if turn.loop.variable:
-            self._declare((turn.loop.variable,), type_text(turn.schema))
 
-    def _assign_row(self, turn: _Turn) -> None:
-        for name in turn.schema.names:
-            spark_sql(self.spark, f"SET VARIABLE {quoted([name])} = (SELECT {quoted([name])} FROM {turn.view})")
-        if turn.loop.variable:
-            spark_sql(self.spark, f"SET VARIABLE {quoted([turn.loop.variable])} = (SELECT struct(*) FROM {turn.view})")
+def _parsed(text: str) -> Statement | None:
+    """Return a statement; None if it is one of Spark, or invalid, which is raised when it is run."""
+    try:
+        return parse(text)
+    except SqlSyntaxError:
+        return None
 
-    def _restore_hidden(self, hidden: Collection[str]) -> None:
-        """Give columns of the current loops with some lower-case names their values again."""
-        for around in self.turns:
-            for column in around.schema.fields:
-                if column.name.lower() in hidden:
-                    name = quoted([column.name])
-                    spark_sql(self.spark, f"DECLARE OR REPLACE VARIABLE {name} {type_text(column.dataType)}")
-                    spark_sql(self.spark, f"SET VARIABLE {name} = (SELECT {name} FROM {around.view})")
+
+def _with_literal_text(statement: ExecuteImmediate, text: str) -> str:
+    """Return EXECUTE IMMEDIATE with a literal, so that its text is not evaluated again."""
+    into = f" INTO {statement.into}" if statement.into else ""
+    using = f" USING {statement.using}" if statement.using else ""
+    return f"EXECUTE IMMEDIATE {string_expression(text)}{into}{using}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyhudi.sql.script_nodes import Handler
+from pyhudi.sql.scripts.script_nodes import Handler
 
 _NO_DATA = "02"
 _INTERNAL = "XX"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.sql.script_conditions import ErrorCondition
-from pyhudi.sql.script_nodes import Handler, Run
+from pyhudi.sql.scripts.script_conditions import ErrorCondition
+from pyhudi.sql.scripts.script_nodes import Handler, Run
 
 
 def _handler(*conditions: str) -> Handler:

@@ -31,10 +31,12 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """IF or CASE: conditions with what is run if they hold, the first of which counts."""
+    """IF or CASE: conditions with what is run if they hold, the first of which counts. With a ``value`` they are other
+    values, which it is compared with."""
 
     branches: tuple[tuple[str, Nodes], ...]
     otherwise: Nodes = ()
+    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """FOR: the rows of a query, whose columns are variables, also as fields of ``variable``."""
+    """FOR: the rows of a query, whose columns are variables, as in a block with the label ``variable``."""
 
     query: str
     body: Nodes
@@ -59,7 +61,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class DeclareCursor:
-    """DECLARE of a cursor. Its name is in lower case."""
+    """DECLARE of a cursor. Its name is in lower case, as in the statements that use it."""
 
     name: str
     query: str
@@ -67,9 +69,14 @@ class DeclareCursor:
 
 @dataclass(frozen=True, slots=True)
 class OpenCursor:
-    """OPEN of a cursor. ``using`` are the values of the parameters of its query."""
+    """OPEN of a cursor.
 
-    name: str
+    Attributes:
+        name: Its name, after the label of its block if it has one.
+        using: The values of the parameters of its query.
+    """
+
+    name: tuple[str, ...]
     using: str = ""
 
 
@@ -77,7 +84,7 @@ class OpenCursor:
 class FetchCursor:
     """FETCH of the next row of a cursor into some variables."""
 
-    name: str
+    name: tuple[str, ...]
     variables: tuple[str, ...]
 
 
@@ -85,7 +92,7 @@ class FetchCursor:
 class CloseCursor:
     """CLOSE of a cursor."""
 
-    name: str
+    name: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,7 @@ class Script:
 
     Attributes:
         parts: The statements, queries and conditions in it, in the order of the text.
-        body: Its tree; None if it has what only Spark can run, such as variables that hide others.
+        body: Its tree; None if it has what only Spark can run.
     """
 
     parts: tuple[str, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.parsers.script_tree_parser import parse_tree, query_of_cursor
-from pyhudi.sql.script_nodes import Script
+from pyhudi.sql.scripts.script_nodes import Script
+from pyhudi.sql.scripts.script_tree_parser import parse_tree, query_of_cursor
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _ENDS_OF_CONDITIONS = {"IF": "THEN", "ELSEIF": "THEN", "WHEN": "THEN", "WHILE": "DO", "UNTIL": "END"}

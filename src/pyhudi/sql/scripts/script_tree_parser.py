@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.script_nodes import (
+from pyhudi.sql.scripts.script_nodes import (
     Assign,
     Block,
     CloseCursor,
@@ -28,21 +29,19 @@ from pyhudi.sql.token_cursor import Cursor
 
 _GENERAL = frozenset({"SQLEXCEPTION", "NOT FOUND"})
 _ONLY_OF_SPARK = frozenset({"SIGNAL", "RESIGNAL", "GET"})
+_SQLSTATE = re.compile(r"[0-9A-Z]{5}")
+_NO_ERRORS = ("00", "01", "XX")
+_NO_LABELS = frozenset({"builtin", "session", "system"})
 
 
 def parse_tree(cursor: Cursor) -> Block:
     """Parse a whole script.
 
     Raises:
-        SqlSyntaxError: It is invalid, or has what only Spark can run: declared conditions, variables or cursors of one
-            name in nested scopes, and labels before names.
+        SqlSyntaxError: It is invalid, or has what only Spark can run.
     """
-    parser = _TreeParser(cursor)
-    block = parser.block("")
+    block = _TreeParser(cursor).block("")
     cursor.finish()
-    for label in parser.labels:
-        if re.search(rf"\b{re.escape(label)}`?\s*\.", cursor.text, re.IGNORECASE):
-            raise SqlSyntaxError(f"the label {label!r} is used as a qualifier of a name")
     return block
 
 
@@ -62,21 +61,37 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(texts)
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What a block declares. Names are in lower case."""
+
+    label: str = ""
+    variables: set[str] = field(default_factory=set)
+    cursors: set[str] = field(default_factory=set)
+    conditions: set[str] = field(default_factory=set)
+
+
+def _add(names: set[str], name: str, what: str) -> None:
+    if name in names:
+        raise SqlSyntaxError(f"the {what} {name!r} is declared twice")
+    names.add(name)
+
+
 class _TreeParser:
-    """Parser of one script, with the labels, variables and cursors of the scopes around the next token."""
+    """Parser of one script, with the labels and scopes around the next token."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._around: list[tuple[str, bool]] = []
-        self._variables: list[str] = []
-        self._cursors: list[str] = []
-        self.labels: set[str] = set()
+        self._rows: list[str] = []
+        self._scopes: list[_Scope] = []
 
     def block(self, label: str) -> Block:
         """Parse BEGIN … END."""
-        cursor, before, cursors = self._cursor, len(self._variables), len(self._cursors)
+        cursor = self._cursor
         cursor.expect("BEGIN")
         cursor.take("NOT", "ATOMIC")
+        self._scopes.append(_Scope(label))
         declarations: list[Node] = []
         handlers: list[Handler] = []
         while cursor.sees("DECLARE"):
@@ -85,13 +100,12 @@ class _TreeParser:
             elif handlers:
                 self._fail("a statement, or another handler")
             else:
-                declarations.append(self._declaration())
+                declarations += self._declaration()
             self._semicolon()
         body = self._body(label, "END")
         cursor.expect("END")
         self._repeated(label)
-        del self._variables[before:]
-        del self._cursors[cursors:]
+        self._scopes.pop()
         return Block((*declarations, *body), label, tuple(handlers))
 
     def _body(self, label: str, *ends: str, loop: bool = False) -> Nodes:
@@ -107,9 +121,8 @@ class _TreeParser:
     def _node(self) -> Node:
         cursor, label = self._cursor, ""
         if cursor.word(1) == ":":
-            label = cursor.identifier().lower()
+            label = self._label()
             cursor.at += 1
-            self.labels.add(label)
         match cursor.word():
             case "BEGIN":
                 return self.block(label)
@@ -134,20 +147,53 @@ class _TreeParser:
                 self._fail("a statement")
         return Run(self._text())
 
-    def _declaration(self) -> Declare | DeclareCursor:
-        cursor = self._cursor
+    def _label(self) -> str:
+        """Parse a label, or the variable of a FOR, which is like the label of a block with its columns."""
+        label = self._cursor.identifier().lower()
+        if label in (*_NO_LABELS, *self._rows, *(name for name, _ in self._around)):
+            raise SqlSyntaxError(f"{label!r} cannot be a label, or is one around it; take another name")
+        return label
+
+    def _declaration(self) -> list[Node]:
+        """Parse DECLARE of variables, a condition or a cursor."""
+        cursor, scope = self._cursor, self._scopes[-1]
         cursor.expect("DECLARE")
         cursor.take("VARIABLE")
         names = [cursor.identifier()]
         while cursor.take(","):
             names.append(cursor.identifier())
         if len(names) == 1 and cursor.word() in ("ASENSITIVE", "INSENSITIVE", "CURSOR"):
-            return self._cursor_declaration(names[0])
+            return [self._cursor_declaration(names[0].lower())]
+        if scope.cursors:
+            self._fail("a cursor, a handler or a statement")
+        if len(names) == 1 and cursor.take("CONDITION"):
+            self._add_condition(names[0].lower())
+            return []
         if cursor.word() in ("CONDITION", "HANDLER", "REPLACE", "ASENSITIVE", "INSENSITIVE", "CURSOR"):
             self._fail("the type of a variable")
         for name in names:
-            self._add_variable(name)
-        return Declare(tuple(names), self._text())
+            _add(scope.variables, name.lower(), "variable")
+        return [Declare(tuple(names), self._text())]
+
+    def _add_condition(self, name: str) -> None:
+        """Parse the rest of DECLARE … CONDITION. Its SQLSTATE has no effect without SIGNAL, which Spark does not have:
+        a handler for it is one for the condition of Spark with its name."""
+        cursor = self._cursor
+        if cursor.take("FOR"):
+            cursor.expect("SQLSTATE")
+            state = self._sqlstate()
+            if state.startswith(_NO_ERRORS):
+                raise SqlSyntaxError(f"the SQLSTATE {state!r} of the condition {name!r} is not one of errors")
+        if not re.fullmatch(r"\w+", name) or any(name in scope.conditions for scope in self._scopes):
+            raise SqlSyntaxError(f"the condition {name!r} is declared already, or has a name with other characters")
+        self._scopes[-1].conditions.add(name)
+
+    def _sqlstate(self) -> str:
+        self._cursor.take("VALUE")
+        state = self._cursor.string().upper()
+        if not _SQLSTATE.fullmatch(state):
+            raise SqlSyntaxError(f"{state!r} is no SQLSTATE, which has five digits and letters")
+        return state
 
     def _cursor_declaration(self, name: str) -> DeclareCursor:
         """Parse the rest of DECLARE … CURSOR."""
@@ -157,10 +203,8 @@ class _TreeParser:
         start = cursor.at
         if not self._text():
             self._fail("a query")
-        if name.lower() in self._cursors:
-            raise SqlSyntaxError(f"the cursor {name!r} hides another one")
-        self._cursors.append(name.lower())
-        return DeclareCursor(name.lower(), query_of_cursor(cursor, start, cursor.at))
+        _add(self._scopes[-1].cursors, name, "cursor")
+        return DeclareCursor(name, query_of_cursor(cursor, start, cursor.at))
 
     def _use_of_cursor(self) -> OpenCursor | FetchCursor | CloseCursor:
         cursor = Cursor(self._text())  # sqlglot keeps the rest of FETCH as one token
@@ -168,9 +212,9 @@ class _TreeParser:
         cursor.at += 1
         if verb == "FETCH":
             _ = cursor.take("NEXT", "FROM") or cursor.take("FROM")
-        name = cursor.identifier().lower()
-        if name not in self._cursors:
-            raise SqlSyntaxError(f"{verb} of {name!r}, which is no cursor of the script")
+        name = tuple(part.lower() for part in cursor.name())
+        if not any(name in ((key,), (scope.label, key)) for scope in self._scopes for key in scope.cursors):
+            raise SqlSyntaxError(f"{verb} of {'.'.join(name)!r}, which is no cursor of the script")
         use: OpenCursor | FetchCursor | CloseCursor
         match verb:
             case "FETCH":
@@ -216,14 +260,8 @@ class _TreeParser:
         if cursor.take("NOT", "FOUND"):
             return "NOT FOUND"
         if cursor.take("SQLSTATE"):
-            cursor.take("VALUE")
-            return f"SQLSTATE {cursor.string().upper()}"
+            return f"SQLSTATE {self._sqlstate()}"
         return ".".join(cursor.name()).upper()
-
-    def _add_variable(self, name: str) -> None:
-        if name.lower() in self._variables:
-            raise SqlSyntaxError(f"the variable {name!r} hides another one")
-        self._variables.append(name.lower())
 
     def _loop(self, label: str) -> Node:
         cursor = self._cursor
@@ -242,13 +280,12 @@ class _TreeParser:
         cursor.expect("FOR")
         variable = ""
         if cursor.word(1) == "AS" and cursor.word() != "(":
-            variable = cursor.identifier()
+            variable = self._label()
             cursor.expect("AS")
-        query, before = self._until("DO"), len(self._variables)
-        if variable:
-            self._add_variable(variable)
+        query = self._until("DO")
+        self._rows.append(variable)
         body = self._turn(label, "FOR")
-        del self._variables[before:]
+        self._rows.pop()
         return For(query, body, label, variable)
 
     def _turn(self, label: str, verb: str) -> Nodes:
@@ -278,14 +315,13 @@ class _TreeParser:
         otherwise: Nodes = ()
         while cursor.take("WHEN"):
             condition = self._until("THEN")
-            condition = f"({value}) = ({condition})" if value else condition
             branches.append((condition, self._body("", "WHEN", "ELSE", "END")))
         if cursor.take("ELSE"):
             otherwise = self._body("", "END")
         cursor.expect("END", "CASE")
         if not branches:
             self._fail("WHEN")
-        return If(tuple(branches), otherwise)
+        return If(tuple(branches), otherwise, value)
 
     def _jump(self) -> Jump:
         verb = self._cursor.word()
