@@ -14,7 +14,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from pyhudi.spark.session import spark_sql
+from pyhudi.spark.execution.temporary_views import plan_text
 from pyhudi.spark.session_settings import session_setting
 
 MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -70,5 +70,5 @@ def _is_bounded(kind: T.DataType) -> bool:
 
 def _is_computed_by_python(rows: DataFrame) -> bool:
     """Return True if the plan of the rows has Python functions."""
-    plan = spark_sql(rows.sparkSession, "EXPLAIN SELECT * FROM {rows}", rows=rows).collect()[0][0]
+    plan = plan_text(rows)
     return any(name in plan for name in _PYTHON_NODES)

@@ -39,13 +39,15 @@ class CachedFrames:
         self._frames: list[DataFrame] = []
 
     def add(self, frame: DataFrame, rows: int | None = None, *, adaptive: bool = True) -> DataFrame:
-        """Cache a DataFrame. Nothing is evaluated yet.
+        """Cache a DataFrame, unless it is cached: then its owner releases it. Nothing is evaluated yet.
 
         Args:
             frame: The rows.
             rows: Their approximate number, if they are few.
             adaptive: False: its plan is made once, as of `planned_once`.
         """
+        if is_cached(frame):
+            return frame
         spark = frame.sparkSession
         # Spark reads the settings when `persist` is called, not when the rows are cached
         with ExitStack() as stack:
@@ -73,6 +75,12 @@ class CachedFrames:
             # the work on the DataFrames is complete, or has failed with an error of its own
             except Exception as failure:
                 _log.warning("cached rows could not be released: %s", failure)
+
+
+def is_cached(frame: DataFrame) -> bool:
+    """Return True if Spark has cached the plan of a DataFrame, or is to do so when it is evaluated."""
+    level = frame.storageLevel
+    return bool(level.useMemory or level.useDisk or level.useOffHeap)
 
 
 @contextmanager

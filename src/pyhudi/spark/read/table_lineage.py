@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
-from typing import Any
 from urllib.parse import unquote
-from uuid import uuid4
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from pyhudi.spark.execution.temporary_views import plan_text
 from pyhudi.spark.session_settings import STREAMING_QUERY_ID, is_connect
 from pyhudi.storage import resolved_root
 from pyhudi.storage.canonical_uri import canonical_uri
@@ -57,30 +55,13 @@ def snapshot_ids(frame: DataFrame, storage: Storage) -> frozenset[str]:
         counts as a snapshot, always the same.
     """
     try:
-        plan = _analyzed_plan(frame)
+        plan = plan_text(frame, "EXTENDED")
         if _DATA_SOURCE.search(plan) or "Truncated plan of" in plan or _reads_files_in_rdd(frame, plan):
             return _UNKNOWN
         ids = frozenset(re.findall(rf"{_id_prefix(storage)}\w+", plan))
         return ids or frozenset({"files"} if _reads_files(frame, storage) else ())
     except PySparkException:
         return _UNKNOWN
-
-
-def _analyzed_plan(frame: DataFrame) -> str:
-    """Return the text of the plans of a DataFrame. It is found by way of a temporary view, because `DataFrame.explain`
-    prints it, and sessions of Spark Connect 3.5 take no DataFrames in SQL."""
-    spark, view = frame.sparkSession, f"_pyhudi_plan_{uuid4().hex}"
-    _original(type(frame).createOrReplaceTempView)(frame, view)
-    try:
-        return str(_original(type(spark).sql)(spark, f"EXPLAIN EXTENDED SELECT * FROM {view}").collect()[0][0])
-    finally:
-        spark.catalog.dropTempView(view)
-
-
-def _original(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return Spark's own method in place of one that `pyhudi.activate` has replaced."""
-    original: Callable[..., Any] = getattr(method, "__wrapped__", method)
-    return original
 
 
 def _reads_files(frame: DataFrame, storage: Storage) -> bool:

@@ -8,6 +8,7 @@ table contains the files of the write only after its commit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import ValidationError
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
+from pyhudi.spark.execution.temporary_views import temporary_view
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -85,14 +87,11 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
     before = after.limit(0) if is_new else _rows(spark, staged.before, staged.partitions)
     name = f"pyhudi_staged_{uuid4().hex}"
     views = {f"{name}_before": before, f"{name}_after": after}
-    for view, rows in views.items():
-        rows.createOrReplaceTempView(view)
-    try:
+    with ExitStack() as shown:
+        for view, rows in views.items():
+            shown.enter_context(temporary_view(rows, view))
         for validation in validations:
             _validate(validation, *(spark.sql(validation.query_for(view)) for view in views))
-    finally:
-        for view in views:
-            spark.catalog.dropTempView(view)
 
 
 def _rows(spark: SparkSession, table: TableSnapshot, partitions: Sequence[str]) -> DataFrame:
