@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -92,21 +93,21 @@ class NonHudiTableCache:
     """Names of tables of other formats, because looking one up costs more than most statements."""
 
     def __init__(self) -> None:
-        self._added_at: dict[tuple[int, str, str], float] = {}
+        self._added_at: WeakKeyDictionary[SparkSession, dict[tuple[str, str], float]] = WeakKeyDictionary()
 
     def clear(self) -> None:
         self._added_at.clear()
 
     def has(self, spark: SparkSession, name: str) -> bool:
-        added_at = self._added_at.get(self._key(spark, name))
+        added_at = self._added_at.get(spark, {}).get(self._key(spark, name))
         return added_at is not None and time.monotonic() - added_at < _FORGET_AFTER
 
     def add(self, spark: SparkSession, name: str) -> None:
-        self._added_at[self._key(spark, name)] = time.monotonic()
+        self._added_at.setdefault(spark, {})[self._key(spark, name)] = time.monotonic()
 
     @staticmethod
-    def _key(spark: SparkSession, name: str) -> tuple[int, str, str]:
-        return id(spark), name.lower(), "" if "." in name else str(spark.catalog.currentDatabase())
+    def _key(spark: SparkSession, name: str) -> tuple[str, str]:
+        return name.lower(), "" if "." in name else str(spark.catalog.currentDatabase())
 
 
 non_hudi_tables = NonHudiTableCache()
