@@ -232,9 +232,9 @@ def mark_completed(storage: Storage, partitions: Iterable[str], instant: str) ->
         storage.write(join_path(FOLDER, partition, instant + _DONE), b"")
 
 
-def delete_metadata(storage: Storage, instant: str) -> None:
-    """Delete the buckets written by a clustering that is rolled back."""
-    names = {instant + _EXTENSION, instant + _DONE}
+def delete_metadata(storage: Storage, instants: Iterable[str]) -> None:
+    """Delete the buckets written by clusterings that are rolled back."""
+    names = {instant + end for instant in instants for end in (_EXTENSION, _DONE)}
     files = storage.list(FOLDER, recursive=True)["path"].to_pylist()
     storage.delete_many(path for path in files if file_name_of(path) in names)
 

@@ -100,8 +100,7 @@ def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[
         _log.warning("deleting %d files of resizes that were rolled back, such as %s", len(opened), opened[0])
         delete_metadata_table(active.storage, TableConfig.load(active.storage))
         active.storage.delete_many(opened)
-    for instant in instants:
-        delete_metadata(active.storage, instant)
+    delete_metadata(active.storage, instants)
 
 
 def _rollbacks(active: ActiveTimeline) -> Iterator[tuple[Instant, RollbackPlan]]:

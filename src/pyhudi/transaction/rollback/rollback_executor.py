@@ -201,7 +201,7 @@ class RollbackExecutor:
         """Delete what the write has recorded besides its data and its instant. Its markers go last, because a rollback
         that is resumed needs them."""
         if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
-            consistent_hashing.delete_metadata(self.storage, plan.instant)
+            consistent_hashing.delete_metadata(self.storage, [plan.instant])
             bucket_counts.delete_counts(self.storage, plan.instant)
         delete_history(active, plan.instant)
         Markers(self.storage, plan.instant).delete()

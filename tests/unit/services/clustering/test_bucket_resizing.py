@@ -216,7 +216,7 @@ def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
     ):
         groups = VisibleGroups(pending, lambda ids=file_ids: pa.chunked_array([ids]))
         assert load_metadata(storage, ["a/b"], (), groups=groups)["a/b"].instant == instant
-    delete_metadata(storage, after.instant)
+    delete_metadata(storage, [after.instant])
     assert found(after.instant) == first.instant
     mark_completed(storage, ["a/b"], "20250101000000000")
     assert found() == first.instant
