@@ -161,7 +161,7 @@ def preview_deduplication(
     if output is not None:
         rows = deduplicated_rows(spark, table, opts, duplicates).drop(FILE_ID, _PLACE)
         with task_errors():
-            rows.write.format("parquet").mode("errorifexists").save(output)
+            rows.write.format("parquet").mode("error").save(output)
     return duplicates
 
 
