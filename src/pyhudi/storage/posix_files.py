@@ -137,14 +137,17 @@ def open_new(full: str, *, durable: bool = False) -> int:
 
 
 def _make_folder(folder: str, *, durable: bool) -> None:
+    """Create a folder and those above it, or some of them if another process removes one meanwhile."""
     missing = []
     above = folder
     while durable and not os.path.isdir(above):
         missing.append(above)
         above = os.path.dirname(above)
-    os.makedirs(folder, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.makedirs(folder, exist_ok=True)
     for made in missing:  # A folder is an entry of its parent folder.
-        sync(os.path.dirname(made))
+        with contextlib.suppress(FileNotFoundError):
+            sync(os.path.dirname(made))
 
 
 def sync(full: str) -> None:

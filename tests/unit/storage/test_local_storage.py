@@ -140,6 +140,27 @@ def test_nothing_but_the_files_remains(local: LocalStorage, tmp_path: Path) -> N
     assert all_names(tmp_path) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("fsync", ["none", "all"])
+def test_a_folder_is_removed_while_one_in_it_is_made(
+    tmp_path: Path, fsync: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of markers of one write is removed while another write creates its own, for instance."""
+    make = os.mkdir
+    removed: list[str] = []
+
+    def mkdir(path: str, mode: int = 0o777) -> None:
+        if path.endswith("/a/b") and not removed:
+            Path(path).parent.rmdir()
+            removed.append(path)
+        make(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    with LocalStorage(tmp_path, fsync=fsync).open_output("a/b/file") as out:
+        out.write(b"1")
+    assert removed
+    assert all_names(tmp_path) == ["file"]
+
+
 def test_temporary_files_are_hidden_and_look_like_no_data_file(local: LocalStorage, tmp_path: Path) -> None:
     name = "f1-0_0-1-2_20240101000000000.parquet"
     with local.open_output(f"p/{name}") as out:
