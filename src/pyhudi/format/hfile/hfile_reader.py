@@ -41,6 +41,8 @@ _SCAN_BLOCKS, _LOOKUP_BLOCKS = 64, 256
 entries."""
 _GAP_BYTES = 128 * 1024
 """Maximum bytes between two blocks that are read by one request."""
+_ORDERED_OTHERWISE = r"[\xee-\xff]"
+"""First bytes of letters from U+E000 on, which the order of UTF-16 units has in another place than that of bytes."""
 _KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
 """Maximum number of requested blocks, and maximum bytes of a file, for which blocks are cached: a scan of a large file
 would evict blocks that are requested repeatedly."""
@@ -145,10 +147,14 @@ class HFileReader:
             raise FormatError(f"an HFile of {self.num_entries} entries has {count}")
 
     def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
-        """Return the entries with any of these keys (text or bytes). Reads only blocks that may contain them."""
+        """Return the entries with any of these keys (text or bytes). Reads only blocks that may contain them.
+
+        Raises:
+            FormatError: A block is corrupt, or the file is in another order, in which a key may be elsewhere.
+        """
         sorted_keys = pc.unique(keys.cast(pa.binary())).drop_null()
         sorted_keys = sorted_keys.take(pc.sort_indices(sorted_keys))
-        keys_of_block = dict(_by_block(self._first_keys, sorted_keys))
+        keys_of_block = _by_block_of_any_order(self._first_keys, sorted_keys)
         tables = []
         keep = self._keeps(len(keys_of_block))
         for run in self._runs(list(keys_of_block), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
@@ -266,6 +272,28 @@ class HFileReader:
                 self._cache.put(names[place], batch, batch.nbytes)
                 found[place] = batch
         return [batch for batch in found if batch is not None]
+
+
+def _by_block_of_any_order(firsts: list[bytes], keys: pa.Array) -> dict[int, pa.Array]:
+    """Return the sorted keys that each block may contain, by numbers of blocks, ascending.
+
+    Apache Hudi 1.2.0 writes files of the record index in the order of UTF-16 units. A key that is in another block then
+    is looked for in both, and the blocks are not in the order of bytes.
+    """
+    found = dict(_by_block(firsts, keys))
+    elsewhere = keys.filter(pc.match_substring_regex(keys, _ORDERED_OTHERWISE)).to_pylist()
+    java_firsts = [_utf16(first) for first in firsts] if elsewhere else []
+    if not elsewhere or any(a > b for a, b in itertools.pairwise(java_firsts)):
+        return found
+    for key in elsewhere:
+        block = bisect_right(java_firsts, _utf16(key)) - 1
+        if block >= 0:
+            found.setdefault(block, keys[:0])
+    return dict(sorted(found.items()))
+
+
+def _utf16(key: bytes) -> bytes:
+    return key.decode(errors="replace").encode("utf-16-be")
 
 
 def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Array]]:

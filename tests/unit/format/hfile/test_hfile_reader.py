@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
-from pyhudi.format.hfile import block_codecs, hfile_blocks
+from pyhudi.format.hfile import block_codecs, hfile_blocks, hfile_writer
 from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.block_index import index_entries, root_entries
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
@@ -369,3 +369,27 @@ def test_an_index_without_the_last_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(root_entries(entry * 2, 2, 0)) == len(root_entries(entry * 2, 1, 0, levels=2)) + 1 == 2
     with pytest.raises(FormatError, match="trailing bytes"):
         root_entries(entry * 2, 1, 0)
+
+
+def test_a_key_is_not_missed_in_a_file_in_the_order_of_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hfile_writer, "_check", lambda *_: None)
+    groups = (["a", "b", "😀"], ["\uff21", "\uff22"])
+    parts: list[bytes] = []
+    writer = HFileWriter(parts.append, schema="{}")
+    for keys in groups:
+        writer.add(pa.array(keys), pa.array([b"v"] * len(keys)))
+    writer.finish()
+    reader = HFileReader(b"".join(parts))
+    assert len(reader.index) == 2
+    with pytest.raises(FormatError, match="not in order"):
+        reader.lookup(pa.array(["😀"]))
+    for key in ("a", "b", "\uff21", "\uff22"):
+        assert reader.lookup(pa.array([key])).num_rows == 1
+    monkeypatch.undo()
+    sorted_keys = ["a", "\uff21", "\uff22", "😀"]
+    reader = HFileReader(
+        write_hfile(pa.array(sorted_keys), pa.array([b"v"] * 4), schema="{}", context=HFileContext(block_size=40))
+    )
+    assert len(reader.index) > 1
+    assert reader.lookup(pa.array(sorted_keys))["key"].to_pylist() == [key.encode() for key in sorted_keys]
+    assert [reader.lookup(pa.array([key])).num_rows for key in (*sorted_keys, "\ue000", "😁")] == [1, 1, 1, 1, 0, 0]
