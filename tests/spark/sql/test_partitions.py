@@ -60,6 +60,10 @@ def test_partitions_are_named_exactly(spark):
     assert rows(spark, "SELECT id, y, p FROM odd") == left
     spark.sql("TRUNCATE TABLE odd PARTITION (y = '1')")
     assert rows(spark, "SELECT id, y, p FROM odd") == [(4, None, "a")]
+    # the text that paths have for null names the same partition, as in Apache Hudi
+    for value in ("NULL", "'__HIVE_DEFAULT_PARTITION__'"):
+        shown = spark.sql(f"SHOW PARTITIONS odd PARTITION (y = {value})").collect()
+        assert [row.partition for row in shown] == ["y=__HIVE_DEFAULT_PARTITION__/p=a"]
     # paths and patterns of procedures; without a partition there is no commit
     commits = "CALL show_commits(table => 'odd', limit => 100)"
     before = spark.sql(commits).collect()

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION
 from pyhudi.keygen.partition_value_extractor import partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
@@ -26,6 +27,9 @@ from pyhudi.spark.sql.spark_statements import type_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import PartitionSpec
 from pyhudi.table.config.table_config import TableConfig
+
+_DEFAULT = frozenset({f"'{DEFAULT_PARTITION}'", f'"{DEFAULT_PARTITION}"'})
+"""Literals of the value that paths have for null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ def matching_partitions(
     spark: SparkSession, table: CatalogTable, spec: PartitionSpec, values: StaticValues | None = None
 ) -> list[str]:
     """Return the paths of the partitions with some values, or of all without values. ``values`` are those of ``spec``,
-    if they have been evaluated.
+    if they have been evaluated. The text ``'__HIVE_DEFAULT_PARTITION__'``, as in paths, is null, whatever the type of
+    the column.
 
     Raises:
         QueryError: The table is not partitioned by such a column, a value is missing, or paths do not have it.
@@ -104,7 +109,10 @@ def matching_partitions(
     if spec and not fields:
         raise QueryError(f"{table.sql} is not partitioned; leave PARTITION out")
     sensitive = is_case_sensitive(spark)
-    spec = {resolve_name(name, fields, case_sensitive=sensitive) or name: value for name, value in spec.items()}
+    spec = {
+        resolve_name(name, fields, case_sensitive=sensitive) or name: "NULL" if value in _DEFAULT else value
+        for name, value in spec.items()
+    }
     for name, value in spec.items():
         if name not in fields or value is None:
             raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): use values of these, not {name!r}")
