@@ -4,12 +4,18 @@ all."""
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.properties import FACTOR
+
+IN_CONNECT = bool(os.environ.get("PYHUDI_TEST_CONNECT"))
+"""The session that all tests share is one of Spark Connect (``make connect``)."""
+classic = pytest.mark.skipif(IN_CONNECT, reason="requires a classic session, or state that it shares with the test")
+"""Mark a test as one that is not for Spark Connect."""
 
 
 def seldom(case: Any) -> Any:

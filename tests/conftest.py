@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.cases import IN_CONNECT
+from tests.connect_server import connect_session
 from tests.properties import examples
 from tests.sessions import start_session
 
@@ -22,7 +24,13 @@ settings.load_profile("pyhudi")
 
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session of a process for `tests/spark` and `tests/interop`: starting one costs seconds."""
-    session = start_session(tmp_path_factory.mktemp("spark"))
+    """One session of a process for `tests/spark` and `tests/interop`: starting one costs seconds. With
+    ``PYHUDI_TEST_CONNECT`` it is one of Spark Connect."""
+    folder = tmp_path_factory.mktemp("spark")
+    if IN_CONNECT:
+        with connect_session(folder) as session:
+            yield session
+        return
+    session = start_session(folder)
     yield session
     session.stop()

@@ -25,7 +25,7 @@ from pyhudi.spark.write.row_change_locations import with_base_paths
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW_POSITION
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, build_workload_profile
-from tests.cases import seldom
+from tests.cases import classic, seldom
 from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, rows
 
 
@@ -118,6 +118,7 @@ def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
         route(spark.createDataFrame([known, unknown], columns), workload, max_tasks=2).collect()
 
 
+@classic
 def test_plans_that_are_made_once_are_not_adaptive(spark, capsys):
     key = "spark.sql.adaptive.enabled"
     before = spark.conf.get(key)

@@ -4,10 +4,7 @@ executors share no memory. ``cluster``: executors in a separate JVM; ``connect``
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +12,6 @@ from typing import Any
 
 import pyspark
 import pytest
-from bench.jars import class_path
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
@@ -24,10 +20,10 @@ from pyhudi.spark.java_runtime import ensure_java
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session import configure_spark
 from pyhudi.storage import open_storage
+from tests.connect_server import connect_session
 from tests.sessions import SMALL
 
 SETTINGS = {**SMALL, "spark.sql.shuffle.partitions": "2"}
-_UP = "the server is up"
 
 
 KEYED = {
@@ -176,37 +172,6 @@ def cluster() -> Iterator[SparkSession]:
     spark.stop()
 
 
-@contextmanager
-def connect() -> Iterator[SparkSession]:
-    """Return a session of Spark Connect, whose server is another process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "tests.spark.session.remote_job", "serve", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        if not any(line.strip() == _UP for line in server.stdout):
-            raise RuntimeError(f"the server of Spark Connect ended: {server.wait()}")
-        try:
-            yield configure_spark(SparkSession.builder.remote(f"sc://127.0.0.1:{port}")).getOrCreate()
-        finally:
-            server.terminate()
-
-
-def serve(port: int) -> None:
-    """Run the server of Spark Connect until this process is terminated."""
-    settings = SETTINGS | {
-        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-        "spark.connect.grpc.binding.port": str(port),
-    }
-    if pyspark.__version__.startswith("3."):  # later versions include it
-        settings["spark.driver.extraClassPath"] = class_path("connect-3.5.7")
-    _built(SparkSession.builder.master("local[2]"), settings)
-    print(_UP, flush=True)
-    while True:
-        time.sleep(60)
-
-
 def _built(builder: Any, settings: dict[str, str]) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -217,9 +182,7 @@ def _built(builder: Any, settings: dict[str, str]) -> SparkSession:
 if __name__ == "__main__":
     ensure_java()
     what, argument = sys.argv[1:]
-    if what == "serve":
-        serve(int(argument))
-    with {"cluster": cluster, "connect": connect}[what]() as session:
+    with cluster() if what == "cluster" else connect_session(Path(argument)) as session:
         answers = run(session, Path(argument), FEW if what == "connect" else tuple(TABLES))
         check_key_errors(session, str(Path(argument) / FEW[0]))
         of_streams = run_streams(session, Path(argument)) if what == "connect" else None

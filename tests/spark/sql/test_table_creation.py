@@ -14,6 +14,7 @@ from pyhudi.errors import (
     StorageError,
     TableExistsError,
 )
+from tests.cases import classic
 from tests.spark.sql.ride_tables import rows
 from tests.unit.storage.s3_server import running_s3_server
 
@@ -142,6 +143,7 @@ def test_a_table_that_cannot_be_renamed_keeps_its_name(spark, monkeypatch):
     assert rows(spark, "SELECT id FROM t") == [(1,)]
 
 
+@classic  # Spark Connect does not show keys to clients
 def test_the_session_has_the_settings_of_the_object_store(spark):
     with running_s3_server() as server:
         path = f"s3://{server.new_bucket()}/t"

@@ -11,6 +11,7 @@ from pyhudi.errors import (
     ConfigError,
     QueryError,
 )
+from tests.cases import classic
 from tests.spark.sql.ride_tables import RIDES, rows
 
 pytest.importorskip("sqlglot")
@@ -114,6 +115,7 @@ def test_temporary_views_follow_the_names_in_their_queries(spark, tmp_path):
         spark.sql("SELECT m FROM over_plain")
 
 
+@classic
 def test_temporary_views_are_those_of_the_session(spark, tmp_path):
     """And not of an object in Python, nor of a name: other objects, copies, renamed views, views over views."""
     spark.sql(RIDES.format("cow"))
