@@ -125,7 +125,7 @@ def test_refused_tables(spark, tmp_path):
             spark.sql(f"CREATE TABLE other (id STRING, v VECTOR(3)) USING hudi TBLPROPERTIES ('{key}' = '{value}')")
         options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id", key: value}
         rows = spark.createDataFrame([("a", [1.0, 2.0])], "id string, v array<float>")
-        vectors = rows.withColumn("v", rows["v"].alias("v", metadata={"hudi_type": "VECTOR(2)"}))
+        vectors = rows.withMetadata("v", {"hudi_type": "VECTOR(2)"})
         with pytest.raises(UnsupportedTableError, match=message):
             vectors.write.format("hudi").options(**options).save(str(tmp_path / "other"))
 

@@ -23,6 +23,7 @@ from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.execution.file_schemas import FilePart, file_parts
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
+from pyhudi.schema.logical_types.vectors import is_vector
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import constant, union
@@ -247,6 +248,7 @@ class _PartReader:
             [_stored_field(part, plan, c).with_name(n) for c, file_names in names.items() for n in file_names]
         )
         self._as_named = stored.names == plan.schema.names
+        self._has_vectors = any(is_vector(field.type) for field in plan.schema)
         changed = {f.name: converted_column(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
         self._stored_schema = spark_schema(schema_in_files(stored))
@@ -264,9 +266,11 @@ class _PartReader:
             changed |= {} if source.numbered else {SCANNED_FILE: self._numbers.column()}
         if self._positions:
             changed[SCANNED_ROW] = sf.col("_metadata.row_index")
-        # A select takes calls to the JVM for each column, milliseconds in total. Columns of folders come last.
+        # A select takes calls to the JVM for each column, milliseconds in total. Columns of folders come last. In Spark
+        # Connect, `withColumns` would drop the metadata that marks vectors.
         expected = [*self._schema.names, *([SCANNED_FILE] if source.numbered else [])]
-        if self._as_named and (source.folders is None or rows.columns == expected):
+        in_order = source.folders is None or rows.columns == expected
+        if self._as_named and in_order and not self._has_vectors:
             return rows.withColumns(changed) if changed else rows
         helpers = [*([SCANNED_FILE] if self._numbers else []), *([SCANNED_ROW] if self._positions else [])]
         names = [*self._schema.names, *helpers]
