@@ -349,6 +349,12 @@ def test_nested_values(spark):
             spark.sql(f"UPDATE deep SET {assigned}")
     spark.sql("UPDATE deep SET s.y_z = 'c' WHERE id = 1")
     assert rows(spark, "SELECT s.x, s.y_z FROM deep WHERE id = 1") == [(8, "c")]
+    spark.sql("UPDATE deep SET S.Y_Z = 'd', s.x = 1 WHERE id = 2")
+    assert rows(spark, "SELECT s FROM deep WHERE id = 2") == [((1, "d"),)]
+    with pytest.raises(SchemaMismatchError, match=r"'s' has no field 'z'; its fields are x, y_z"):
+        spark.sql("UPDATE deep SET s.z = 1")
+    with pytest.raises(SchemaMismatchError, match=r"'a' has no field 'z'; its type is array<int>"):
+        spark.sql("UPDATE deep SET a.z = 1")
 
 
 def test_names_that_spark_takes_for_secrets(spark):

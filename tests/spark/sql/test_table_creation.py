@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from pyspark.sql import functions as sf
 
 from pyhudi import HudiTable
 from pyhudi.errors import (
@@ -115,6 +116,8 @@ def test_save_modes_at_a_path_that_the_catalog_does_not_have(spark, tmp_path):
     given.partitionedBy("city").using("hudi").createOrReplace()
     assert rows(spark, "SELECT _hoodie_record_key, id FROM t") == [("5", 5)]
     assert partitions() == ["city"]
+    with pytest.raises(QueryError, match=r"not by functions such as days\(id\): add a column"):
+        frame(5).writeTo("other").using("hudi").partitionedBy(sf.days("id"))
     # where a managed table belongs
     place = spark.catalog.getDatabase("shop").locationUri + "/m"
     frame(6).write.format("hudi").options(**options).save(place)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name, top_column
@@ -86,7 +86,7 @@ def resolved(
     whole_columns: set[str] = set()
     for column, value in assigned.items():
         path = _path(column, schema, alias, case_sensitive=case_sensitive)
-        name, inner = path[0], quoted(path[1:])
+        name, inner = path[0], path[1:]
         if name in whole_columns or (name in assignments and not inner):
             raise QueryError(f"the column {name!r} is assigned twice")
         if not inner:
@@ -96,10 +96,42 @@ def resolved(
         if inner:
             before = assignments.get(name)
             base = F.col(quoted([alias, name] if alias else [name])) if before is None else before
-            assignments[name] = as_column(base).withField(inner, as_column(value))
+            fields = _fields(inner, name, schema[name].dataType, case_sensitive=case_sensitive)
+            assignments[name] = _with_field(as_column(base), schema[name].dataType, fields, as_column(value))
         else:
             assignments[name] = value
     return assignments
+
+
+def _fields(path: Sequence[str], column: str, kind: DataType, *, case_sensitive: bool) -> list[str]:
+    """Return the fields on a path into a column, by their names in its type.
+
+    Raises:
+        SchemaMismatchError: There is no such field.
+    """
+    found: list[str] = []
+    for step in path:
+        names = kind.names if isinstance(kind, StructType) else []
+        name = resolve_name(step, names, case_sensitive=case_sensitive)
+        if name is None or not isinstance(kind, StructType):
+            struct = ".".join([column, *found])
+            fields = f"its fields are {', '.join(names)}" if names else f"its type is {kind.simpleString()}"
+            raise SchemaMismatchError(f"{struct!r} has no field {step!r}; {fields}")
+        found.append(name)
+        kind = kind[name].dataType
+    return found
+
+
+def _with_field(struct: Column, kind: DataType, path: Sequence[str], value: Column) -> Column:
+    """Return a struct with the value of one field replaced. A struct that is null becomes one whose other fields are
+    null, as in Spark's own UPDATE; `Column.withField` would leave it null."""
+    if not path:
+        return value
+    assert isinstance(kind, StructType)
+    step, *inner = path
+    before = {field.name: struct.getField(field.name) for field in kind}
+    after = before | {step: _with_field(before[step], kind[step].dataType, inner, value)}
+    return F.struct(*(column.alias(name) for name, column in after.items()))
 
 
 def _path(name: str, schema: StructType, alias: str | None, *, case_sensitive: bool) -> list[str]:

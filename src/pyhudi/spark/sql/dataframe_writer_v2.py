@@ -46,8 +46,18 @@ class TableWriter:
         return self.options(**{property: value})
 
     def partitionedBy(self, col: Column | str, *cols: Column | str) -> TableWriter:  # noqa: N802
-        """Set the partition columns of a new table."""
+        """Set the partition columns of a new table.
+
+        Raises:
+            QueryError: One is a function of a column.
+        """
         names = tuple(self.rows.select(one).columns[0] for one in (col, *cols))
+        for name in names:
+            if name.endswith(")") and name not in self.rows.columns:
+                raise QueryError(
+                    f"{self.text} is partitioned by columns, not by functions such as {name}: add a column with the "
+                    "value, or set the key generator TimestampBasedKeyGenerator"
+                )
         return TableWriter(self.rows, self.text, self.writer_options, names)
 
     def create(self) -> None:
