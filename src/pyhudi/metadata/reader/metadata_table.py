@@ -278,8 +278,10 @@ class MetadataTable:
             except MetadataTableError:
                 raise
             except (HudiError, ValueError) as e:
+                is_index = not group["partition"].endswith(f"/{FILES}")
+                cure = "; drop the index and build it again" if is_index and isinstance(e, FormatError) else ""
                 raise MetadataTableError(
-                    f"cannot read file group {group['file_id']} of {group['partition']}: {e}"
+                    f"cannot read file group {group['file_id']} of {group['partition']}: {e}{cure}"
                 ) from e
         return pa.concat_tables(tables)
 

@@ -136,6 +136,14 @@ def test_a_broken_one_is_not_trusted(how: str, path: Path):
     assert "listing of the storage (the metadata table cannot be used" in plan.explain()
 
 
+def test_errors_of_an_index_say_how_to_mend_it(tmp_path: Path):
+    path = unpack("v9_mor_meta_all", tmp_path).path
+    CACHE.clear()
+    zeros(next((path / ".hoodie" / "metadata" / "column_stats").glob("*.hfile")))
+    with pytest.raises(MetadataTableError, match=r"column_stats: .*; drop the index and build it again"):
+        opened(path).scan("column_stats")
+
+
 def test_it_is_used_unless_told_otherwise(path: Path):
     assert HudiTable.for_path(str(path)).scan().plan().files_from == "the metadata table"
     plan = HudiTable.for_path(str(path), OFF).scan().plan()
