@@ -25,6 +25,8 @@ def parse_create(cursor: Cursor) -> Statement | None:
     replace = cursor.take("OR", "REPLACE")
     if cursor.take("TABLE"):
         return _table(cursor, replace=replace)
+    if not replace and cursor.take("EXTERNAL", "TABLE"):
+        return _external_table(cursor)
     if not replace and cursor.take("INDEX"):
         return _index(cursor)
     temporary = False
@@ -75,6 +77,18 @@ def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
         if _is_of_hudi(cursor):
             raise
         return None  # Spark knows more of other providers' clauses.
+
+
+def _external_table(cursor: Cursor) -> CreateTable | None:
+    """Parse CREATE EXTERNAL TABLE, which is CREATE TABLE with a location; None for other than Hudi tables."""
+    statement = _table(cursor, replace=False)
+    if not isinstance(statement, CreateTable):
+        return None
+    if statement.location is None:
+        raise SqlSyntaxError(
+            f"an external table requires LOCATION; add it, or leave out EXTERNAL: {cursor.text.strip()}"
+        )
+    return statement
 
 
 def _is_of_hudi(cursor: Cursor) -> bool:

@@ -409,3 +409,11 @@ def test_properties_to_remove_are_names(keys):
 def test_nothing_is_left_over(text):
     with pytest.raises(SqlSyntaxError, match="expected the end of the statement"):
         parse(text)
+
+
+def test_external_tables_have_a_location():
+    created = "TABLE t (id INT) USING hudi LOCATION '/x'"
+    assert parse(f"CREATE EXTERNAL {created}") == parse(f"CREATE {created}")
+    assert parse("CREATE EXTERNAL TABLE t (id INT) STORED AS PARQUET LOCATION '/x'") is None
+    with pytest.raises(SqlSyntaxError, match="an external table requires LOCATION"):
+        parse("CREATE EXTERNAL TABLE t (id INT) USING hudi")
