@@ -35,7 +35,9 @@ def connect_session(folder: Path) -> Iterator[SparkSession]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    # the server passes its own environment to workers, and no settings of executors
+    paths = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [sys.executable, "-m", "tests.connect_server", str(port), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT, env=env) as server:
         assert server.stdout is not None
@@ -63,7 +65,6 @@ def _serve(port: int, folder: Path) -> None:
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.port": str(port),
         "spark.python.daemon.module": "tests.worker_daemon",
-        "spark.executorEnv.PYTHONPATH": str(_ROOT),
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
