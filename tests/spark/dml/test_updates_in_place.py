@@ -85,7 +85,7 @@ def test_columns_that_are_not_assigned_are_neither_read_nor_written(
     whole = {"note": "named_struct('a', id, 'b', city)", "fare": "null"}
     table.update({"note.b": "city"} if by_event_time else whole)
     fares = [11, 20, 30, 41] if by_event_time else [None] * 4
-    notes = [None if by_event_time and row[3] is None else (row[0], row[1]) for row in FIRST]
+    notes = [(None if by_event_time and row[3] is None else row[0], row[1]) for row in FIRST]
     assert rows(table) == [(*row[:2], fares[n], notes[n]) for n, row in enumerate(FIRST)]
     # a MERGE reads of the table what it compares, and what decides
     given = (2, "x", -1, None), (3, "x", 33, None), (5, "Oslo", 50, (5, "y")), (4, "x", 99, None)
