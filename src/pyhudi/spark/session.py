@@ -15,6 +15,8 @@ from pyhudi.errors import SetupError
 from pyhudi.spark.java_runtime import ensure_java
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
 OLDEST_SPARK = (3, 5, 4)
@@ -61,8 +63,14 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
     """Run a statement by Spark's own method, which `pyhudi.activate` may have wrapped."""
-    method = type(spark).sql
-    return getattr(method, "__wrapped__", method)(spark, text, *args, **kwargs)
+    frame: DataFrame = original_method(type(spark).sql)(spark, text, *args, **kwargs)
+    return frame
+
+
+def original_method(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Spark's own method in place of one that `pyhudi.activate` has wrapped."""
+    original: Callable[..., Any] = getattr(method, "__wrapped__", method)
+    return original
 
 
 def active_session() -> SparkSession:

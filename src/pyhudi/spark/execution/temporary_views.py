@@ -6,15 +6,14 @@ before. So the views have a plan of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.spark.session import spark_sql
+from pyhudi.spark.session import original_method, spark_sql
 
 
 @contextmanager
@@ -26,7 +25,7 @@ def temporary_view(frame: DataFrame, name: str) -> Iterator[None]:
         name: The name of the view.
     """
     view = with_plan_of_its_own(frame)
-    _original(type(view).createOrReplaceTempView)(view, name)
+    original_method(type(view).createOrReplaceTempView)(view, name)
     try:
         yield
     finally:
@@ -36,7 +35,7 @@ def temporary_view(frame: DataFrame, name: str) -> Iterator[None]:
 def with_plan_of_its_own(frame: DataFrame) -> DataFrame:
     """Return the same rows by a plan that is not cached, even if that of the DataFrame is. Spark's optimizer removes
     the difference."""
-    filtered: DataFrame = _original(type(frame).where)(frame, F.lit(True))
+    filtered: DataFrame = original_method(type(frame).where)(frame, F.lit(True))
     return filtered
 
 
@@ -52,9 +51,3 @@ def plan_text(frame: DataFrame, mode: str = "") -> str:
     name = f"_pyhudi_plan_{uuid4().hex}"
     with temporary_view(frame, name):
         return str(spark_sql(frame.sparkSession, f"EXPLAIN {mode} SELECT * FROM {name}").collect()[0][0])
-
-
-def _original(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return Spark's own method in place of one that `pyhudi.activate` has replaced."""
-    original: Callable[..., Any] = getattr(method, "__wrapped__", method)
-    return original
