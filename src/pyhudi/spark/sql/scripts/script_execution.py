@@ -196,7 +196,7 @@ class _ScriptExecution:
     def _execute(self, node: Node) -> None:
         match node:
             case Run(text=text):
-                self._run_any(self.scopes.with_variables(text))
+                self._run_any(text)
             case Declare(names=names, clauses=clauses):
                 self.scopes.declare(names, clauses)
             case Assign(text=text):
