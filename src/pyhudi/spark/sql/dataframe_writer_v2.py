@@ -15,7 +15,7 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
 from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table, table_of_name, with_write_options
 from pyhudi.spark.write.dataframe_writer import ERROR, OVERWRITE
-from pyhudi.sql.parsers.create_parser import PROVIDERS
+from pyhudi.sql.parsers.create_parser import PROVIDERS, function_partitions_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,7 @@ class TableWriter:
         names = tuple(self.rows.select(one).columns[0] for one in (col, *cols))
         for name in names:
             if name.endswith(")") and name not in self.rows.columns:
-                raise QueryError(
-                    f"{self.text} is partitioned by columns, not by functions such as {name}: add a column with the "
-                    "value, or set the key generator TimestampBasedKeyGenerator"
-                )
+                raise QueryError(function_partitions_message(name))
         return TableWriter(self.rows, self.text, self.writer_options, names)
 
     def create(self) -> None:

@@ -245,6 +245,14 @@ def parse_properties(cursor: Cursor) -> dict[str, str]:
     return properties
 
 
+def function_partitions_message(function: str) -> str:
+    """Return the error message for a table that is to be partitioned by a function of a column."""
+    return (
+        f"a Hudi table is partitioned by columns, not by functions such as {function}: add a column with the value, or "
+        "set the key generator TimestampBasedKeyGenerator"
+    )
+
+
 def _partitions(cursor: Cursor) -> tuple[tuple[str, ...], str]:
     """Parse the columns of PARTITIONED BY; those with types are new, and their definitions are returned, too."""
     cursor.expect("(")
@@ -254,10 +262,7 @@ def _partitions(cursor: Cursor) -> tuple[tuple[str, ...], str]:
         start = cursor.at
         names.append(cursor.identifier())
         if cursor.sees("("):
-            raise SqlSyntaxError(
-                f"a Hudi table is partitioned by columns, not by functions such as {names[-1]}(…): add a column with "
-                f"the value, or set the key generator TimestampBasedKeyGenerator; in: {cursor.text.strip()}"
-            )
+            raise SqlSyntaxError(f"{function_partitions_message(f'{names[-1]}(…)')}; in: {cursor.text.strip()}")
         if cursor.word() not in (",", ")"):
             cursor.until(",")
             typed.append(cursor.slice(start, cursor.at))
