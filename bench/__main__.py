@@ -2,7 +2,8 @@
 
 Environment: ``BENCH_SF`` (scale factor, 1), ``BENCH_REPEAT`` (counted repetitions, 3), ``BENCH_MEMORY`` (driver memory
 of every engine, 6g), ``BENCH_DIR`` (where tables are written, the system's temporary folder), ``BENCH_READS`` (counted
-reads a repetition, 3), ``BENCH_READS_UNTIL_WARM`` (reads before those, 4)."""
+reads a repetition, 3), ``BENCH_READS_UNTIL_WARM`` (reads before those, 4), ``BENCH_WRITES_UNTIL_WARM`` (writes before
+those that count, 1)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from typing import Any
 from bench.data import Dataset, prepare
 from bench.jars import ROOT
 from bench.memory_use import Sampler
-from bench.parts import ENGINES, PARTS
+from bench.parts import ENGINES, PARTS, WORKS, works_of
 from bench.plots import refresh
 from bench.report import PAGES, SECTION, check_answers, write_report
 
@@ -59,7 +60,7 @@ def main() -> None:
     check_answers(document)
     # a part of the work must not take the place of the whole
     engines = {name for spark in options.spark for name in ENGINES[spark]}
-    partial = set(options.only) != set(PARTS) or not engines <= set(options.engines)
+    partial = works_of(options.only) != works_of(PARTS) or not engines <= set(options.engines)
     unwritten = options.no_write or (options.section == SECTION and partial)
     docs = ROOT / "docs"
     write_report(document, RESULTS, None if unwritten else docs / PAGES[options.section], options.section)
@@ -67,7 +68,7 @@ def main() -> None:
         refresh(RESULTS, docs)
 
 
-def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str, parts: Sequence[str]) -> dict[str, Any]:
+def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str, only: Sequence[str]) -> dict[str, Any]:
     """One engine's process from start to end; its measurements with peak memory."""
     with tempfile.TemporaryDirectory(prefix=f"bench-{engine}-", dir=os.environ.get("BENCH_DIR")) as scratch:
         folder = Path(scratch)
@@ -80,7 +81,7 @@ def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str, par
             "folder": str(folder),
             "repeat": repeat,
             "memory": memory,
-            "parts": parts,
+            "only": only,
         }
         log = (folder / "log").open("w+")
         env = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
@@ -150,7 +151,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--engines", nargs="+", default=list(ENGINES["3.5"]), choices=ENGINES["3.5"])
     parser.add_argument("--spark", nargs="+", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--section", default=SECTION, choices=PAGES, help="the page in docs/benchmarks that is written")
-    parser.add_argument("--only", nargs="+", default=list(PARTS), choices=PARTS, help="parts of the table's life")
+    selected = {"choices": [*PARTS, *(work for works in WORKS.values() for work in works)], "metavar": "PART_OR_WORK"}
+    parser.add_argument("--only", nargs="+", default=list(PARTS), help="parts of the table's life", **selected)
     return parser.parse_args()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 ENGINES = {"3.5": ("parquet", "ours", "hudi", "delta", "iceberg"), "4": ("parquet", "ours")}
 """The others have no release that runs beside us on the newest Spark."""
 WORKS = {
@@ -16,3 +18,8 @@ WORKS = {
 """Part → what is measured in it."""
 PARTS = tuple(WORKS)
 """Bulk insert is always there: the other parts need its table."""
+
+
+def works_of(names: Iterable[str]) -> frozenset[str]:
+    """The works that ``names`` select; a name is a part or one of its works."""
+    return frozenset(work for name in names for work in WORKS.get(name, (name,)))

@@ -22,27 +22,46 @@ from pyspark.sql.functions import sum as total
 from bench.data import PARTITION, POINT, SHARES, SMALL_SHARES, Dataset
 from bench.deltas import read_after_deltas
 from bench.engines import ENGINES, Engine, settings
+from bench.parts import works_of
 
 YEAR = 1995
 MORE_READS = int(os.environ.get("BENCH_READS", "3"))
 READS_UNTIL_WARM = int(os.environ.get("BENCH_READS_UNTIL_WARM", "4"))
 """So many reads go by until the virtual machine has compiled what they run; after fewer of them, each is faster than
 the one before, with every engine. Reads of ten times the rows need fewer."""
+WRITES_UNTIL_WARM = int(os.environ.get("BENCH_WRITES_UNTIL_WARM", "1"))
+"""The same of writes; those that take minutes need none."""
 
 
 class Reporter:
     """Speaks JSON lines to the parent."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, works: frozenset[str] = frozenset()) -> None:
         self._out = out
+        self._works = works
+
+    def wants(self, work: str) -> bool:
+        """Whether ``work`` was asked for; the bulk insert always is."""
+        return work == "bulk_insert" or work in self._works
+
+    def wants_any(self, *parts: str) -> bool:
+        """Whether any work of ``parts`` was asked for."""
+        return not works_of(parts).isdisjoint(self._works)
 
     def say(self, **facts: Any) -> None:
         print(json.dumps(facts), file=self._out, flush=True)
 
     def measure(
-        self, work: str, repeat: int, run: Callable[[Any], Any], prepare: Callable[[int], Any], warm_ups: int = 1
+        self,
+        work: str,
+        repeat: int,
+        run: Callable[[Any], Any],
+        prepare: Callable[[int], Any],
+        warm_ups: int = WRITES_UNTIL_WARM,
     ) -> None:
         """``warm_ups`` repetitions and ``repeat`` that count; ``prepare`` is not timed and feeds ``run``."""
+        if not self.wants(work):
+            return
         for turn in range(repeat + warm_ups):
             given = prepare(turn)
             gc.collect()
@@ -80,19 +99,19 @@ def run(job: dict[str, Any], reporter: Reporter) -> None:
     reporter.say(event="ready", spark=engine.spark.version, java=_java(engine.spark), python=sys.version.split()[0])
     table = _bulk_insert(engine, data, folder, job["repeat"], reporter)
     reporter.say(event="size", bytes=sum(file.stat().st_size for file in table.rglob("*") if file.is_file()))
-    parts, repeat = job["parts"], job["repeat"]
-    if "reads" in parts:
+    repeat = job["repeat"]
+    if reporter.wants_any("reads"):
         _reads(engine, data, table, repeat, reporter)
     if engine.can_upsert:
-        if "upserts" in parts:
+        if reporter.wants_any("upserts"):
             _upserts(engine, data, table, folder, repeat, reporter)
-        if {"mor_upserts", "mor_reads"} & set(parts):
-            _merge_on_read(engine, data, folder, repeat, reporter, parts)
-        if "compaction" in parts:
+        if reporter.wants_any("mor_upserts", "mor_reads"):
+            _merge_on_read(engine, data, folder, repeat, reporter)
+        if reporter.wants_any("compaction"):
             _compactions(engine, data, folder, repeat, reporter)
-        if "buckets" in parts:
+        if reporter.wants_any("buckets"):
             _bucket_upserts(engine, data, folder, repeat, reporter)
-        if "records" in parts:
+        if reporter.wants_any("records"):
             _record_upserts(engine, data, table, folder, repeat, reporter)
     engine.spark.stop()
 
@@ -107,7 +126,7 @@ def _bulk_insert(engine: Engine, data: Dataset, folder: Path, repeat: int, repor
         engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), path)
 
     reporter.measure("bulk_insert", repeat, load, fresh)
-    return folder / "db" / f"table{repeat}"
+    return folder / "db" / f"table{repeat + WRITES_UNTIL_WARM - 1}"
 
 
 def _reads(engine: Engine, data: Dataset, table: Path, repeat: int, reporter: Reporter) -> None:
@@ -141,6 +160,8 @@ def _upserts(
     prefix: str = "",
 ) -> None:
     for name in names:
+        if not reporter.wants(f"{prefix}{name}"):
+            continue
         last: list[Path] = []
 
         def fresh(turn: int, name: str = name, last: list[Path] = last) -> Path:
@@ -157,14 +178,11 @@ def _upserts(
         reporter.say(event="check", work=f"{prefix}{name}", answer=aggregate(engine.read(last[0])))
 
 
-def _merge_on_read(
-    engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter, parts: Sequence[str]
-) -> None:
+def _merge_on_read(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> None:
     table = folder / "db" / "merge_on_read"
     engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
-    if "mor_upserts" in parts:
-        _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "mor_")
-    if "mor_reads" not in parts:
+    _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "mor_")
+    if not reporter.wants_any("mor_reads"):
         return
 
     def measure(work: str, run: Callable[[], object]) -> None:
@@ -233,7 +251,8 @@ def _java(spark: SparkSession) -> str:
 def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    run(json.loads(sys.argv[1]), Reporter(out))
+    job = json.loads(sys.argv[1])
+    run(job, Reporter(out, works_of(job["only"])))
 
 
 if __name__ == "__main__":
