@@ -7,6 +7,8 @@ COMPACT = "COMPACT"
 LOG_COMPACT = "LOG_COMPACT"
 INDEX = "INDEX"
 ALTER_SCHEMA = "ALTER_SCHEMA"
+BULK_INSERT_PREPPED = "BULK_INSERT_PREPPED"
+"""Operation of the delta commits of a metadata table that build a partition."""
 
 DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
 """Operations that delete records by their keys."""

@@ -225,6 +225,25 @@ def test_what_a_dead_write_has_put_into_the_index_goes(
     assert not HudiTable.for_path(path).validate_metadata().num_rows
 
 
+def test_a_write_that_an_index_was_built_with_is_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+    path, model = str(tmp_path / "table"), Model()
+    rows = [*batch(0, 20, 1), ("alone", "p7", 1, "before")]
+    model.upsert(rows)
+    write(frame(spark, rows), path, indexed("upsert", "MERGE_ON_READ"))
+    services = HudiTable.for_path(path).services
+    services.build_index("record_index", options=GROUPS, spark=spark)
+    services.schedule_index("by_v", "v", options=GROUPS)
+    write(frame(spark, [*batch(10, 30, 2, 1), ("alone", "p7", 2, "after")]), path, indexed("upsert", "MERGE_ON_READ"))
+    assert services.run_index(spark=spark).partitions == ("secondary_index_by_v",)
+    assert services.rollback()
+    assert rows_of(path) == model.rows
+    for value, found in (("before", ["alone"]), ("after", [])):
+        assert HudiTable.for_path(path).lookup([value], ["id"], by="v")["id"].to_pylist() == found
+    services.build_index("record_index", options=GROUPS, spark=spark)
+    services.build_index("by_v", "v", options=GROUPS, spark=spark)
+    check(path, model)
+
+
 def test_indexes_of_times(spark: SparkSession, tmp_path: Path) -> None:
     """Days and times are found in whatever form they are asked for; a day equals its midnight only."""
     path = str(tmp_path / "table")

@@ -48,6 +48,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
@@ -131,7 +132,7 @@ def build_partition(
             delete_instant(storage, active.reload(), instant, config)
             storage.delete_tree(join_path(METADATA_FOLDER, partition))
         raise
-    commit = MetadataCommit(stats, "BULK_INSERT_PREPPED")
+    commit = MetadataCommit(stats, BULK_INSERT_PREPPED)
     complete_delta_commit(active, entry, commit, version, metadata_context.completed_at(version))
 
 

@@ -24,6 +24,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
     GroupFiles,
     MetadataCommit,
     Stat,
+    acknowledged_partitions,
     begin,
     compaction_tokens,
     complete_delta_commit,
@@ -43,15 +44,18 @@ from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant
-from pyhudi.timeline.operation_types import LOG_COMPACT
+from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED, LOG_COMPACT
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
 
 _HEARTBEATS = HeartbeatPolicy()
+_MERGING = (LOG_COMPACT, BULK_INSERT_PREPPED)
+"""Operations of delta commits whose files include the changes of earlier ones: log compactions, and builds."""
 _log = logging.getLogger(__name__)
 
 ROLLBACK_SUFFIX = "006"
@@ -131,7 +135,7 @@ def _delete_files(
 
 def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
     """Return True if other files of the metadata table include the changes of a completed write, so that they cannot be
-    rolled back: its files or logs were compacted since, or a partition was built since."""
+    rolled back: its files or logs were compacted since, or a partition was built since, also by an indexing action."""
     if FILES not in config.metadata_partitions:
         return True
     active = metadata_timeline(storage, config.version)
@@ -140,15 +144,27 @@ def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
     if delta_commit is None or not delta_commit.is_completed:
         return True
     compactions = timeline.of_actions(Action.COMMIT, Action.COMPACTION, Action.LOG_COMPACTION)
+    if any(i.requested > target.requested for i in compactions):
+        return True
     deltas = timeline.completed().of_actions(Action.DELTA_COMMIT)
-    builds = [i for i in deltas if is_initial_instant(i)]
-    later = any(i.requested > target.requested for i in compactions)
-    later = later or any(
-        active.commit_metadata(i).operation == LOG_COMPACT for i in deltas.after(target.requested)
-    )  # A completed log compaction is a delta commit.
-    if config.version >= 8:
-        return later or any(i.order_time > delta_commit.order_time for i in builds)
-    return later or any(i.requested > target.requested for i in builds)
+    if config.version < 8:
+        return _is_merged_by_delta_commits(active, deltas, delta_commit)
+    later = (i for i in deltas if i.order_time > delta_commit.order_time or i.requested > target.requested)
+    return any(is_initial_instant(i) or active.commit_metadata(i).operation in _MERGING for i in later)
+
+
+def _is_merged_by_delta_commits(active: ActiveTimeline, deltas: Timeline, delta_commit: Instant) -> bool:
+    """Return True if a delta commit of version 6, whose timeline has no completion times, may include the changes of
+    another one: a log compaction, or the build of a partition."""
+    later = deltas.after(delta_commit.requested)
+    if any(is_initial_instant(i) or active.commit_metadata(i).operation == LOG_COMPACT for i in later):
+        return True
+    # An index that was planned before the write may have been built after it.
+    written = active.commit_metadata(delta_commit)
+    known = {*written.stats["partitionPath"].to_pylist(), *acknowledged_partitions(written)}
+    others = (active.commit_metadata(i) for i in deltas if not is_initial_instant(i))
+    builds = (one.stats["partitionPath"].to_pylist() for one in others if one.operation == BULK_INSERT_PREPPED)
+    return any(not known.issuperset(built) for built in builds)
 
 
 def delete_instant(

@@ -33,6 +33,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
 from pyhudi.timeline.plans.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
@@ -238,7 +239,7 @@ class _Attempt:
         active = metadata_timeline(storage, config.version)
         entry = begin(active, self._instant)
         completed_at = table.completion() if config.version >= 8 else None
-        complete_delta_commit(active, entry, MetadataCommit(stats, "BULK_INSERT_PREPPED"), config.version, completed_at)
+        complete_delta_commit(active, entry, MetadataCommit(stats, BULK_INSERT_PREPPED), config.version, completed_at)
         upto = last_contiguous_write(data) or self._plan.upto
         content = encode_built(partitions, max(upto, self._plan.upto), config.version)
         data.complete(begun.entry, content, table.completion() if config.version >= 8 else None)

@@ -34,16 +34,20 @@ class MissedUpdateDetector:
 
     def __init__(self, timeline: Timeline, partitions: Collection[str]) -> None:
         self._pending_at_start = frozenset(i.requested for i in timeline.pending())
-        self._examined = {i.requested for i in timeline.completed().writes()}
+        self._included = frozenset(i.requested for i in timeline.completed().writes())
+        self._examined = set(self._included)
         self._partitions = frozenset(partitions)
 
     def missed(self, data: ActiveTimeline, metadata: ActiveTimeline) -> bool:
-        """Return True if a completed write has missed an update. Each write is examined once.
+        """Return True if a completed write has missed an update, or if one that the build includes was rolled back.
+        Each completed write is examined once.
 
         Args:
             data: Timeline of the table.
             metadata: Timeline of the metadata table.
         """
+        if not all(map(data.timeline.contains_or_before_start, self._included)):
+            return True
         for instant in data.timeline.completed().writes():
             if instant.requested in self._examined:
                 continue

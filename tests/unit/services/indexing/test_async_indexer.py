@@ -161,6 +161,24 @@ def test_writes_beside(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
     check(mor)
 
 
+def test_a_rolled_back_write(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that the index was built with, after it was planned; and one that is rolled back while it is built."""
+    mor.options = {**FEW, "hoodie.metadata.index.column.stats.enable": "false"}
+    plan(mor)
+    mor.delta([row("a0", "a", 99, "rolled back after")])
+    assert run(mor) == wanted(mor)
+    assert mor.table.services.rollback()
+    check(mor)
+
+    mor.table.services.drop_index(STATS[0])
+    plan(mor)
+    mor.delta([row("a0", "a", 99, "rolled back beside")])
+    once: list[object] = []
+    beside(monkeypatch, lambda: once or once.append(mor.table.services.rollback()), before=False)
+    assert run(mor) == wanted(mor)
+    check(mor, last=True)
+
+
 @pytest.mark.parametrize("key", ["pyhudi.acknowledged.partitions", "pyhudi.told"])
 def test_acknowledgements_of_writes(key: str) -> None:
     """Earlier releases recorded them under another key."""

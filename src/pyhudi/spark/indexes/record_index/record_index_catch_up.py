@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_slice import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
@@ -87,7 +88,11 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
         file_groups_of(storage, config, groups),
         fence=commit.fence,
     )
-    written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, routing.tasks)
+    try:
+        written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, routing.tasks)
+    except UnsupportedTableError as reason:
+        _log.warning("the record index of %s cannot be built: %s", storage.root, reason)
+        return None
     if written.duplicates:
         _log.warning("the record index of %s cannot be built: keys are in several file groups now", storage.root)
         return None
