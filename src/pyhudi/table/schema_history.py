@@ -26,6 +26,7 @@ from pyhudi.timeline.timeline_layout import LAYOUT_2
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
 
 LATEST_SCHEMA = "latest_schema"
 """Key of the commit metadata of tables that keep a schema history."""
@@ -107,6 +108,13 @@ class SchemaHistory:
         }
         return frozenset(path for path in paths if "." not in path) - changed
 
+    @property
+    def keeps_names(self) -> bool:
+        """True if no column or nested field was ever renamed, or has the name of an earlier one: files of any instant
+        can be read without the history."""
+        every = {path.split(".")[0] for version in self.versions for path in version.paths()}
+        return every <= self.unchanged()
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnNamesByInstant:
@@ -151,14 +159,26 @@ def delete_history(active: ActiveTimeline, instant: str) -> None:
 
 
 def _delete_residual_files(active: ActiveTimeline, instant: str) -> None:
-    """Delete files of failed writes, and those of archived writes except the newest valid one."""
+    """Delete files of failed writes, and those of archived writes that no restore needs."""
     files, timeline = _files(active), active.timeline
-    newest = max((f.requested for f in files if timeline.contains_or_before_start(f.requested)), default="")
+    needed = _needed_by_restores(timeline, [file.requested for file in files])
     for file in files:
         dead = not timeline.contains_or_before_start(file.requested)
-        old = timeline.is_before_start(file.requested) and file.requested != newest
+        old = timeline.is_before_start(file.requested) and file.requested not in needed
         if dead or old or file.requested == instant:
             active.storage.delete(f"{SCHEMA_FOLDER}/{file.file_name}")
+
+
+def _needed_by_restores(timeline: Timeline, stored: list[str]) -> set[str]:
+    """Return the instants of the files, stored at the instants ``stored``, that are the newest ones after a restore.
+
+    Commits with savepoints are older than the start of the timeline if archival has come as far as to them. A restore
+    to one of them deletes the files of all later writes.
+    """
+    valid = sorted(filter(timeline.contains_or_before_start, stored))
+    saved = (i.requested for i in timeline if i.is_completed and i.is_write and timeline.is_before_start(i.requested))
+    newest = (bisect_right(valid, limit) for limit in (*saved, valid[-1] if valid else ""))
+    return {valid[count - 1] for count in newest if count}
 
 
 def _files(active: ActiveTimeline) -> list[Instant]:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import pyhudi
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
+from pyhudi.spark.write.dataframe_writer import write
 from tests.cases import seldom
 
 pytest.importorskip("sqlglot")
@@ -181,3 +182,73 @@ def test_sql(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         spark.sql("SET hoodie.schema.on.read.enable=false")
         spark.sql("DROP TABLE evolving")
+
+
+NAMES = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.metadata.enable": "false",
+    "hoodie.parquet.small.file.limit": "0",
+}
+
+
+def _renamed(spark: SparkSession, path: str, *, version: int = 9) -> HudiTable:
+    """Return a table with the rows 0 and 1, of which the second was written since a column was renamed."""
+    options = {**NAMES, "hoodie.write.table.version": str(version)}
+    write(spark.createDataFrame([(0, 0, "before")], "id int, ts int, v string"), path, options)
+    table = HudiTable.for_path(path, options)
+    table.alter_schema().rename_column("v", "w").commit()
+    _add(spark, table, 1)
+    return table
+
+
+def _add(spark: SparkSession, table: HudiTable, key: int) -> str:
+    done = table.upsert(spark.createDataFrame([(key, key, f"row {key}")], "id int, ts int, w string"))
+    assert done.instant is not None
+    return done.instant
+
+
+def _values(table: HudiTable, **query: Any) -> list[Any]:
+    rows = table.scan(columns=["id", "w"], **query).to_arrow().to_pylist()
+    return [row["w"] for row in sorted(rows, key=lambda row: row["id"])]
+
+
+@pytest.mark.parametrize("version", [seldom(6), 9])
+def test_names_outlive_a_restore_to_where_archival_has_stopped(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    table = _renamed(spark, str(tmp_path / "t"), version=version)
+    saved = table.services.savepoint().instants[0]
+    for key in range(2, 7):
+        _add(spark, table, key)
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    assert table.services.archive(few)
+    last = [_add(spark, table, key) for key in (7, 8)][-1]
+    first = table.history().to_pylist()[-1]["requested"]
+    assert first == saved, "only the commit of the savepoint keeps archival from going on"
+    assert table.services.rollback(last)
+    assert table.services.restore(saved)
+    assert _values(table) == ["before", "row 1"]
+    _add(spark, table, 9)
+    assert _values(table) == ["before", "row 1", "row 9"]
+
+
+def test_an_overwritten_table_of_other_names_takes_its_history_along(spark: SparkSession, tmp_path: Path) -> None:
+    table = _renamed(spark, str(tmp_path / "t"))
+    before = table.latest_instant
+    rows = spark.createDataFrame([(5, 5, "new")], "id int, ts int, w string")
+    write(rows, table.path, NAMES, "overwrite")
+    assert _values(table) == ["new"]
+    assert before not in table.history()["requested"].to_pylist(), "its files cannot be read without the names"
+
+    write(rows, str(tmp_path / "kept"), NAMES)
+    kept = HudiTable.for_path(str(tmp_path / "kept"), NAMES)
+    kept.alter_schema().add_column("more", "int").commit()
+    before = kept.latest_instant
+    more = spark.createDataFrame([(6, 6, "newer", 1)], "id int, ts int, w string, more int")
+    write(more, kept.path, NAMES, "overwrite")
+    assert _values(kept) == ["newer"]
+    assert _values(kept, as_of=before) == ["new"]

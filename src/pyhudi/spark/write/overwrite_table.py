@@ -20,6 +20,7 @@ from pyhudi.spark.write.plans.write_plan import WritePlan
 from pyhudi.spark.write.write_execution import batch_limits, plan_ahead, plan_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.schema_history import SchemaHistory
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
@@ -44,9 +45,11 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     """
     if job.bucketing is not None and job.bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
         refuse_replacing("the save mode overwrite")
-    before = resolve_table_schema(TableSnapshot.load(old))
+    table = TableSnapshot.load(old)
+    before = resolve_table_schema(table)
     columns = pa.schema([]) if before is None else before.schema
-    retained = retained_parts(old.config, columns, job.config, job.schema)
+    keeps_names = before is None or not before.has_history or _keeps_names(table)
+    retained = retained_parts(old.config, columns, job.config, job.schema, columns_keep_names=keeps_names)
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None)
@@ -64,6 +67,12 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     finally:
         if plan is not None:
             plan.release()
+
+
+def _keeps_names(table: TableSnapshot) -> bool:
+    """Return True if no column of a table with a history of schemas was ever renamed, or replaced by another one."""
+    history = SchemaHistory.load(table.active)
+    return history is not None and history.keeps_names
 
 
 def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, retained: RetainedParts) -> WriteResult:

@@ -39,7 +39,14 @@ class RetainedParts(Enum):
     """Its completed instants, too: they can be read with the properties of the new table."""
 
 
-def retained_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, new_columns: pa.Schema) -> RetainedParts:
+def retained_parts(
+    old: TableConfig,
+    old_columns: pa.Schema,
+    new: TableConfig,
+    new_columns: pa.Schema,
+    *,
+    columns_keep_names: bool = True,
+) -> RetainedParts:
     """Return the parts of a table that can be kept when a table with other properties and columns replaces it.
 
     Args:
@@ -47,6 +54,8 @@ def retained_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, n
         old_columns: Its columns; none if nothing was written.
         new: The new table.
         new_columns: The columns of the new table.
+        columns_keep_names: No column of the old table was ever renamed, or has the name of an earlier one. Otherwise
+            its files cannot be read without its history of schemas, which the new table does not continue.
 
     Returns:
         The parts that both Apache Hudi and pyhudi read correctly with the properties of the new table.
@@ -61,7 +70,7 @@ def retained_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, n
     same_timeline = (old.version, old.layout, old.timezone) == (new.version, new.layout, new.timezone)
     return (
         RetainedParts.HISTORY
-        if evolved and same_timeline and _have_equal_properties(old, new, _ROWS)
+        if evolved and columns_keep_names and same_timeline and _have_equal_properties(old, new, _ROWS)
         else RetainedParts.FILES
     )
 

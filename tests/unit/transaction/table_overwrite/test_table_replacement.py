@@ -196,6 +196,8 @@ def test_what_stays(changed: dict[str, str], columns: dict[str, pa.DataType], st
     kinds = {"id": pa.string(), "v": pa.string(), "p": pa.string()}
     old, new = config(9, **PARTITIONED), config(9, **PARTITIONED | changed)
     assert retained_parts(old, pa.schema(kinds), new, pa.schema(kinds | columns)) is stays
+    without = RetainedParts.FILES if stays is RetainedParts.HISTORY else stays
+    assert retained_parts(old, pa.schema(kinds), new, pa.schema(kinds | columns), columns_keep_names=False) is without
 
 
 @pytest.mark.parametrize(
