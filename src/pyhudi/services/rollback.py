@@ -17,6 +17,8 @@ from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
@@ -233,3 +235,22 @@ def _check_last(table: TableSnapshot, target: Instant) -> None:
     if earlier:
         groups = touched_groups(table.active.commit_metadata(target))
         check_not_cleaned(table, earlier[-1], f"{target} cannot be rolled back", groups=groups)
+    else:
+        _refuse_files_of_overwritten_table(table, target)
+
+
+def _refuse_files_of_overwritten_table(table: TableSnapshot, target: Instant) -> None:
+    """Refuse to roll back the first write if it has replaced file groups that still exist. They are those of a table
+    with other properties: nothing else hides them once the next write has made them older than the timeline."""
+    replaced = table.active.commit_metadata(target).replaced
+    if replaced is None or not replaced.num_rows:
+        return
+    partitions = sorted(pc.unique(replaced["partition"].drop_null()).to_pylist())
+    files, _ = list_files(table.storage, partitions)
+    left = files["path"].filter(in_groups(files, replaced.filter(pc.is_valid(replaced["file_id"]))))
+    if len(left):
+        raise TransactionError(
+            f"{target} cannot be rolled back: it has overwritten a table with other properties, whose timeline is "
+            f"gone while {len(left)} of its files still exist, among them {left[0].as_py()!r}; the next write would "
+            "make them part of this table. Delete or overwrite the rows instead"
+        )

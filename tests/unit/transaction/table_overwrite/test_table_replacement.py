@@ -10,8 +10,9 @@ from types import MappingProxyType
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import UnsupportedTableError, ValidationError
+from pyhudi.errors import TransactionError, UnsupportedTableError, ValidationError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts, store_counts
 from pyhudi.spark.write.precommit_validation import StagedTable
 from pyhudi.storage import Storage, open_storage
@@ -155,6 +156,20 @@ def test_files_stay_for_who_is_reading_them(tmp_path: Path, old: int, new: int) 
     assert visible(storage) == NEW
     assert list(active(storage).timeline) == [done.instant]
     assert not {("a", "A"), ("b", "B"), ("b", "C")} - replaced(storage), "a cleaner knows what to delete"
+
+
+@pytest.mark.parametrize(("old", "new"), KINDS)
+def test_files_of_an_overwritten_table_do_not_come_back(tmp_path: Path, old: int, new: int) -> None:
+    storage = old_table(tmp_path, old)
+    done = overwrite(storage, new, retained=RetainedParts.FILES)
+    services = HudiTable.for_path(str(tmp_path), OPTIONS).services
+    with pytest.raises(TransactionError, match=r"has overwritten a table .* files still exist"):
+        services.rollback()
+    assert visible(storage) == NEW
+    storage.delete_many(path for path in data_files(storage) if "/A_" in path or "/B_" in path or "/C_" in path)
+    assert services.rollback().instants == (done.instant.requested,)
+    Write(("c",), file_ids={"c": "M"}).run(storage)
+    assert visible(storage) == [("c", "M")]
 
 
 @pytest.mark.parametrize("version", [6, 9])
