@@ -307,3 +307,37 @@ def test_a_column_that_changes_its_type(spark: SparkSession, tmp_path: Path) -> 
     assert "index_by_n" not in skipped
     with pytest.raises(UnsupportedTableError, match="double"):
         services.build_index("by_n", "n", options=GROUPS, spark=spark)
+
+
+def test_values_and_keys_that_are_too_long_for_an_index(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, model = str(tmp_path / "table"), Model()
+    model.upsert(batch(0, 20, 1))
+    write(frame(spark, batch(0, 20, 1)), path, indexed("upsert", "COPY_ON_WRITE"))
+    services = HudiTable.for_path(path).services
+    services.build_index("record_index", options=GROUPS, spark=spark)
+    services.build_index("by_v", "v", options=GROUPS, spark=spark)
+    services.build_index("by_part", "part", options=GROUPS, spark=spark)
+    longest = "x" * (32767 - len("$long1"))
+    for value in (longest, longest + "x"):
+        model.upsert([("long1", "p0", 2, value)])
+        write(frame(spark, [("long1", "p0", 2, value)]), path, indexed("upsert", "COPY_ON_WRITE"))
+        assert rows_of(path) == model.rows
+        found = HudiTable.for_path(path).lookup([value], ["id"], by="v")
+        assert found["id"].to_pylist() == ["long1"]
+        kept = "secondary_index_by_v" in HudiTable.for_path(path).config.metadata_partitions
+        assert kept is (value == longest)
+    assert "secondary_index_by_v is taken out of use: a value of 'v' and the key of its record" in caplog.text
+    assert "secondary_index_by_part" in HudiTable.for_path(path).config.metadata_partitions
+    assert HudiTable.for_path(path).lookup(["p1"], ["id"], by="part").num_rows == 10
+    with pytest.raises(UnsupportedTableError, match="a value of 'v' and the key of its record have 32768 bytes"):
+        services.build_index("by_v", "v", options=GROUPS, spark=spark)
+    key = "k" * 32768
+    model.upsert([(key, "p0", 2, "a")])
+    write(frame(spark, [(key, "p0", 2, "a")]), path, indexed("upsert", "COPY_ON_WRITE"))
+    assert "a record key has 32768 bytes, too many for the record index" in caplog.text
+    assert not {"record_index", "secondary_index_by_part"} & set(HudiTable.for_path(path).config.metadata_partitions)
+    assert rows_of(path) == model.rows
+    with pytest.raises(UnsupportedTableError, match="a record key has 32768 bytes"):
+        services.build_index("record_index", options=GROUPS, spark=spark)

@@ -29,7 +29,8 @@ COMPARATOR = "org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 _LEVEL = 1
 """Level of gzip; higher ones cost more than they save."""
 _CHUNK = 1 << 30
-_LONGEST_KEY = (1 << 15) - 1
+LONGEST_KEY = (1 << 15) - 1
+"""Bytes of the longest key that an HFile can have."""
 _MOST_BYTES = (1 << 31) - 1
 
 
@@ -149,9 +150,9 @@ def _check(keys: pa.Array, values: pa.Array, last: pa.Array) -> None:
         raise FormatError(
             f"{len(keys)} keys ({keys.null_count} null) for {len(values)} values ({values.null_count} null)"
         )
-    if pc.max(pc.binary_length(keys)).as_py() > _LONGEST_KEY:
+    if pc.max(pc.binary_length(keys)).as_py() > LONGEST_KEY:
         raise FormatError(
-            f"an HFile key has {pc.max(pc.binary_length(keys)).as_py()} bytes; at most {_LONGEST_KEY} are supported"
+            f"an HFile key has {pc.max(pc.binary_length(keys)).as_py()} bytes; at most {LONGEST_KEY} are supported"
         )
     before = pa.concat_arrays([last, keys[:-1]])
     if not pc.all(pc.less(before, keys[len(keys) - len(before) :]), min_count=0).as_py():

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
+from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
-from pyhudi.metadata.indexes.file_slice_changes import slice_changes
+from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
@@ -33,12 +36,17 @@ from pyhudi.table.view.file_system_view import FileSystemView
 if TYPE_CHECKING:
     from pyhudi.services.indexing.index_builder import LockedTable
 
+_log = logging.getLogger(__name__)
+
 
 def build_secondary_index(spark: SparkSession, table: LockedTable, index: SecondaryIndex) -> int:
     """Build a secondary index over the current content of a table, without declaring it. Runs a Spark job.
 
     Returns:
         The number of its file groups.
+
+    Raises:
+        UnsupportedTableError: A value is too long for the index.
     """
     first = InitialEntries.from_table(spark, table, index)
     context = MetadataWriteContext(table.storage, table.opts, table.data, table.completion)
@@ -92,7 +100,8 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
         only: Index partitions to update; None: all.
 
     Returns:
-        The update; None if the table has no such indexes that pyhudi maintains.
+        The update, without indexes for which a value is too long, which the caller disables; None if the table has no
+        such indexes that pyhudi maintains.
     """
     storage, config, version = commit.storage, commit.config, commit.config.version
     table = TableSnapshot.load(commit.client)
@@ -110,12 +119,27 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
     groups = [group_slices(storage, metadata, index.partition, version) for index in indexes]
     slices = FileSystemView.load(commit.client, commit.timeline).latest_slices()
     changes = slice_changes(slices, commit.metadata, commit.instant)
-    stats: Sequence[dict[str, Any]] = ()
-    if changes:
-        context = _context(table, columns, indexes, commit.opts)
-        target = IndexTarget(storage, commit.instant, version, indexes, groups, fence=commit.fence)
+    if not changes:
+        return IndexDelta(frozenset(index.partition for index in indexes))
+    target = IndexTarget(storage, commit.instant, version, indexes, groups, fence=commit.fence)
+    return _written(commit, table, columns, changes, target)
+
+
+def _written(
+    commit: IndexedCommit, table: TableSnapshot, columns: pa.Schema, changes: Sequence[GroupChange], target: IndexTarget
+) -> IndexDelta:
+    """Write the changes of file groups to indexes; return those that have all their entries."""
+    try:
+        context = _context(table, columns, target.indexes, commit.opts)
         stats = write_entries(commit.spark, context, changes, target)
-    return IndexDelta(frozenset(index.partition for index in indexes), stats)
+    except UnsupportedTableError as reason:
+        if len(target.indexes) == 1:
+            _log.warning("%s is taken out of use: %s", target.indexes[0].partition, reason)
+            return IndexDelta()
+        single = (replace(target, indexes=[i], groups=[g]) for i, g in zip(target.indexes, target.groups, strict=True))
+        deltas = (_written(commit, table, columns, changes, one) for one in single)
+        return reduce(lambda some, more: some.merge(more), deltas)
+    return IndexDelta(frozenset(index.partition for index in target.indexes), stats)
 
 
 def _context(table: TableSnapshot, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:

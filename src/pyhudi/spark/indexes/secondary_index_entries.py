@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.arrow.group_runs import by_group
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.format.hfile.hfile_writer import LONGEST_KEY
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
@@ -126,6 +128,9 @@ def write_entries(
     """Write changes of file groups to log files of indexes; return the write stats of the files. Runs a Spark job.
 
     ``context`` reads the record key and the indexed columns.
+
+    Raises:
+        UnsupportedTableError: A value is too long for an index.
     """
     value = entry_value(target.version)
 
@@ -180,6 +185,7 @@ def _entries(
                     old, new = (_keys(rows, index.column) for rows in (before, after))
                     removed = old.filter(pc.invert(pc.is_in(old, value_set=new)))
                     added = new.filter(pc.invert(pc.is_in(new, value_set=old)))
+                    _check_lengths(added, index)
                     for keys, is_removed in ((removed, True), (added, False)):
                         if len(keys):
                             groups = _group_numbers(keys, at, target)
@@ -195,6 +201,16 @@ def _entries(
 
     number = len(changes)
     return spark.range(0, number, 1, numPartitions=max(1, number)).mapInArrow(read, _ENTRIES)
+
+
+def _check_lengths(keys: pa.Array, index: SecondaryIndex) -> None:
+    """Raise UnsupportedTableError for entries that are too long for the files of an index."""
+    longest = pc.max(pc.binary_length(keys)).as_py() or 0
+    if longest > LONGEST_KEY:
+        raise UnsupportedTableError(
+            f"a value of {index.column!r} and the key of its record have {longest} bytes, too many for an entry of the "
+            f"secondary index {index.partition}; at most {LONGEST_KEY} are supported. Index another column"
+        )
 
 
 def _group_numbers(keys: pa.Array, at: int, target: IndexTarget) -> npt.NDArray[Any]:

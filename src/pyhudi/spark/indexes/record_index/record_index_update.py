@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.errors import MetadataTableError
+from pyhudi.errors import MetadataTableError, UnsupportedTableError
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -156,7 +156,11 @@ class _RecordIndexUpdate:
         planned = keys is not None
         if keys is None:
             keys = self._read_keys(locations, deleted, replaced, KeyRouting(target.groups, tasks))
-        written = write_keys(keys, locations, target, None if planned else tasks)
+        try:
+            written = write_keys(keys, locations, target, None if planned else tasks)
+        except UnsupportedTableError as reason:
+            _log_disabled(tx.storage, reason)
+            return None
         if written.duplicates:
             where = "" if target.groups.partitioned else ", of the same or of several partitions"
             _log_disabled(tx.storage, f"{written.duplicates} keys are in more than one file group now{where}")

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from pyhudi.arrow.group_runs import by_group
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.format.hfile.hfile_writer import LONGEST_KEY
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
@@ -189,8 +191,13 @@ class LocationMerge:
 
     def records(self, number: int, rows: pa.Table) -> tuple[RecordChanges, int]:
         """Return the last location of each key with the keys that have none any more, and the number of keys with two
-        locations."""
+        locations.
+
+        Raises:
+            UnsupportedTableError: A key is too long for the index.
+        """
         keys, numbers = rows[RECORD_KEY].combine_chunks(), rows[INDEX_LOCATION].combine_chunks()
+        _check_lengths(keys)
         is_removal = pc.less(numbers, 0)
         added, file_numbers = keys.filter(pc.invert(is_removal)), numbers.filter(pc.invert(is_removal))
         removed = pa.table(
@@ -255,6 +262,15 @@ class LocationMerge:
         partitions = self.partitions.take(removed["p"].combine_chunks())
         keys_left = _composite_keys(removed["k"], pa.chunked_array([partitions]))
         return pc.is_in(_composite_keys(indexed["k"], indexed["partition"]), value_set=keys_left)
+
+
+def _check_lengths(keys: pa.Array) -> None:
+    longest = pc.max(pc.binary_length(keys)).as_py() or 0
+    if longest > LONGEST_KEY:
+        raise UnsupportedTableError(
+            f"a record key has {longest} bytes, too many for the record index; at most {LONGEST_KEY} are supported. "
+            "Use another index (hoodie.index.type)"
+        )
 
 
 _NO_KEYS = pa.array([], pa.string())
