@@ -67,6 +67,7 @@ class Operation(StrEnum):
     BULK_INSERT_PREPPED = "bulk_insert_prepped"
     DELETE_PREPPED = "delete_prepped"
     BOOTSTRAP = "bootstrap"
+    BUCKET_RESCALE = "bucket_rescale"
 
     @property
     def changes_records(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -59,14 +60,19 @@ class BucketCounts:
         """Return the number of buckets of a partition."""
         return next((count for rule, count in self.rules if re.search(rule, path, re.ASCII)), self.default)
 
-    def encode(self) -> bytes:
-        """Return the content of the file, as written by Apache Hudi."""
+    def changed_partitions(self, before: BucketCounts, partitions: Iterable[str]) -> dict[str, int]:
+        """Return the number of buckets of those partitions that have another number in ``before``."""
+        counts = {path: self.of_partition(path) for path in partitions}
+        return {path: count for path, count in counts.items() if count != before.of_partition(path)}
+
+    def encode(self, instant: str = FIRST_INSTANT) -> bytes:
+        """Return the content of the file of an instant, as written by Apache Hudi."""
         whole = {
             "expressions": self.text,
             "defaultBucketNumber": self.default,
             "rule": _REGEX,
             "version": 1,
-            "instant": FIRST_INSTANT,
+            "instant": instant,
         }
         return json.dumps(whole, indent=2, separators=(",", " : ")).encode()
 
@@ -96,21 +102,57 @@ def load_counts(storage: Storage, timeline: Timeline) -> BucketCounts | None:
     Raises:
         FormatError: The file is corrupt.
     """
-    names = [file_name_of(path) for path in storage.list(FOLDER)["path"].to_pylist()]
-    instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
+    valid = _valid_instants(storage, timeline)
+    return _decode(storage, valid[-1]) if valid else None
+
+
+def load_counts_history(storage: Storage, timeline: Timeline) -> list[tuple[str, BucketCounts]]:
+    """Load all bucket counts that the table has had, as of `load_counts`, with the instants from which on file groups
+    have them.
+
+    Raises:
+        FormatError: A file is corrupt.
+    """
+    return [(instant, _decode(storage, instant)) for instant in _valid_instants(storage, timeline)]
+
+
+def _valid_instants(storage: Storage, timeline: Timeline) -> list[str]:
     last = max((instant.requested for instant in timeline), default="")
     pending = {instant.requested for instant in timeline.pending()}
-    valid = [i for i in instants if i == FIRST_INSTANT or (i <= last and i not in pending)]
-    if not valid:
-        return None
-    path = join_path(FOLDER, max(valid) + _EXTENSION)
+    return [i for i in counted_instants(storage) if i == FIRST_INSTANT or (i <= last and i not in pending)]
+
+
+def _decode(storage: Storage, instant: str) -> BucketCounts:
+    path = join_path(FOLDER, instant + _EXTENSION)
     return BucketCounts.decode(storage.read(path), path)
 
 
-def store_counts(storage: Storage, counts: BucketCounts) -> None:
-    """Write the first file of the table, unless it exists."""
+def counted_instants(storage: Storage) -> list[str]:
+    """Return the instants of all files, whether they count or not, in their order."""
+    names = [file_name_of(path) for path in storage.list(FOLDER)["path"].to_pylist()]
+    return sorted(name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION))
+
+
+def read_counts(storage: Storage, instant: str) -> bytes:
+    """Return the content of the file of an instant.
+
+    Raises:
+        NotFoundError: The instant has none.
+    """
+    return storage.read(join_path(FOLDER, instant + _EXTENSION))
+
+
+def store_first_counts(storage: Storage, counts: BucketCounts) -> None:
+    """Write the first file of the table, unless it has any."""
+    if counted_instants(storage):
+        return  # Once the numbers have changed, the first ones are not those of the options.
     with suppress(AlreadyExistsError):
         storage.create(join_path(FOLDER, FIRST_INSTANT + _EXTENSION), counts.encode())
+
+
+def store_counts(storage: Storage, counts: BucketCounts, instant: str) -> None:
+    """Write the file of a pending instant, which counts once that is completed."""
+    storage.write(join_path(FOLDER, instant + _EXTENSION), counts.encode(instant))
 
 
 def delete_counts(storage: Storage, instant: str) -> None:

@@ -5,6 +5,7 @@ META_FOLDER = ".hoodie"
 
 AUX_FOLDER = f"{META_FOLDER}/.aux"
 BUCKET_FOLDER = f"{META_FOLDER}/.bucket_index"
+LOCKS_FOLDER = f"{META_FOLDER}/.locks"
 INDEX_DEFINITIONS_FOLDER = f"{META_FOLDER}/.index_defs"
 SCHEMA_FOLDER = f"{META_FOLDER}/.schema"
 

@@ -42,7 +42,14 @@ FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
 _INDEXES_OF_KEYS = (RECORD_INDEX, "secondary_index_")
 """Beginnings of the names of metadata partitions with locations of records."""
-_NO_LOOKUP = frozenset({Operation.BULK_INSERT, Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE})
+_NO_LOOKUP = frozenset(
+    {
+        Operation.BULK_INSERT,
+        Operation.INSERT_OVERWRITE,
+        Operation.INSERT_OVERWRITE_TABLE,
+        Operation.BUCKET_RESCALE,
+    }
+)
 """Operations that add records whose keys they do not look up."""
 _PARTITIONED_INDEXES = 9
 """First table version that supports a partitioned record index."""

@@ -54,12 +54,16 @@ def check_operation(operation: Operation) -> None:
     Raises:
         InvalidOptionError: The operation requires records with file groups.
     """
-    name = operation.value
-    if not name.endswith(PREPPED):
+    name, rescales = operation.value, operation is Operation.BUCKET_RESCALE
+    if not (name.endswith(PREPPED) or rescales):
         return
-    usable = ", ".join(op.value for op in Operation if not op.value.endswith(PREPPED))
-    usable += f" ({name} requires records with file groups, which a DataFrame does not have: "
-    usable += f"use {name.removesuffix(PREPPED)})"
+    others = (op for op in Operation if op is not Operation.BUCKET_RESCALE)
+    usable = ", ".join(op.value for op in others if not op.value.endswith(PREPPED))
+    if rescales:
+        usable += f" ({name} rewrites what is stored: CALL partition_bucket_index_manager)"
+    else:
+        usable += f" ({name} requires records with file groups, which a DataFrame does not have: "
+        usable += f"use {name.removesuffix(PREPPED)})"
     raise InvalidOptionError(options.OPERATION.key, name, usable)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import FormatError, InvalidOptionError
-from pyhudi.index.bucket_counts import FOLDER, BucketCounts, load_counts, store_counts
+from pyhudi.index.bucket_counts import FOLDER, BucketCounts, load_counts, store_first_counts
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
@@ -41,8 +41,8 @@ def test_rules_that_are_none_are_refused(text: str) -> None:
 def test_the_file_is_written_as_apache_hudi_writes_it(tmp_path: Path) -> None:
     storage, counts = open_storage(str(tmp_path)), _counts("p1,2;p2,8")
     assert load_counts(storage, NONE) is None
-    store_counts(storage, counts)
-    store_counts(storage, _counts("p3,9"))  # another writer was faster
+    store_first_counts(storage, counts)
+    store_first_counts(storage, _counts("p3,9"))  # another writer was faster
     text = (tmp_path / FOLDER / "00000000000000.hashing_config").read_text()
     assert text == (
         '{\n  "expressions" : "p1,2;p2,8",\n  "defaultBucketNumber" : 4,\n  "rule" : "regex",\n  "version" : 1,\n'
@@ -70,7 +70,7 @@ def test_a_rescale_that_is_undone_leaves_the_former_numbers(tmp_path: Path, comp
     old, new = (f"00000000-{kind}-41f4-ac2c-11df7fe847dc-0" for kind in ("aaaa", "bbbb"))
     rows = [{"id": "1", "p": "p1", "v": 1}]
     table.write(1, {("p1", old): rows})
-    store_counts(table.storage, _counts("p1,2"))
+    store_first_counts(table.storage, _counts("p1,2"))
     table.storage.write(f"{FOLDER}/{at(2)}.hashing_config", _counts("p1,16").encode())
     table.write(
         2,

@@ -36,10 +36,9 @@ from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA
-from pyhudi.transaction.conflicts.serializable_reads import ReadSet, completed_instants
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet, completed_instants, partition_reads
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 
 
@@ -95,24 +94,11 @@ class TargetSnapshot:
 
     def whole_table(self) -> ReadSet:
         """Return the read set of a statement that reads all rows."""
-        return self._reads(None)
+        return partition_reads(self.table, lambda _: True)
 
     def partition_reads(self, partitions: Sequence[str]) -> ReadSet:
         """Return the read set of a statement that reads all rows of these partitions."""
-        return self._reads(pa.array(partitions, pa.string()))
-
-    def _reads(self, partitions: pa.Array | None) -> ReadSet:
-        def groups(active: ActiveTimeline) -> pa.Table:
-            pinned = TableSnapshot(self.table.storage, self.table.config, active)
-            latest_groups = FileSystemView.load(pinned).latest_slices().select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
-            return (
-                latest_groups
-                if partitions is None
-                else latest_groups.filter(pc.is_in(latest_groups["partition"], partitions))
-            )
-
-        active = self.table.active
-        return ReadSet(completed_instants(active.timeline), groups(active), groups)
+        return partition_reads(self.table, frozenset(partitions).__contains__)
 
     def partition_keys(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
         """Return the record keys and partition paths of all records of some partitions.

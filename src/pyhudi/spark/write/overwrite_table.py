@@ -80,7 +80,7 @@ def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, retained: Retained
         tx,
         job.config,
         job.metadata(stats),
-        keep_index=lambda: store_bucket_counts(job),
+        keep_index=lambda: store_bucket_counts(job, tx.instant),
         retained=retained,
         validate=lambda metadata: job.validate(tx, metadata),
     )

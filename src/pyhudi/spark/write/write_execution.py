@@ -28,7 +28,8 @@ from pyhudi.write.write_result import WriteResult
 
 
 def execute_write(job: WriteJob) -> WriteResult:
-    """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or delete_partition."""
+    """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table), delete_partition or
+    bucket_rescale."""
     if job.operation is Operation.DELETE_PARTITION:
         return delete_partitions(job)
     plan: WritePlan | None = None
@@ -42,7 +43,7 @@ def execute_write(job: WriteJob) -> WriteResult:
                 plan = plan_write(job, None if job.client is None else tx.active, partitions, tx.instant)
             tx.to_inflight(plan.inflight_metadata())
             stats = plan.write(tx.instant)
-            store_bucket_counts(job)
+            store_bucket_counts(job, tx.instant)
             replaced = _replaced(job, plan.slices, stats)
             index = job.index_delta(tx, plan.key_changes(tx.instant, stats, replaced))
             return job.commit(tx, job.metadata(stats, replaced), index)
@@ -95,6 +96,8 @@ def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | No
     """Return the file groups that an overwriting operation replaces."""
     if job.operation is Operation.INSERT_OVERWRITE_TABLE:
         return groups_to_replace(slices, None)
+    if job.operation is Operation.BUCKET_RESCALE:
+        return groups_to_replace(slices, job.partitions)
     if job.operation is Operation.INSERT_OVERWRITE:
         named = job.partitions or job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
         return groups_to_replace(slices, named or touched_partitions(stats))

@@ -22,7 +22,7 @@ from pyhudi.table.view.planned_groups import (
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
-from pyhudi.timeline.operation_types import COMPACT, COMPACTIONS, DELETES, LOG_COMPACT
+from pyhudi.timeline.operation_types import BUCKET_RESCALE, COMPACT, COMPACTIONS, DELETES, LOG_COMPACT
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 
@@ -135,6 +135,9 @@ def _completed_conflict(
     """Return the name of a file group, or bucket, in which a completed write conflicts; None if there is none."""
     if other_metadata.operation == COMPACT and planned_before:
         return None  # So the write ran concurrently with it.
+    if other_metadata.operation == BUCKET_RESCALE and write.metadata.operation not in COMPACTIONS:
+        # The buckets of its keys may have other numbers now, also in partitions that the rescaling did not know.
+        return common_group(write.groups, write.groups)
     # The merged block takes the place of the newest one in it, which may be newer than those of this write.
     reorders = other_metadata.operation == LOG_COMPACT and write.appends and other.requested > write.requested
     if other_metadata.operation == LOG_COMPACT and not reorders:

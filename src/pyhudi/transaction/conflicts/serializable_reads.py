@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import COMPACTIONS
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflicts.conflict_detection import common_group, touched_groups
+from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA, common_group, touched_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,23 @@ class ReadSet:
                     requested, other, f"{other.action} {other.requested} concurrently changed {common}, which was read"
                 )
         return None
+
+
+def partition_reads(table: TableSnapshot, is_read: Callable[[str], bool]) -> ReadSet:
+    """Return the read set of a statement that reads all rows of some partitions.
+
+    Args:
+        table: The snapshot that is read.
+        is_read: Returns True for the path of a partition that is read.
+    """
+
+    def groups(active: ActiveTimeline) -> pa.Table:
+        now = FileSystemView.load(TableSnapshot(table.storage, table.config, active)).latest_slices()
+        paths = [path for path in pc.unique(now["partition"]).to_pylist() if is_read(path)]
+        read = now.filter(pc.is_in(now["partition"], pa.array(paths, pa.string())))
+        return read.select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
+
+    return ReadSet(completed_instants(table.active.timeline), groups(table.active), groups)
 
 
 def completed_instants(timeline: Timeline) -> frozenset[str]:

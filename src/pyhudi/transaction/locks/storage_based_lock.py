@@ -3,7 +3,7 @@
 ``{"expired": bool, "validUntil": epoch ms, "owner": text}``. Every change is a conditional put on the version that was
 read, so of several writers one succeeds. A thread renews the lease; a killed writer no longer renews, and the lock is
 free when ``validUntil`` has passed, or immediately if its owner is known to be dead: owners in pyhudi contain their
-process. The object is never deleted.
+process. The object is never deleted. What happens to the lease can be audited (`pyhudi.transaction.locks.lock_audit`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Self
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError, LockError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage
-from pyhudi.storage.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import LOCKS_FOLDER
+from pyhudi.transaction.locks.lock_audit import AuditState, LockAudit, is_audit_enabled
 from pyhudi.transaction.locks.lock_provider import (
     LockProvider,
     LockRetryPolicy,
@@ -28,7 +29,7 @@ from pyhudi.transaction.locks.lock_provider import (
     writer_name,
 )
 
-LOCK_PATH = f"{META_FOLDER}/.locks/table_lock.json"
+LOCK_PATH = f"{LOCKS_FOLDER}/table_lock.json"
 CLOCK_DRIFT_MS = 500
 """Maximum clock skew between two writers."""
 
@@ -89,6 +90,7 @@ class StorageBasedLockProvider(LockProvider):
         self._guard = threading.Lock()
         self._lease: Lease | None = None
         self._version: str | None = None
+        self._audit: LockAudit | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -143,9 +145,25 @@ class StorageBasedLockProvider(LockProvider):
                 return False
             self._ended.clear()
             self._start_renewal()
+            self._begin_audit()
         if not self.held:  # The put took longer than the lease.
             self.release()
         return self.held
+
+    def _begin_audit(self) -> None:
+        """Record that the lease begins, if it is to be audited."""
+        self._audit = None
+        if self._lease is not None and is_audit_enabled(self._storage):
+            self._audit = LockAudit(self._storage, self._owner, self._lease.valid_until - self._validity_ms)
+            self._audit.record(AuditState.START, self._audit.started, self._lease.valid_until, held=True)
+
+    def _record(self, state: AuditState) -> None:
+        """Record what has happened to the lease, if it is audited."""
+        if self._audit is None or self._lease is None:
+            return
+        # Another writer may hold the lock as soon as its release is stored, so the lease ends before that.
+        now = self._lease.valid_until if state is AuditState.END else self._clock()
+        self._audit.record(state, now, self._lease.valid_until, held=not self._lease.expired)
 
     def _start_renewal(self) -> None:
         self._thread = threading.Thread(target=self._renew_until_released, name="pyhudi-lock-renewal", daemon=True)
@@ -216,6 +234,7 @@ class StorageBasedLockProvider(LockProvider):
                 self._lease = None
                 _log.warning("lost: %s", self.describe())
                 return False
+            self._record(AuditState.RENEW)
             return True
 
     def release(self) -> None:
@@ -223,7 +242,9 @@ class StorageBasedLockProvider(LockProvider):
         with self._guard:
             if self._lease is not None:
                 try:
-                    if not self._put_lease(self._version, expired=True):
+                    if self._put_lease(self._version, expired=True):
+                        self._record(AuditState.END)
+                    else:
                         _log.warning("lost before it was released: %s", self.describe())
                 except StorageError as error:  # The protected work is done; the lease expires.
                     _log.warning("could not release the lease of %s: %s", self._storage.uri(LOCK_PATH), error)

@@ -13,7 +13,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError, UnsupportedTableError, ValidationError
-from pyhudi.index.bucket_counts import BucketCounts, load_counts, store_counts
+from pyhudi.index.bucket_counts import BucketCounts, load_counts, store_first_counts
 from pyhudi.spark.write.precommit_validation import StagedTable
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.properties_text import table_checksum
@@ -301,10 +301,10 @@ def test_what_the_new_table_knows_of_its_index_takes_the_place_of_the_old(tmp_pa
         BucketCounts.from_options(buckets("a,2")),
         BucketCounts.from_options(buckets("b,4")),
     )
-    store_counts(storage, before)
+    store_first_counts(storage, before)
     mine = Write(("c",), "replacecommit", "INSERT")
     with mine.begin(storage) as tx:
-        replace_table(tx, config(9), mine.write_files(tx), lambda: store_counts(storage, after))
+        replace_table(tx, config(9), mine.write_files(tx), lambda: store_first_counts(storage, after))
     assert load_counts(storage, active(storage).timeline) == after
 
 

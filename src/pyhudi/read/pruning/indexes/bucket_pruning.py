@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import QueryError
+from pyhudi.index.bucket_counts import load_counts_history
 from pyhudi.index.bucket_file_ids import bucket_numbers
 from pyhudi.index.bucket_hash import java_list_hash
 from pyhudi.index.bucket_index import BucketIndex
@@ -48,21 +50,44 @@ def prune_buckets(
     bucketing = BucketIndex.from_options(table.config, opts)
     if bucketing is None:
         return slices
-    bucketing = bucketing.with_stored_counts(table.storage, table.active.timeline)
     hashes = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, row_filter.anyof)
     if hashes is None:
         return slices
     numbers = bucket_numbers(slices["file_id"]).combine_chunks()
     if numbers.null_count:
         return slices
-    # Wrong settings would hide rows.
-    check_buckets(table.storage, bucketing, slices, keys=table.config.populate_meta_fields)
-    counts = bucketing.counts_of(slices["partition"])
     keep = pa.repeat(pa.scalar(False), slices.num_rows)
-    for count in pc.unique(counts).to_pylist():
-        buckets = pa.array(sorted({h % count for h in hashes}), pa.int32())
-        keep = pc.or_(keep, pc.and_(pc.equal(counts, count), pc.is_in(numbers, value_set=buckets)))
+    for era, in_era in _eras(table, bucketing, slices):
+        if not pc.any(in_era).as_py():
+            continue
+        # Wrong settings would hide rows.
+        check_buckets(table.storage, era, slices.filter(in_era), keys=table.config.populate_meta_fields)
+        counts = era.counts_of(slices["partition"])
+        for count in pc.unique(counts).to_pylist():
+            buckets = pa.array(sorted({h % count for h in hashes}), pa.int32())
+            in_buckets = pc.and_(pc.equal(counts, count), pc.is_in(numbers, value_set=buckets))
+            keep = pc.or_(keep, pc.and_(in_era, in_buckets))
     return slices.filter(keep)
+
+
+def _eras(table: TableSnapshot, bucketing: BucketIndex, slices: pa.Table) -> Iterator[tuple[BucketIndex, pa.Array]]:
+    """Return the numbers of buckets that the table has had, and which slices (boolean) have them.
+
+    A change of the numbers rewrites the partitions concerned, so slices that are older than it, which time travel
+    reads, have the earlier ones.
+
+    Raises:
+        ConfigError: The options contain other numbers than the table has now.
+    """
+    timeline = table.active.timeline
+    now = bucketing.with_stored_counts(table.storage, timeline)
+    instants = slices["base_instant"].combine_chunks()
+    changes = load_counts_history(table.storage, timeline)
+    eras = [("", bucketing), *((since, replace(now, counts=counts)) for since, counts in changes)]
+    ends = [since for since, _ in changes]
+    for (since, era), until in zip_longest(eras, ends):
+        begun = pc.greater_equal(instants, since)
+        yield era, begun if until is None else pc.and_(begun, pc.less(instants, until))
 
 
 def _hashes_of_filter(

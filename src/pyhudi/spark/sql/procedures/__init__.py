@@ -10,12 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.spark.sql.procedures import (
     bootstrap_procedures,
+    bucket_index_procedures,
     cleaning_procedures,
     clustering_procedures,
     commit_procedures,
     instant_export,
+    lock_audit_procedures,
     log_file_procedures,
     metadata_procedures,
+    parquet_import_procedure,
     recovery_procedures,
     repair_procedures,
     service_procedures,
@@ -30,29 +33,25 @@ from pyhudi.sql.statements import Call
 
 PROCEDURES: dict[str, Procedure] = {
     **bootstrap_procedures.PROCEDURES,
+    **bucket_index_procedures.PROCEDURES,
     **cleaning_procedures.PROCEDURES,
     **clustering_procedures.PROCEDURES,
     **commit_procedures.PROCEDURES,
     **instant_export.PROCEDURES,
+    **lock_audit_procedures.PROCEDURES,
     **log_file_procedures.PROCEDURES,
     **metadata_procedures.PROCEDURES,
     **recovery_procedures.PROCEDURES,
+    **parquet_import_procedure.PROCEDURES,
     **repair_procedures.PROCEDURES,
     **service_procedures.PROCEDURES,
     **storage_procedures.PROCEDURES,
     **table_procedures.PROCEDURES,
     **upgrade_procedures.PROCEDURES,
 }
-_AUDIT = "the audit of the storage-based lock provider is written and read by Apache Hudi alone"
 _USE_INSTEAD = {
     "hive_sync": "a catalog is synced by its own tools; tables by name are in Spark's session catalog",
-    "hdfs_parquet_import": "read the files with spark.read.parquet and write them with bulk_insert",
     "sync_validate": "compare the tables with queries",
-    "partition_bucket_index_manager": "the numbers of buckets of partitions are read, and changed by Apache Hudi alone",
-    "set_audit_lock": _AUDIT,
-    "show_audit_lock_status": _AUDIT,
-    "validate_audit_lock": _AUDIT,
-    "cleanup_audit_lock": _AUDIT,
 }
 """Procedures that are refused, with the alternative."""
 

@@ -6,14 +6,19 @@ import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.errors import QueryError
 from pyhudi.format.log.decoding.data_block import count_records, decode_records
 from pyhudi.format.log.log_block import DATA_BLOCKS, BlockType, Header, LogBlock
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.merge.logs.log_file_pool import LogFiles
+from pyhudi.read.execution.file_slice_reader import MergedReader, slice_context
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
 _COUNTED = DATA_BLOCKS | {BlockType.DELETE, BlockType.CDC_DATA}
@@ -64,24 +69,37 @@ def show_logfile_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def show_logfile_records(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the records of log files as they were written, as JSON.
+    """Show the records of log files as JSON: as they were written, or (``merge``) the last version of each record in
+    these files, without those that are deleted."""
+    client = arguments.client(spark)
+    paths = _log_files(client, str(arguments.text("log_file_path_pattern")))
+    batches = _merged_records(client, paths) if arguments.flag("merge") else _records(client, paths)
+    return arguments.limited(
+        (json.dumps(row, default=str, ensure_ascii=False),) for batch in batches for row in batch.to_pylist()
+    )
 
-    Raises:
-        UnsupportedTableError: They are to be merged.
-    """
-    if arguments.flag("merge"):
-        raise UnsupportedTableError(
-            "merge is not supported by show_logfile_records: query the table, whose rows are those of the merge"
-        )
-    client, limit = arguments.client(spark), arguments.number("limit")
-    rows: list[tuple[str]] = []
-    for block in _blocks(client, _log_files(client, str(arguments.text("log_file_path_pattern")))):
-        if limit is not None and 0 <= limit <= len(rows):
-            break
+
+def _records(client: TableMetaClient, paths: list[str]) -> Iterator[pa.RecordBatch]:
+    for block in _blocks(client, paths):
         if block.type in DATA_BLOCKS:
-            records = decode_records(block).slice(0, None if limit is None or limit < 0 else limit - len(rows))
-            rows += [(json.dumps(row, default=str, ensure_ascii=False),) for row in records.to_pylist()]
-    return rows
+            yield from decode_records(block).to_batches()
+
+
+def _merged_records(client: TableMetaClient, paths: list[str]) -> Iterator[pa.RecordBatch]:
+    """Merge log files of each file slice without its base file."""
+    table = TableSnapshot.load(client)
+    columns = resolve_table_schema(table)
+    if columns is None:
+        return
+    reader = MergedReader(slice_context(table, columns.schema), tuple(columns.schema.names))
+    selected = frozenset(paths)
+    for row in FileSystemView.load(table).all_slices().to_pylist():
+        logs = [pair for pair in zip(row["log_paths"], row["log_sizes"], strict=True) if pair[0] in selected]
+        if logs:
+            log_paths, log_sizes = zip(*logs, strict=True)
+            yield from reader.read(
+                FileSlice.from_row({**row, "base_path": None, "log_paths": log_paths, "log_sizes": log_sizes})
+            )
 
 
 PROCEDURES: dict[str, Procedure] = {

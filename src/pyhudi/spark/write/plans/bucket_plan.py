@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import BucketIndexEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
-from pyhudi.index.bucket_counts import store_counts
+from pyhudi.index.bucket_counts import store_counts, store_first_counts
 from pyhudi.index.bucket_file_ids import SHARED_FILE_ID_SUFFIX, bucket_groups, new_file_id_suffix
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
@@ -175,7 +175,9 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     if active is not None:
         timeline, slices = active.timeline, job.slices(active)
     assert job.bucketing is not None
-    bucketing = job.bucketing.with_stored_counts(job.storage, timeline) if timeline is not None else job.bucketing
+    bucketing = job.bucketing
+    if timeline is not None and job.operation is not Operation.BUCKET_RESCALE:
+        bucketing = bucketing.with_stored_counts(job.storage, timeline)
     locations = _locations(job, bucketing, slices, timeline)
     written = slices.slice(0, 0) if job.operation in REPLACING else slices
     out_of_view = logs = None
@@ -199,10 +201,15 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     return BucketPlan(job, bucketing, slices, written, snapshot, cached, locations, out_of_view, logs, indexed)
 
 
-def store_bucket_counts(job: WriteJob) -> None:
-    """Store the numbers of buckets in the table if they differ between partitions and are not stored yet."""
-    if job.bucketing is not None and job.bucketing.counts.rules:
-        store_counts(job.storage, job.bucketing.counts)
+def store_bucket_counts(job: WriteJob, instant: str) -> None:
+    """Store the numbers of buckets in the table: those of a rescaling with its instant, others if they differ between
+    partitions and are not stored yet."""
+    if job.bucketing is None:
+        return
+    if job.operation is Operation.BUCKET_RESCALE:
+        store_counts(job.storage, job.bucketing.counts, instant)
+    elif job.bucketing.counts.rules:
+        store_first_counts(job.storage, job.bucketing.counts)
 
 
 def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[str, HashingMetadata]:
