@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -382,6 +382,10 @@ def test_handlers_and_cursors_of_scripts_run_as_in_spark(spark):
     script = "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION INSERT INTO t VALUES (0); {}; SELECT count(*) FROM t; END"
     failing = "UPDATE t SET nothing = 1; CALL show_commits(table => 'nothing'); DELETE FROM t WHERE id = 'x'"
     assert rows(spark, script.format(failing)) == [(3,)]
+    inner = "BEGIN DECLARE NOTHING CONDITION; END; BEGIN DECLARE EXIT HANDLER FOR DIVIDE_BY_ZERO, NOTHING SELECT 1; END"
+    with pytest.raises(SqlSyntaxError, match="there is no condition NOTHING"):
+        spark.sql(f"BEGIN DELETE FROM t; {inner}; END")
+    assert spark.table("t").count() == 3
 
 
 _FAILING_HANDLER = (
@@ -414,6 +418,11 @@ SCOPES = {
     "rows of FOR": "DECLARE s STRING DEFAULT ''; DECLARE id INT DEFAULT 7; FOR r AS SELECT id, id * 2 AS d FROM {t} "
     "WHERE id < 3 ORDER BY id DO SET id = id * 10; SET s = s || id || r.id || d || r.d || (SELECT count(*) FROM {t} "
     "WHERE id > r.id); END FOR; SET s = s || id; SELECT s",
+    "default values": "DECLARE a INT DEFAULT 1; DECLARE b INT = a + 1; DECLARE c STRING; DECLARE s STRING DEFAULT ''; "
+    "SET a = 10; SET b = DEFAULT; SET c = 'x'; SET s = s || b; l: BEGIN DECLARE a INT DEFAULT a + 1; DECLARE d INT "
+    "DEFAULT l.a + 1; SET b = DEFAULT; SET s = s || ',' || b; SET a = 7; SET l.a = DEFAULT; SET c = DEFAULT; "
+    "SET d = DEFAULT; SET s = s || ',' || a || d || ifnull(c, 'none'); END; SET a = DEFAULT; "
+    "SELECT s, a, count(*) FROM {t}",
     "conditions": "DECLARE other CONDITION; DECLARE divide_by_zero CONDITION FOR SQLSTATE VALUE '4200A'; DECLARE "
     "EXIT HANDLER FOR divide_by_zero, Other SELECT count(*) FROM {t}; SELECT 1 div 0",
     "the value of CASE": "DECLARE s STRING DEFAULT ''; CASE 5 WHEN 1 THEN SET s = 'x'; END CASE; CASE (SELECT max(id) "

@@ -95,6 +95,10 @@ class CloseCursor:
     name: tuple[str, ...]
 
 
+GENERAL = frozenset({"SQLEXCEPTION", "NOT FOUND"})
+"""Conditions that include others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """DECLARE … HANDLER of a block.
@@ -110,14 +114,27 @@ class Handler:
     body: Node
     continues: bool = False
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The conditions that have names, of Spark or of the script."""
+        return frozenset(one for one in self.conditions if one not in GENERAL and not one.startswith("SQLSTATE "))
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """BEGIN … END: the scope of the variables, cursors and handlers that are declared in it."""
+    """BEGIN … END: the scope of the variables, conditions, cursors and handlers that are declared in it.
+
+    Attributes:
+        body: Its statements, after the declarations of variables and cursors.
+        label: Its label.
+        handlers: Its handlers.
+        conditions: Names of the conditions that it declares, in upper case.
+    """
 
     body: Nodes
     label: str = ""
     handlers: tuple[Handler, ...] = ()
+    conditions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +154,33 @@ Nodes: TypeAlias = tuple[Node, ...]
 def nodes_of(node: Node) -> Iterator[Node]:
     """Yield a node and all nodes inside of it, those of handlers included."""
     yield node
-    inner: Nodes = ()
+    for one in _inner_nodes(node):
+        yield from nodes_of(one)
+
+
+def undeclared_conditions(node: Node, declared: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the conditions for which a node has handlers, and which no block around them declares.
+
+    Args:
+        node: The node.
+        declared: Conditions that blocks around it declare.
+    """
+    names: frozenset[str] = frozenset()
+    if isinstance(node, Block):
+        declared |= node.conditions
+        names = names.union(*(handler.names for handler in node.handlers)) - declared
+    return names.union(*(undeclared_conditions(one, declared) for one in _inner_nodes(node)))
+
+
+def _inner_nodes(node: Node) -> Nodes:
     match node:
         case Block(body=body, handlers=handlers):
-            inner = (*body, *(handler.body for handler in handlers))
+            return (*body, *(handler.body for handler in handlers))
         case Loop(body=body) | For(body=body):
-            inner = body
+            return body
         case If(branches=branches, otherwise=otherwise):
-            inner = (*(one for _, body in branches for one in body), *otherwise)
-    for one in inner:
-        yield from nodes_of(one)
+            return (*(one for _, body in branches for one in body), *otherwise)
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

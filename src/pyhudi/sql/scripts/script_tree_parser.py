@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.scripts.script_nodes import (
+    GENERAL,
     Assign,
     Block,
     CloseCursor,
@@ -27,7 +28,6 @@ from pyhudi.sql.scripts.script_nodes import (
 )
 from pyhudi.sql.token_cursor import Cursor
 
-_GENERAL = frozenset({"SQLEXCEPTION", "NOT FOUND"})
 _ONLY_OF_SPARK = frozenset({"SIGNAL", "RESIGNAL", "GET"})
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 _NO_ERRORS = ("00", "01", "XX")
@@ -105,8 +105,8 @@ class _TreeParser:
         body = self._body(label, "END")
         cursor.expect("END")
         self._repeated(label)
-        self._scopes.pop()
-        return Block((*declarations, *body), label, tuple(handlers))
+        conditions = frozenset(map(str.upper, self._scopes.pop().conditions))
+        return Block((*declarations, *body), label, tuple(handlers), conditions)
 
     def _body(self, label: str, *ends: str, loop: bool = False) -> Nodes:
         """Parse statements up to one of some words, which may be left and iterated by a label."""
@@ -245,7 +245,7 @@ class _TreeParser:
         handled = [*conditions, *(condition for other in others for condition in other.conditions)]
         if len(set(handled)) < len(handled):
             raise SqlSyntaxError(f"a block has one handler for each of {', '.join(handled)}")
-        if _GENERAL & set(conditions) and not _GENERAL.issuperset(conditions):
+        if GENERAL & set(conditions) and not GENERAL.issuperset(conditions):
             raise SqlSyntaxError(f"a handler of {', '.join(conditions)} mixes general and specific conditions")
         around, self._around = self._around, []  # LEAVE and ITERATE stay inside of a handler
         body = self._node()

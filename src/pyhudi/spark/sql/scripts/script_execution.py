@@ -27,6 +27,7 @@ from pyhudi.spark.sql.scripts.script_scopes import Scope, ScriptScopes
 from pyhudi.spark.sql.spark_statements import empty_result, type_text
 from pyhudi.sql.parsers.statement_parser import parse
 from pyhudi.sql.scripts.script_conditions import ErrorCondition
+from pyhudi.sql.scripts.script_defaults import with_default_values
 from pyhudi.sql.scripts.script_nodes import (
     Assign,
     Block,
@@ -43,6 +44,7 @@ from pyhudi.sql.scripts.script_nodes import (
     OpenCursor,
     Run,
     nodes_of,
+    undeclared_conditions,
 )
 from pyhudi.sql.statements import ExecuteImmediate, SelectStatement, Statement
 from pyhudi.sql.string_literals import string_expression
@@ -53,7 +55,6 @@ _ROW, _VALUE = "_pyhudi_row_of_script", "_pyhudi_value_in_script"
 _numbers = count()
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\].*?SQLSTATE: (?P<sqlstate>[0-9A-Z]{5})", re.DOTALL)
 """An error of Spark as text."""
-_DEFAULT = re.compile(r"=\s*DEFAULT\b", re.IGNORECASE)
 _locks: dict[str, RLock] = {}
 """Locks of the sessions, whose variables are those of one script at a time; a script may run another one."""
 
@@ -73,13 +74,14 @@ def run_script(spark: SparkSession, body: Block, run: _RunSql) -> DataFrame:
     Raises:
         QueryError: A variable of the session has the name of one of the script, and nothing has run; or a condition is
             no BOOLEAN.
+        SqlSyntaxError: A handler is for a condition that there is not, and nothing has run.
     """
     with _locks.setdefault(session_id(spark), RLock()):
         _check_names(spark, body)
+        _check_conditions(spark, body)
         # an error is one of its statement, and Spark Connect resolves variables when rows are read
         reads_at_once = is_connect(spark) or any(isinstance(node, Block) and node.handlers for node in nodes_of(body))
-        keeps_defaults = any(isinstance(node, Assign) and _DEFAULT.search(node.text) for node in nodes_of(body))
-        scopes = ScriptScopes(spark, run, keeps_defaults=keeps_defaults)
+        scopes = ScriptScopes(spark, run)
         execution = _ScriptExecution(spark, run, scopes, reads_at_once=reads_at_once)
         execution.run(body)
     return empty_result(spark) if execution.result is None else execution.result
@@ -91,6 +93,20 @@ def _check_names(spark: SparkSession, body: Block) -> None:
             raise QueryError(
                 f"the session has a variable {name!r}, as the script has: drop it, or take another name in the script"
             )
+
+
+def _check_conditions(spark: SparkSession, body: Block) -> None:
+    """Refuse handlers of conditions that neither a block around them has declared nor Spark has."""
+    for name in sorted(undeclared_conditions(body)):
+        try:
+            spark_sql(spark, f"BEGIN DECLARE EXIT HANDLER FOR {quoted(name.split('.'))} BEGIN END; END")
+        except Exception as error:
+            if "CONDITION_NOT_FOUND" not in str(error):
+                raise
+            raise SqlSyntaxError(
+                f"there is no condition {name}, for which the script has a handler: Spark has none of that name, and "
+                "no block around the handler declares it; nothing has run"
+            ) from None
 
 
 def _is_variable(spark: SparkSession, name: str) -> bool:
@@ -200,7 +216,7 @@ class _ScriptExecution:
             case Declare(names=names, clauses=clauses):
                 self.scopes.declare(names, clauses)
             case Assign(text=text):
-                self._run(f"SET VARIABLE {text}")
+                self._run(f"SET VARIABLE {with_default_values(text, self.scopes.default)}")
             case If():
                 self._run_branches(node)
             case Block():

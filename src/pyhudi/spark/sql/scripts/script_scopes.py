@@ -7,18 +7,17 @@ scope because a handler of a block around it is run, a variable of the session w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import HudiError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.scripts.script_rows import ScriptCursor
 from pyhudi.sql.scripts.script_conditions import ErrorCondition
+from pyhudi.sql.scripts.script_defaults import default_value
 from pyhudi.sql.scripts.script_labels import with_variables
 from pyhudi.sql.scripts.script_nodes import Handler
 
@@ -32,7 +31,7 @@ class _Variable:
 
     Attributes:
         name: Its name.
-        clauses: Its type and default value, as it was declared.
+        clauses: Its type and default value, as in its declaration.
         kept_as: The variable of the session that keeps its value, while it does not have its name.
     """
 
@@ -64,13 +63,11 @@ class ScriptScopes:
     Args:
         spark: The session.
         run: Runs a statement.
-        keeps_defaults: Variables that get their names back keep their default values, too, which are evaluated again.
     """
 
-    def __init__(self, spark: SparkSession, run: Callable[[str], object], *, keeps_defaults: bool = False) -> None:
+    def __init__(self, spark: SparkSession, run: Callable[[str], object]) -> None:
         self._spark = spark
         self._run = run
-        self._keeps_defaults = keeps_defaults
         self._scopes: list[Scope] = []
         self._shown: dict[str, _Variable] = {}
         self._handling: list[Scope] = []
@@ -98,12 +95,13 @@ class ScriptScopes:
             names: Their names.
             clauses: Their type and default value.
         """
-        clauses = self.with_variables(clauses)
+        with_labels_replaced = self.with_variables(clauses)
         hidden = [self._shown[name.lower()] for name in names if name.lower() in self._shown]
         for variable in hidden:
             self._keep(variable)
         try:
-            self._run(f"DECLARE OR REPLACE VARIABLE {', '.join(quoted([name]) for name in names)} {clauses}")
+            declared = ", ".join(quoted([name]) for name in names)
+            self._run(f"DECLARE OR REPLACE VARIABLE {declared} {with_labels_replaced}")
         except BaseException:
             for variable in hidden:  # its name is still its own
                 self._drop(variable.kept_as)
@@ -115,6 +113,17 @@ class ScriptScopes:
     def has_variable(self, name: str) -> bool:
         """Return True if a variable is in scope."""
         return name.lower() in self._shown
+
+    def default(self, name: Sequence[str]) -> str | None:
+        """Return the default value of a variable in scope; None if there is no such variable. ``name``: its name, after
+        the label of its block if it has one."""
+        *label, key = (part.lower() for part in name)
+        if not label:
+            variable = self._shown.get(key)
+        else:
+            scopes = (scope for scope in reversed(self._scopes) if [scope.label] == label and key in scope.variables)
+            variable = next((scope.variables[key] for scope in scopes), None)
+        return None if variable is None else default_value(variable.clauses)
 
     def with_variables(self, text: str) -> str:
         """Return a statement with names of variables of the session in place of those with labels."""
@@ -184,12 +193,7 @@ class ScriptScopes:
 
     def _restore(self, variable: _Variable) -> None:
         """Give a variable its name."""
-        name, kept = (quoted([*_SESSION, one]) for one in (variable.name, variable.kept_as))
         self._copy(variable.kept_as, variable.name)
-        if self._keeps_defaults:
-            with suppress(HudiError, PySparkException):  # the default value may be none in this scope
-                self._run(f"DECLARE OR REPLACE VARIABLE {quoted([variable.name])} {variable.clauses}")
-                spark_sql(self._spark, f"SET VARIABLE {name} = {kept}")
         self._drop(variable.kept_as)
         variable.kept_as = ""
 
