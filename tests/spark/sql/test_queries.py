@@ -629,6 +629,8 @@ def test_names_by_identifier_clauses_and_in_double_quotes(spark):
     assert rows(spark, "SELECT id FROM IDENTIFIER('t') WHERE name IS NULL") == [(1,), (2,)]
     found = spark.sql("SELECT id FROM IDENTIFIER(:t) WHERE id > :low", args={"t": "t", "low": 1}).collect()
     assert [tuple(row) for row in found] == [(2,)]
+    spark.sql("UPDATE IDENTIFIER(:db || '.t') SET name = 'y' WHERE id = 2", {"db": "shop"})
+    assert rows(spark, "SELECT name FROM IDENTIFIER(concat('sh', 'op', '.t')) WHERE id = 2") == [("y",)]
     spark.conf.set("spark.sql.ansi.enabled", "true")
     spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
     try:

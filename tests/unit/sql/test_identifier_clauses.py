@@ -33,3 +33,16 @@ def test_names_in_double_quotes():
 def test_a_clause_cannot_bring_other_sql():
     with pytest.raises(SqlSyntaxError, match=r"IDENTIFIER\('t; DROP TABLE u'\) is not a name"):
         with_plain_identifiers("SELECT * FROM IDENTIFIER(:t)", {"t": "t; DROP TABLE u"})
+
+
+def test_arguments_that_are_computed():
+    asked = []
+
+    def evaluate(expression):
+        asked.append(expression)
+        return {"'a' || f(1)": "a.b", "x": 1}.get(expression)
+
+    text = "SELECT IDENTIFIER('c') FROM IDENTIFIER('a' || f(1)), IDENTIFIER(x), IDENTIFIER(y"
+    plain = "SELECT `c` FROM `a`.`b`, IDENTIFIER(x), IDENTIFIER(y"
+    assert with_plain_identifiers(text, evaluate=evaluate) == plain
+    assert asked[:2] == ["'a' || f(1)", "x"]

@@ -7,6 +7,7 @@ from functools import partial
 from threading import get_ident
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
@@ -45,7 +46,7 @@ from pyhudi.spark.sql.queries.view_registry import (
     rename_view,
 )
 from pyhudi.spark.sql.scripts.script_execution import run_script
-from pyhudi.spark.sql.spark_statements import empty_result
+from pyhudi.spark.sql.spark_statements import collect_statement, empty_result
 from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.sql import statements as s
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
@@ -95,7 +96,9 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     run_on_spark = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
     values = StatementParameters(text, args, fields)
     names_quoted = '"' in text and quotes_names_by_double_quotes(spark)
-    values.text = with_plain_identifiers(values.text, args, double_quoted=names_quoted)
+    values.text = with_plain_identifiers(
+        values.text, args, double_quoted=names_quoted, evaluate=partial(_identifier, spark, args)
+    )
     try:
         statement = parse(values.text)
     except SqlSyntaxError:
@@ -111,6 +114,14 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         return _execute(spark, statement, values, run_on_spark)
     finally:
         non_hudi_tables.clear()  # a temporary view may have hidden a table
+
+
+def _identifier(spark: SparkSession, args: Any, expression: str) -> object:
+    """Return the value of the argument of an IDENTIFIER clause; None if it has none, which Spark reports."""
+    try:
+        return collect_statement(spark, f"SELECT {expression}", args)[0][0]
+    except PySparkException:
+        return None
 
 
 def _execute(
