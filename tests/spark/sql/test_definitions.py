@@ -236,6 +236,32 @@ def test_tables_of_the_catalog_api_and_views_of_paths(spark, tmp_path):
     assert rows(spark, "SELECT id, p FROM of_frame") == [(1, "a"), (2, "b")]
 
 
+def test_methods_of_the_catalog_that_are_statements(spark):
+    """Most are of Spark 4.2."""
+    spark.sql("CREATE TABLE t (id INT, day STRING) USING hudi TBLPROPERTIES (primaryKey = 'id') PARTITIONED BY (day)")
+    spark.sql("INSERT INTO t VALUES (1, 'mon')")
+    spark.sql("CREATE VIEW v AS SELECT * FROM t")
+    catalog = spark.catalog
+    catalog.recoverPartitions("t")
+    assert catalog.tableExists("t")
+    assert not catalog.isCached("shop.t")
+    if not hasattr(catalog, "listPartitions"):
+        return
+    assert [one.partition for one in catalog.listPartitions("t")] == ["day=mon"]
+    assert catalog.getTableProperties("shop.t")["primaryKey"] == "id"
+    assert catalog.getCreateTableString("t").startswith("CREATE TABLE spark_catalog.shop.t")
+    assert [one.name for one in catalog.listViews("shop")] == ["v"]
+    with pytest.raises(UnsupportedTableError, match="ANALYZE TABLE"):
+        catalog.analyzeTable("t")
+    with pytest.raises(QueryError, match="use DROP TABLE"):
+        catalog.dropView("t")
+    catalog.truncateTable("t")
+    assert spark.table("v").count() == 0
+    catalog.dropView("v")
+    catalog.dropTable("t", purge=True)
+    assert catalog.listTables() == []
+
+
 def test_what_writes_and_reads_by_name_would_ignore_is_refused(spark):
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING hudi PARTITIONED BY (p) TBLPROPERTIES (primaryKey = 'id')")
     frame = spark.createDataFrame([(1, "a")], "id BIGINT, p STRING")

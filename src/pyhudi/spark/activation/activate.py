@@ -9,8 +9,15 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.activation import option_methods, read_methods, sql_methods, stream_methods, write_methods
-from pyhudi.spark.activation.call_state import LAYOUT_METHODS
+from pyhudi.config.layout_methods import LAYOUT_METHODS
+from pyhudi.spark.activation import (
+    catalog_methods,
+    option_methods,
+    read_methods,
+    sql_methods,
+    stream_methods,
+    write_methods,
+)
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap, wrap_maker
 from pyhudi.spark.hudi_jar_configs import remove_unloadable_hudi_configs
 from pyhudi.spark.session import check_workers
@@ -89,6 +96,7 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
     for cls in classes(sql_methods.FRAMES):
         wrap(cls, "filter", read_methods.filter_rows)
         wrap(cls, "where", read_methods.filter_rows)
+        wrap(cls, "selectExpr", read_methods.select_expressions)
         for name in ("select", "drop"):
             wrap(cls, name, read_methods.keep_columns)
     if sql_methods.can_parse():
@@ -113,6 +121,11 @@ def _wrap_names() -> None:
         wrap(cls, "dropTempView", sql_methods.drop_temp_view)
         wrap(cls, "listColumns", sql_methods.list_columns)
         wrap(cls, "refreshTable", sql_methods.refresh_table)
+        for name in catalog_methods.CATALOG_STATEMENTS:
+            if hasattr(cls, name):  # most are of Spark 4.2
+                wrap(cls, name, catalog_methods.run_statement(name))
+        if hasattr(cls, "listViews"):
+            wrap(cls, "listViews", catalog_methods.list_views)
     for cls in classes(_READERS):
         wrap(cls, "table", read_methods.table)
     for cls in classes(_STREAM_READERS):

@@ -7,17 +7,9 @@ from typing import Any
 
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
-from pyhudi.errors import ConfigError
+from pyhudi.config.layout_methods import layout_error
 
 PARTITIONPATH_FIELD = options.PARTITIONPATH_FIELD.key
-_CURES = {
-    "bucketBy": "set hoodie.index.type=BUCKET and hoodie.bucket.index.num.buckets; the record key, or the columns of "
-    "hoodie.bucket.index.hash.field, determine the bucket",
-    "sortBy": "sort rows by hoodie.bulkinsert.user.defined.partitioner.sort.columns in a bulk_insert, or by clustering "
-    "(hoodie.clustering.plan.strategy.sort.columns)",
-    "clusterBy": "use clustering: hoodie.clustering.inline=true and hoodie.clustering.plan.strategy.sort.columns",
-}
-LAYOUT_METHODS = tuple(_CURES)
 FORMATS = frozenset({"hudi", "org.apache.hudi", "pyhudi"})
 _STATE = "_pyhudi_state"
 
@@ -64,7 +56,7 @@ def refuse_layout(target: Any) -> None:
     """
     layout = call_state(target).layout
     if layout is not None:
-        raise ConfigError(f"{layout}(…) does not apply to Hudi tables: {_CURES[layout]}")
+        raise layout_error(layout)
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:

@@ -59,6 +59,8 @@ def filter_rows(_: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, 
     """``filter`` and ``where``. Both call Spark's own ``filter``, because ``where`` may call ``filter``, which is
     wrapped as well."""
     condition = args[0] if args else kwargs["condition"]
+    if isinstance(condition, str):
+        condition = sql_methods.with_hudi_tables(frame.sparkSession, condition)
     cls = next(c for c in type(frame).__mro__ if (c, "filter") in ORIGINALS)
     return filter_pruned(ORIGINALS[(cls, "filter")], frame, condition)
 
@@ -66,6 +68,16 @@ def filter_rows(_: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, 
 def keep_columns(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``select`` and ``drop`` with column names."""
     return same_rows(frame, original(frame, *args, **kwargs), args)
+
+
+def select_expressions(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``selectExpr``."""
+    expressions = args[0] if len(args) == 1 and isinstance(args[0], list) else args
+    texts = (
+        sql_methods.with_hudi_tables(frame.sparkSession, text) if isinstance(text, str) else text
+        for text in expressions
+    )
+    return original(frame, *texts, **kwargs)
 
 
 def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +26,9 @@ TEMP_VIEW_METHODS = (
 )
 CATALOGS = (("pyspark.sql.catalog", "Catalog"), ("pyspark.sql.connect.catalog", "Catalog"))
 
+_SELECT = "SELECT "
+_SUBQUERY = re.compile(r"\b(from|table)\b", re.IGNORECASE)
+"""Words before the name of a table in a subquery."""
 _Method = Callable[..., Any]
 
 
@@ -42,6 +46,16 @@ def sql(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str
     if not isinstance(text, str):
         return original(session, *args, **kwargs)
     return run_sql(session, text, arguments.pop("args", None), arguments)
+
+
+def with_hudi_tables(spark: Any, expression: str) -> str:
+    """Return an expression of a DataFrame in which the Hudi tables of subqueries can be read."""
+    if _SUBQUERY.search(expression) is None or not can_parse():
+        return expression
+    from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+
+    prepared = rewrite_query(spark, _SELECT + expression)
+    return prepared.text.removeprefix(_SELECT) if prepared.reads_hudi_tables else expression
 
 
 def table(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -302,7 +302,7 @@ def _column(name: str, comment: str | None) -> str:
 def _body(table: CatalogTable, schema: StructType) -> str:
     message = (
         f"{'.'.join(table.name)} is a Hudi table at {table.location}, which this session cannot read: call "
-        "pyhudi.activate(spark) first, and read it through pyhudi"
+        "pyhudi.activate(spark) first, and name it in spark.sql, spark.table, selectExpr or where, but not in expr()"
     )
     # Columns depend on the error, too. If they were NULL, Spark could conclude that no row satisfies a condition.
     columns = ", ".join(f"CAST(e AS {type_text(f.dataType)}) AS {quoted([f.name])}" for f in schema.fields)

@@ -21,7 +21,7 @@ from pyhudi.sql.statements import Name
 from pyhudi.sql.table_properties import MARK
 
 _SCHEMA = "\nSchema: root"
-_MANAGED_TYPE, _EXTERNAL_TYPE = "MANAGED", "EXTERNAL"
+MANAGED_TYPE, EXTERNAL_TYPE = "MANAGED", "EXTERNAL"
 _IS_HUDI = re.compile(rf"\b{re.escape(LOCATION)}=")
 _IS_MANAGED = re.compile(rf"\b{re.escape(MANAGED)}=true\b")
 
@@ -97,11 +97,11 @@ def _table_details(information: str) -> str:
 
 
 def _type_of(properties: Mapping[str, str]) -> str:
-    return _MANAGED_TYPE if properties.get(MANAGED) == "true" else _EXTERNAL_TYPE
+    return MANAGED_TYPE if properties.get(MANAGED) == "true" else EXTERNAL_TYPE
 
 
 def _type(information: str) -> str:
-    return _MANAGED_TYPE if _IS_MANAGED.search(information) else _EXTERNAL_TYPE
+    return MANAGED_TYPE if _IS_MANAGED.search(information) else EXTERNAL_TYPE
 
 
 def _database(table: Table) -> Name:
@@ -120,7 +120,7 @@ def shown_table(spark: SparkSession, table: Table) -> Table:
     entry = find_table(spark, (*_database(table), table.name))
     if entry is None:
         return table
-    return table._replace(tableType=_MANAGED_TYPE if entry.managed else _EXTERNAL_TYPE)
+    return table._replace(tableType=MANAGED_TYPE if entry.managed else EXTERNAL_TYPE)
 
 
 def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> list[Column]:
