@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 
 from pyhudi.errors import (
     ConfigError,
+    HudiError,
     QueryError,
 )
 from tests.cases import classic
@@ -163,3 +164,58 @@ def test_temporary_views_are_those_of_the_session(spark, tmp_path):
             spark.read.option(key, "snapshot").table("shown")
     spark.catalog.dropGlobalTempView("everywhere")
     spark.catalog.dropTempView("second")  # Spark lists it by its first name
+
+
+def test_views_are_not_changed(spark):
+    """The error has the tables to use instead. Views of other tables are left to Spark."""
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    path = spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"]
+    spark.read.format("hudi").load(path).createOrReplaceTempView("loaded")
+    spark.read.format("hudi").load(path).where("id = 1").createOrReplaceTempView("derived")
+    spark.sql("CREATE TEMPORARY VIEW shown AS SELECT * FROM shop.rides")
+    spark.sql("CREATE VIEW kept AS SELECT * FROM rides JOIN (SELECT 1 AS x)")
+    spark.sql("CREATE TABLE plain USING parquet AS SELECT 1 AS id")
+    spark.sql("CREATE TEMPORARY VIEW others AS SELECT * FROM plain")
+    instead = {
+        "loaded": f"temporary view of Hudi tables.*: hudi.`{path}`".replace("hudi.`", "`hudi`.`"),
+        "derived": "temporary view of Hudi tables.*: hudi.`path of the table`",
+        "shown": "temporary view of Hudi tables.*: `shop`.`rides`",
+        "kept": "view of Hudi tables.*: `rides`",
+    }
+    statements = (
+        "DELETE FROM {0} WHERE id = 1",
+        "UPDATE {0} SET fare = 1",
+        "MERGE INTO {0} USING (SELECT 1 AS n) s ON id = n WHEN MATCHED THEN DELETE",
+        "INSERT INTO {0} SELECT * FROM rides",
+    )
+    for view, message in instead.items():
+        for statement in statements:
+            with pytest.raises(QueryError, match=f"`{view}` is a {message}"):
+                spark.sql(statement.format(view))
+    for statement in statements:
+        with pytest.raises(Exception, match=r"\w") as refused:  # internal errors of Spark among them
+            spark.sql(statement.format("others"))
+        assert not isinstance(refused.value, HudiError)
+    assert rows(spark, "SELECT id, fare FROM rides") == [(1, 10)]
+    spark.sql(f"DELETE FROM hudi.`{path}` WHERE id = 1")
+    assert rows(spark, "SELECT id FROM shown") == []
+
+
+def test_subqueries_in_expressions_of_dataframes(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Bergen')")
+    spark.sql("CREATE TEMPORARY VIEW shown AS SELECT * FROM rides")
+    spark.sql("CREATE VIEW kept AS SELECT id FROM rides")
+    frame = spark.createDataFrame([(2,), (3,)], "id int")
+    for number in (2, 3):
+        largest = "(SELECT max(id) FROM shop.rides) AS a"
+        selected = frame.selectExpr(
+            "id", largest, "(SELECT max(id) FROM shown) AS b", "exists(SELECT id FROM kept) AS c"
+        )
+        assert [tuple(row) for row in selected.collect()] == [(2, number, number, True), (3, number, number, True)]
+        assert frame.selectExpr([largest]).first() == (number,)
+        assert frame.where("id IN (SELECT id FROM rides)").count() == number - 1
+        assert spark.table("rides").filter("id = (SELECT max(id) FROM kept) AND city <> 'Moss'").count() == 1
+        spark.sql("INSERT INTO rides VALUES (3, 'c', 30, 'Oslo')")
+    assert frame.selectExpr("trim(BOTH 'x' FROM 'xax') AS a").first() == ("a",)

@@ -33,6 +33,7 @@ from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, trunca
 from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
 from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
+from pyhudi.spark.sql.commands.dml.view_target import refuse_view_target
 from pyhudi.spark.sql.commands.nested_statements import hudi_statement_of, runnable_script, uses_hudi_tables
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import table_cache
@@ -219,6 +220,8 @@ def _run_on_other_table(
     """Execute a statement on a table that is not a Hudi table or does not exist."""
     if isinstance(statement, _HUDI_STATEMENTS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
+    if isinstance(statement, s.Insert | s.Update | s.Delete | s.Merge):
+        refuse_view_target(spark, statement.name, type(statement).__name__.upper())
     head, text, tail = "", "", ""
     match statement:
         case s.RefreshTable(name=name) if refresh_loaded_view(spark, name):

@@ -95,7 +95,7 @@ def refresh_loaded_view(spark: SparkSession, name: Name) -> bool:
     """
     if temporary_view(spark, name) is not None or not is_temporary(spark, name):
         return False
-    if SNAPSHOT_ID_PREFIX not in _plan(spark, name):  # it was replaced outside of pyhudi, or reads no Hudi table
+    if SNAPSHOT_ID_PREFIX not in plan_of_view(spark, name):  # it was replaced outside of pyhudi, or reads no Hudi table
         forget_view(spark, name)
         return False
     request = load_of_view(spark, name)
@@ -149,11 +149,12 @@ def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Map
         view: The registered definition.
         shown: The views of the tables that it would read now.
     """
-    plan = _plan(spark, name).lower()
+    plan = plan_of_view(spark, name).lower()
     tables = [qualified_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]
     expected = [*view.shown.values(), *(".".join(table) for table in tables)]
     return not all(name_or_view.lower() in plan for name_or_view in expected)
 
 
-def _plan(spark: SparkSession, name: Name) -> str:
+def plan_of_view(spark: SparkSession, name: Name) -> str:
+    """Return Spark's plans of a query of a view."""
     return str(collect_statement(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0])
