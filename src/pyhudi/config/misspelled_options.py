@@ -49,7 +49,7 @@ _OF_OTHER_FORMATS = {
     "timestampasof": _TIME_TRAVEL,
     "as-of-timestamp": _TIME_TRAVEL,
     "snapshot-id": _TIME_TRAVEL,
-    "replacewhere": f"delete the rows first, or {_PARTITIONS}",
+    "replacewhere": f"use writeTo(table).overwrite(condition) with the name of the table, or {_PARTITIONS}",
     "overwrite-mode": _PARTITIONS,
 }
 """Options of Delta and Iceberg that decide which rows are read or replaced, in lower case, with what to use instead."""

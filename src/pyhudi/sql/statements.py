@@ -79,6 +79,14 @@ class ChangeView:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateFunction:
+    """CREATE FUNCTION in SQL; ``query`` is its body, as a query."""
+
+    name: Name
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
 class SelectStatement:
     """A statement that reads: ``head`` is the text before the query (EXPLAIN, an insert into another table)."""
 
@@ -152,7 +160,7 @@ class UnsupportedStatement:
 @dataclass(frozen=True, slots=True)
 class Insert:
     """INSERT INTO or OVERWRITE; ``head`` is the statement before the query. ``if_not_exists``: nothing is written if
-    the partition exists."""
+    the partition exists. ``replace_where``: the condition of REPLACE WHERE."""
 
     name: Name
     query: str
@@ -162,6 +170,27 @@ class Insert:
     columns: tuple[str, ...] = ()
     by_name: bool = False
     if_not_exists: bool = False
+    replace_where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MultiInsert:
+    """Several INSERTs after one FROM.
+
+    Attributes:
+        names: The tables, in the order of the text.
+        source: FROM and what follows it.
+        inserts: The INSERTs after it.
+    """
+
+    names: tuple[Name, ...]
+    source: str
+    inserts: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """One statement for each INSERT."""
+        return tuple(f"{self.source} {insert}" for insert in self.inserts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +422,7 @@ class Call:
 Statement: TypeAlias = (
     CreateTable
     | CreateView
+    | CreateFunction
     | ChangeView
     | SelectStatement
     | Script
@@ -403,6 +433,7 @@ Statement: TypeAlias = (
     | RepairPartitions
     | UnsupportedStatement
     | Insert
+    | MultiInsert
     | Update
     | Delete
     | Merge

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
-from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.oracle import Oracle, OracleError
 from tests.properties import FACTOR
 
 pytest.importorskip("sqlglot")
@@ -147,6 +147,46 @@ def test_the_same_statements(oracle: Oracle, spark: SparkSession, tmp_path: Path
     for side in sides:
         for table in (name, f"{name}_taken"):
             side.run(f"DROP TABLE {table}")
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("kind", ["mor", seldom("cow"), seldom("keyless")])
+def test_rows_that_were_replaced_by_a_condition(oracle: Oracle, spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Apache Hudi refuses the statement, and reads and changes the table that it leaves here."""
+    spark.sql(
+        "CREATE TABLE replaced (id INT, name STRING, ts BIGINT, city STRING) USING hudi "
+        f"TBLPROPERTIES ({KINDS[kind]}) PARTITIONED BY (city) LOCATION '{tmp_path}'"
+    )
+    spark.sql("INSERT INTO replaced VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 10, 'Oslo'), (3, 'c', 10, 'Moss')")
+    spark.sql("UPDATE replaced SET name = 'bb', ts = 11 WHERE id = 2")
+    replacement = (
+        "INSERT INTO replaced REPLACE WHERE id = 2 OR city = 'Bodo' "
+        "SELECT 2, 'new', 5L, 'Oslo' UNION ALL SELECT 4, 'd', 5L, 'Bodo'"
+    )
+    spark.sql(replacement)
+    expected = [(1, "a", 10, "Oslo"), (2, "new", 5, "Oslo"), (3, "c", 10, "Moss"), (4, "d", 5, "Bodo")]
+    oracle.sql(f"CREATE TABLE replaced USING hudi LOCATION '{tmp_path}'")
+
+    def theirs() -> list[tuple]:
+        oracle.sql("REFRESH TABLE replaced")
+        return sorted(tuple(row.values()) for row in oracle.sql(ROWS.format(t="replaced")).to_pylist())
+
+    assert theirs() == sorted(map(tuple, spark.sql(ROWS.format(t="replaced")).collect())) == expected
+    with pytest.raises(OracleError):
+        oracle.sql(replacement)
+    oracle.sql("UPDATE replaced SET name = 'theirs', ts = 12 WHERE id IN (1, 2)")
+    oracle.sql("DELETE FROM replaced WHERE id = 4")
+    assert (
+        sorted(map(tuple, spark.sql(ROWS.format(t="replaced")).collect()))
+        == theirs()
+        == [
+            (1, "theirs", 12, "Oslo"),
+            (2, "theirs", 12, "Oslo"),
+            (3, "c", 10, "Moss"),
+        ]
+    )
+    for run in (oracle.sql, spark.sql):
+        run("DROP TABLE replaced")
 
 
 @pytest.mark.slow

@@ -224,8 +224,13 @@ def test_names_everywhere_and_always_the_newest_rows(spark, tmp_path):
     assert rows(spark, "SELECT id, city FROM a")[-1] == (6, "Moss")
     assert spark.table("a").count() == 4
     frame.writeTo("b").using("hudi").tableProperty("primaryKey", "id").partitionedBy("city").create()
-    with pytest.raises(TableExistsError):
+    with pytest.raises(TableExistsError, match=r"use append\(\) to add the rows, createOrReplace\(\) or replace\(\)"):
         frame.writeTo("b").create()
+    with pytest.raises(ConfigError, match="clustering"):
+        frame.writeTo("b").clusterBy("id").append()
+    for write in ("append", "replace", "overwritePartitions"):
+        with pytest.raises(QueryError, match="there is no Hudi table nowhere; create it"):
+            getattr(frame.writeTo("nowhere").using("hudi"), write)()
     frame.selectExpr("9 id", "city", "fare").writeTo("b").tableProperty("type", "mor").createOrReplace()
     replaced = HudiTable.for_path(find_table(spark, ("b",)).location).config
     assert (replaced.record_keys, replaced.partition_fields, str(replaced.table_type)) == ((), (), "MERGE_ON_READ")

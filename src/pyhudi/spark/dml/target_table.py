@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import IndexType, TableType
+from pyhudi.config.enums import IndexType, PartitionValues, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
@@ -108,12 +108,31 @@ class TargetSnapshot:
             partitions: Partition paths.
         """
         meta = self.client.config.populate_meta_fields
-        plan = plan_scan(
-            self.table, columns=[RECORD_KEY, PARTITION_PATH] if meta else self.schema.names, opts=self.opts
-        )
-        is_selected = pc.is_in(plan.tasks["partition"], pa.array(partitions, pa.string()))
-        rows = dataframe(spark, self.table, plan.select_slices(pc.indices_nonzero(is_selected)), self.opts)
+        columns = [RECORD_KEY, PARTITION_PATH] if meta else self.schema.names
+        rows = self._partitions(spark, partitions, columns, self.opts)
         return (rows if meta else with_keys(rows, self.spec, "")).select(RECORD_KEY, PARTITION_PATH)
+
+    def partition_rows(self, spark: SparkSession, partitions: Sequence[str] | None = None) -> DataFrame:
+        """Return all rows of some partitions: the table's own columns, `STORED_KEY` and `STORED_PATH`.
+
+        Args:
+            spark: The session.
+            partitions: Partition paths; None: all.
+        """
+        # partition columns are read from the files: in paths they are texts
+        opts = self.opts.merged({options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
+        rows = self._partitions(spark, partitions, None, opts)
+        meta = self.client.config.populate_meta_fields
+        return _stored(rows, self.schema, self.spec, meta=meta, located=False)
+
+    def _partitions(
+        self, spark: SparkSession, partitions: Sequence[str] | None, columns: Sequence[str] | None, opts: Options
+    ) -> DataFrame:
+        plan = plan_scan(self.table, columns=columns, opts=opts)
+        if partitions is not None:
+            is_selected = pc.is_in(plan.tasks["partition"], pa.array(partitions, pa.string()))
+            plan = plan.select_slices(pc.indices_nonzero(is_selected))
+        return dataframe(spark, self.table, plan, opts)
 
     def read(self, spark: SparkSession, where: str | None = None) -> TargetTable:
         """Return the table with its rows.

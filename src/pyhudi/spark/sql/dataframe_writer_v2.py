@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
-from pyhudi.errors import QueryError
+from pyhudi.config.layout_methods import layout_error
+from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.dml.insert import insert_rows
+from pyhudi.spark.sql.commands.dml.insert import insert_rows, replace_rows
 from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table, table_of_name, with_write_options
 from pyhudi.spark.write.dataframe_writer import ERROR, OVERWRITE
 from pyhudi.sql.parsers.create_parser import PROVIDERS, function_partitions_message
@@ -57,8 +59,26 @@ class TableWriter:
                 raise QueryError(function_partitions_message(name))
         return TableWriter(self.rows, self.text, self.writer_options, names)
 
+    def clusterBy(self, col: str, *cols: str) -> TableWriter:  # noqa: ARG002, N802
+        """Refuse the clustering of Spark's own tables.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise layout_error("clusterBy")
+
     def create(self) -> None:
-        """Create the table from the rows."""
+        """Create the table from the rows.
+
+        Raises:
+            TableExistsError: It exists.
+        """
+        table = self._found()
+        if table is not None:
+            raise TableExistsError(
+                f"the table {table.sql} already exists; use append() to add the rows, createOrReplace() or replace() "
+                "to replace the table"
+            )
         self._save(ERROR)
 
     def replace(self) -> None:
@@ -80,21 +100,22 @@ class TableWriter:
         table = with_write_options(self._existing(), dynamic)
         insert_rows(table, self.rows, overwrite=True, by_name=True)
 
-    def overwrite(self, condition: Column) -> None:
-        """Refuse to replace rows by a condition.
+    def overwrite(self, condition: Column | str) -> None:
+        """Replace the rows that meet a condition, in one commit. The new rows must meet it, too.
 
-        Raises:
-            QueryError: Always; deleting and inserting would be two commits.
+        Args:
+            condition: The condition, or the name of a column, as in Spark.
         """
-        raise QueryError(
-            f"rows of {self.text} cannot be replaced by the condition {condition}; use overwritePartitions(), "
-            "createOrReplace(), or a MERGE"
-        )
+        column = F.col(condition) if isinstance(condition, str) else condition
+        replace_rows(with_write_options(self._existing(), self.writer_options), self.rows, column)
+
+    def _found(self) -> CatalogTable | None:
+        return table_of_name(self.rows.sparkSession, self.text)
 
     def _existing(self) -> CatalogTable:
-        table = table_of_name(self.rows.sparkSession, self.text)
+        table = self._found()
         if table is None:
-            raise QueryError(f"there is no Hudi table {self.text}; create it with create()")
+            raise QueryError(f"there is no Hudi table {self.text}; create it with create() or createOrReplace()")
         return table
 
     def _save(self, mode: str) -> None:

@@ -198,8 +198,8 @@ def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> Non
         create_new(spark, table, statement, rows)
     elif mode == ERROR:
         raise TableExistsError(
-            f"there is a Hudi table at {location!r} already; use mode('append') to add to it, mode('overwrite') to "
-            "replace it"
+            f"there is a Hudi table at {location!r} already; use mode('append') to add to it, mode('overwrite') or "
+            "createOrReplace() to replace it, or CREATE TABLE … LOCATION to register it"
         )
     elif mode == OVERWRITE:
         replace_table(spark, table, rows, statement)

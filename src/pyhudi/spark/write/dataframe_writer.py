@@ -267,9 +267,15 @@ def _expire_after_commit(job: WriteJob) -> None:
 
 
 def write_changes(
-    df: DataFrame, client: TableMetaClient, write_options: Mapping[str, object], operation: Operation, commit: DmlCommit
+    df: DataFrame,
+    client: TableMetaClient,
+    write_options: Mapping[str, object],
+    operation: Operation,
+    commit: DmlCommit,
+    *,
+    partitions: Sequence[str] = (),
 ) -> WriteResult:
-    """Write the rows of an UPDATE, DELETE or MERGE as one commit.
+    """Write the rows of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE as one commit.
 
     Args:
         df: The rows (`pyhudi.spark.write.row_change_locations`), or, without ``changes``, rows whose keys are
@@ -278,6 +284,7 @@ def write_changes(
         write_options: Options of the statement.
         operation: Operation of the commit.
         commit: The files that the statement has read, and its changes.
+        partitions: Paths of the partitions that the operation insert_overwrite replaces.
 
     Raises:
         KeyConstraintError: The keys violate the constraint; nothing was written.
@@ -288,7 +295,8 @@ def write_changes(
     table_columns = [name for name in df.columns if name not in CHANGE_COLUMNS]
     rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
     job = prepare_write(rows, client.storage, client, opts, operation, changes)
-    return _run_with_services(replace(job, df=job.df if changes is None else df, dml=commit))
+    job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
+    return _run_with_services(job)
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:

@@ -1,4 +1,5 @@
-"""Commit of an UPDATE, DELETE or MERGE: the files that the statement has read, and what is known of its rows."""
+"""Commit of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE: the files that the statement has read, and what is
+known of its rows."""
 
 from __future__ import annotations
 
@@ -122,11 +123,11 @@ class ChangeCounts:
 
 @dataclass(frozen=True, slots=True)
 class DmlCommit:
-    """Commit of an UPDATE, DELETE or MERGE.
+    """Commit of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE.
 
     Attributes:
         reads: Files that the statement has read.
-        changes: Differences from the rows of other writes; None: keys are looked up as in an upsert.
+        changes: Differences from the rows of other writes; None: keys are treated as by the operation.
         key_constraint: Constraint on the keys of the rows.
         counts: Where the numbers of rows are put if the write counts them, as it does if there are new records; None:
             not needed.

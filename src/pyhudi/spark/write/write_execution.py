@@ -60,7 +60,8 @@ def batch_limits(job: WriteJob, plan: WritePlan | None) -> AbstractContextManage
         plan: Its plan; None: there is none yet.
     """
     # changed rows and micro-batches are too few for what the choice of a limit takes
-    if job.dml is not None or job.idempotent is not None:
+    changes_rows = job.dml is not None and job.operation.changes_records
+    if changes_rows or job.idempotent is not None:
         return nullcontext()
     return batches_limited_by_rows(job.df, None if plan is None else plan.row_count)
 

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, MergeClause, SelectStatement, Statement, Update
+from pyhudi.sql.statements import (
+    ClauseKind,
+    Delete,
+    Insert,
+    Merge,
+    MergeClause,
+    Name,
+    SelectStatement,
+    Statement,
+    Update,
+)
 from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.token_cursor import Cursor
 
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
+
+_OPERATORS = frozenset(
+    {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "DIV", "|", "||", "&", "^", "~", "!"}
+    | {"AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ANY", "SOME", "ALL", "BETWEEN", "IS", "EXISTS"}
+    | {"DISTINCT", "ESCAPE", "CASE", "WHEN", "THEN", "ELSE", ".", ",", "::"}
+)
+"""Words of a condition after which it is not complete."""
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "<>", "!=", "<=>", "==", "IN", "LIKE", "BETWEEN"})
 
 
 def parse_insert(cursor: Cursor) -> Statement | None:
@@ -23,11 +41,8 @@ def parse_insert(cursor: Cursor) -> Statement | None:
         head = cursor.slice(start, cursor.at)
         return None if cursor.done else SelectStatement(cursor.rest(), head)
     name = cursor.name()
-    if cursor.sees("REPLACE") and cursor.word(1) in ("WHERE", "ON", "USING"):
-        raise SqlSyntaxError(
-            f"INSERT … REPLACE {cursor.word(1)} is not supported: DELETE the rows first, replace whole partitions by "
-            f"INSERT OVERWRITE … PARTITION, or use MERGE, in: {cursor.text.strip()}"
-        )
+    if not overwrite and (cursor.sees("REPLACE") or cursor.sees("BY", "NAME", "REPLACE")):
+        return _replace_where(cursor, name, start)
     partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if if_not_exists and (not overwrite or not partition or None in partition.values()):
@@ -43,6 +58,41 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     if not query:
         cursor.fail("a query or VALUES")
     return Insert(name, _without_defaults(query), head, overwrite, partition, columns, by_name, if_not_exists)
+
+
+def _replace_where(cursor: Cursor, name: Name, start: int) -> Insert:
+    """Parse the rest of INSERT INTO … REPLACE WHERE."""
+    by_name = cursor.take("BY", "NAME")
+    if cursor.word(1) in ("ON", "USING"):
+        raise SqlSyntaxError(
+            f"INSERT … REPLACE {cursor.word(1)} is not supported: use MERGE, or REPLACE WHERE with a condition on "
+            f"columns of the table, in: {cursor.text.strip()}"
+        )
+    cursor.expect("REPLACE", "WHERE")
+    condition = _condition_before_query(cursor)
+    head = cursor.slice(start, cursor.at)
+    query = cursor.rest()
+    if not condition or not query:
+        cursor.fail("a condition, and a query or VALUES")
+    return Insert(name, _without_defaults(query), head, by_name=by_name, replace_where=condition)
+
+
+def _condition_before_query(cursor: Cursor) -> str:
+    """Consume a condition up to the query after it, which may be in parentheses. Return its text."""
+    start, depth = cursor.at, 0
+    while not cursor.done:
+        if not depth and cursor.at > start and cursor.word(-1) not in _OPERATORS and _begins_query(cursor):
+            break
+        depth += (cursor.word() in ("(", "[")) - (cursor.word() in (")", "]"))
+        cursor.at += 1
+    return cursor.slice(start, cursor.at)
+
+
+def _begins_query(cursor: Cursor) -> bool:
+    ahead = 0
+    while cursor.word(ahead) == "(":
+        ahead += 1
+    return cursor.word(ahead) in _QUERY_STARTS
 
 
 def _without_defaults(query: str) -> str:
@@ -94,6 +144,11 @@ def parse_partition(cursor: Cursor) -> dict[str, str | None]:
         column = cursor.identifier()
         if column.lower() in map(str.lower, spec):
             raise SqlSyntaxError(f"the partition column {column!r} is given twice in: {cursor.text.strip()}")
+        if cursor.word() in _COMPARISONS:
+            raise SqlSyntaxError(
+                f"PARTITION takes values ({column} = value), as in Spark, and no {cursor.word()}: name each partition, "
+                f"or use DELETE FROM … WHERE {column} {cursor.word()} …, in: {cursor.text.strip()}"
+            )
         spec[column] = cursor.until(",") if cursor.take("=") else None
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
@@ -122,6 +177,8 @@ def _assignments(cursor: Cursor, *ends: str) -> dict[str, str]:
     assignments: dict[str, str] = {}
     while True:
         column = ".".join(_quoted(part) for part in cursor.name())
+        if cursor.sees("["):
+            raise _assigned_element(cursor, column)
         cursor.expect("=")
         value = _without_default(cursor.until(",", *ends))
         if not value:
@@ -136,6 +193,14 @@ def _assignments(cursor: Cursor, *ends: str) -> dict[str, str]:
 def _without_default(value: str) -> str:
     """Return NULL for the keyword DEFAULT: columns of Hudi tables have no other default value."""
     return "NULL" if value.upper() == "DEFAULT" else value
+
+
+def _assigned_element(cursor: Cursor, column: str) -> SqlSyntaxError:
+    return SqlSyntaxError(
+        f"an element of {column!r} cannot be assigned, as in Spark; assign the whole column: of an array {column} = "
+        f"transform({column}, (x, i) -> IF(i = 0, value, x)), of a map {column} = map_concat(map_filter({column}, "
+        f"(k, v) -> k <> key), map(key, value)), in: {cursor.text.strip()}"
+    )
 
 
 def _assigned_twice(cursor: Cursor, column: str) -> SqlSyntaxError:

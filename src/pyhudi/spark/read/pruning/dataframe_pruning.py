@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.format.file_names import file_names_of
@@ -116,13 +116,22 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
     if origin is None or frame.is_cached:
         return filtered
     origin = replace(origin, conditions=(*origin.conditions, condition))
-    text = condition
-    if not isinstance(condition, str):
-        text = condition_text(condition, origin.schema, lambda word: _is_name(frame, word))
+    text = condition if isinstance(condition, str) else text_of_condition(frame, condition, origin.schema)
     if text is None or implied_predicate(text, origin.schema) is None:
         return remember_origin(filtered, origin)
     origin = replace(origin, implied_sql=(*origin.implied_sql, text))
     return remember_origin(_restrict_to_files(original, filtered, origin), origin)
+
+
+def text_of_condition(frame: DataFrame, condition: Column, schema: pa.Schema) -> str | None:
+    """Return a condition on a DataFrame as SQL text that is true for the same rows; None if that is not known.
+
+    Args:
+        frame: The DataFrame.
+        condition: The condition.
+        schema: Columns of the DataFrame.
+    """
+    return condition_text(condition, schema, lambda word: _is_name(frame, word))
 
 
 def _is_name(frame: DataFrame, word: str) -> bool:

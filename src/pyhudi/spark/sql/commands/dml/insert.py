@@ -1,4 +1,4 @@
-"""INSERT INTO and INSERT OVERWRITE."""
+"""INSERT INTO, INSERT OVERWRITE and INSERT … REPLACE WHERE."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.assignments import column_of
+from pyhudi.spark.dml.replace_where import replace_where_pinned
 from pyhudi.spark.dml.store_assignment import StoreRules, has_same_names, renamed_fields, stored_as
+from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
+from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import append_once
 from pyhudi.spark.write.write_preparation import key_spec
-from pyhudi.sql.statements import Insert, PartitionSpec
+from pyhudi.sql.alias_rewriting import unqualified
+from pyhudi.sql.statements import Delete, Insert, PartitionSpec
+from pyhudi.sql.table_references import find_references
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -39,12 +44,16 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
     """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt runs again."""
+    condition = None if statement.replace_where is None else _replace_condition(spark, table, statement)
     write_opts = write_options(spark, table)
     opts = Options.parse(write_opts)
     query = RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
     insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
 
     def attempt() -> WriteResult:
+        if condition is not None:
+            pinned = TargetSnapshot.pin(spark, table.location, opts)  # first: the query never reads an older one
+            return insertion.replace(spark, table, query.rows(), pinned, condition)
         if statement.if_not_exists and _partition_exists(spark, table, statement, write_opts):
             return WriteResult(table.location, type_name(Operation.INSERT_OVERWRITE))
         return insertion.run(spark, table, query.rows(), write_opts)
@@ -68,6 +77,46 @@ def _partition_exists(
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
     path = partition_values(spark, spec, schema, _path(spark, handle.client(), handle.opts)).path
     return path in handle.inspect.partitions()["partition"].to_pylist()
+
+
+def _replace_condition(spark: SparkSession, table: CatalogTable, statement: Insert) -> str:
+    """Return the condition of REPLACE WHERE without qualifiers of its columns.
+
+    Raises:
+        QueryError: It has a subquery.
+    """
+    where = with_target_qualifiers(spark, table, Delete(statement.name, where=statement.replace_where)).where
+    assert where is not None
+    if len(find_references(f"SELECT 1 FROM _pyhudi_nothing WHERE {where}") or ()) > 1:
+        raise QueryError(
+            f"REPLACE WHERE {where} has a subquery, which is not supported, as in Spark; run the query first, and put "
+            "its value into the condition"
+        )
+    return unqualified(where, statement.name[-1]) or where
+
+
+def replace_rows(table: CatalogTable, rows: DataFrame, condition: Column) -> None:
+    """Replace the rows of a table that meet a condition by others, whose columns are matched by name.
+
+    Args:
+        table: The table.
+        rows: The new rows, which must meet the condition.
+        condition: The condition, on columns of the table.
+
+    Raises:
+        QueryError: A new row does not meet the condition.
+        SchemaMismatchError: A column does not exist, or a type is incompatible with that of its column.
+    """
+    spark = rows.sparkSession
+    opts = Options.parse(write_options(spark, table))
+    storage = open_storage(table.location, opts)
+    insertion = _Insertion(overwrite=False, by_name=True)
+    with_retries(
+        storage,
+        opts,
+        lambda: insertion.replace(spark, table, rows, TargetSnapshot.pin(spark, table.location, opts), condition),
+        lambda: bool(snapshot_ids(rows, storage)),
+    )
 
 
 def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False, by_name: bool = False) -> None:
@@ -132,6 +181,18 @@ class _Insertion:
             elif static and not _is_dynamic(spark, opts):
                 replaced = matching_partitions(spark, table, static, values)
         return append_once(aligned, table.location, {**write_opts, **operation}, partitions=replaced)
+
+    def replace(
+        self,
+        spark: SparkSession,
+        table: CatalogTable,
+        rows: DataFrame,
+        pinned: TargetSnapshot,
+        condition: str | Column,
+    ) -> WriteResult:
+        """Replace the rows of a snapshot that meet a condition by others."""
+        aligned = self._aligned(rows, own_schema(spark, table), {}, None)
+        return replace_where_pinned(spark, pinned, aligned, condition)
 
     def _aligned(
         self, rows: DataFrame, schema: StructType, static: Mapping[str, str], static_values: StaticValues | None
