@@ -499,9 +499,15 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
     spark.sql("CREATE TABLE other USING hudi AS SELECT 5 AS id, 'x' AS n")
     spark.sql("FROM t INSERT INTO other SELECT id, n WHERE id > 0")
     assert rows(spark, "SELECT id FROM other") == [(1,), (5,)]
+    spark.sql(
+        "FROM plain INSERT INTO other SELECT id + 10, n WHERE id = :id "
+        "INSERT INTO TABLE other (n, id) SELECT 'z', id + 5 WHERE id = :id",
+        {"id": 2},
+    )
+    assert rows(spark, "SELECT id, n FROM other") == [(1, "a"), (5, "x"), (7, "z"), (12, "a")]
     for statement, cause in {
         "EXPLAIN INSERT INTO t SELECT 2, 'b'": "EXPLAIN the query",
-        "FROM plain INSERT INTO t SELECT id, n INSERT INTO other SELECT id, n": "one INSERT for each",
+        "FROM (SELECT * FROM t) s INSERT INTO plain SELECT id, n INSERT INTO t SELECT id, n": "one INSERT for each",
         "WITH s AS (SELECT 1 AS id) MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE": "WITH before MERGE",
         "WITH s AS (SELECT 1 AS id) DELETE FROM t WHERE id IN (SELECT id FROM s)": "WITH before DELETE",
         "ANALYZE TABLE t COMPUTE STATISTICS": "column.stats",
@@ -509,6 +515,12 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
     }.items():
         with pytest.raises(UnsupportedTableError, match=cause):
             spark.sql(statement)
+    for function in (
+        "f() RETURNS INT RETURN (SELECT max(id) FROM t)",
+        "f() RETURNS TABLE (i INT) RETURN SELECT id FROM t",
+    ):
+        with pytest.raises(UnsupportedTableError, match="the function `f` cannot read Hudi tables"):
+            spark.sql(f"CREATE TEMPORARY FUNCTION {function}")
     for query in ("t VERSION AS OF 1", "hudi_query_timeline('t')", f"hudi.`{path}`"):
         with pytest.raises(QueryError, match="permanent view"):
             spark.sql(f"CREATE VIEW v AS SELECT * FROM {query}")

@@ -37,7 +37,7 @@ from pyhudi.spark.sql.commands.dml.view_target import refuse_view_target
 from pyhudi.spark.sql.commands.nested_statements import hudi_statement_of, runnable_script, uses_hudi_tables
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import table_cache
-from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables, rewrite_query
 from pyhudi.spark.sql.queries.view_refresh import refresh_loaded_view, view_definition
 from pyhudi.spark.sql.queries.view_registry import (
     forget_view,
@@ -146,6 +146,13 @@ def _execute(
         case s.ExecuteImmediate():
             text = hudi_statement_of(spark, statement, args)
             return run_on_spark() if text is None else run_sql(spark, text)
+        case s.CreateFunction(name=name, query=query):
+            if reads_hudi_tables(spark, query):
+                raise UnsupportedTableError(
+                    f"the function {quoted(name)} cannot read Hudi tables, because Spark runs its body out of sight of "
+                    "pyhudi; use a view, or join the table"
+                )
+            return run_on_spark()
         case s.CreateView():
             return _create_view(spark, statement, values, run_on_spark)
         case s.Call() if statement.procedure not in signatures() and _has_other_catalog(spark):
@@ -173,6 +180,8 @@ def _execute(
             with values.frames_as_views(spark):
                 cache_commands.cache_query(spark, statement, prepared)
             return empty_result(spark)
+        case s.MultiInsert():
+            return _insert_several(spark, statement, values, run_on_spark)
         case s.CreateTable(like=like, like_any=True) if like is not None and find_table(spark, like) is None:
             return run_on_spark()
         case s.CreateTable():
@@ -211,6 +220,28 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             rows = _ACTIONS[type(statement)](spark, table, statement)
             if rows is not None:
                 return rows
+    return empty_result(spark)
+
+
+def _insert_several(
+    spark: SparkSession, statement: s.MultiInsert, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
+) -> DataFrame:
+    """Run several INSERTs after one FROM, one after the other if some are into Hudi tables."""
+    tables = [table for name in statement.names if (table := find_table(spark, name)) is not None]
+    prepared = rewrite_query(spark, statement.source, args=values.args)
+    if not tables:
+        if not prepared.reads_hudi_tables:
+            return run_on_spark()
+        return values.run(spark, " ".join([prepared.text, *statement.inserts]))
+    read = next((table for table in tables if table.location in prepared.locations), None)
+    if read is not None:
+        raise UnsupportedTableError(
+            f"{read.sql} is a Hudi table, which FROM before several INSERTs cannot both read and change; write one "
+            "INSERT for each table"
+        )
+    with values.frames_as_views(spark):
+        for text in values.with_literals(statement).texts:
+            run_sql(spark, text)
     return empty_result(spark)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pyhudi.config.layout_methods import layout_cure
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, SelectStatement, Statement
+from pyhudi.sql.statements import CreateFunction, CreateIndex, CreateTable, CreateView, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor
 
 PROVIDERS = frozenset({"HUDI", "ORG.APACHE.HUDI", "PYHUDI"})
 QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("})
+_LAYOUTS = {"CLUSTERED": "bucketBy", "SORTED": "sortBy", "CLUSTER": "clusterBy"}
+"""Clauses that lay out Spark's own tables, with the methods of writers that do the same."""
 _CLAUSES = "USING, TBLPROPERTIES, PARTITIONED BY, LOCATION, COMMENT or AS"
 
 
@@ -20,7 +23,7 @@ def parse_replace(cursor: Cursor) -> Statement | None:
 
 
 def parse_create(cursor: Cursor) -> Statement | None:
-    """Parse CREATE TABLE, VIEW or INDEX."""
+    """Parse CREATE TABLE, VIEW, INDEX or FUNCTION."""
     cursor.expect("CREATE")
     replace = cursor.take("OR", "REPLACE")
     if cursor.take("TABLE"):
@@ -33,6 +36,8 @@ def parse_create(cursor: Cursor) -> Statement | None:
     while cursor.word() in ("GLOBAL", "TEMP", "TEMPORARY"):
         temporary = True
         cursor.at += 1
+    if cursor.take("FUNCTION"):
+        return _function(cursor)
     is_view = cursor.take("VIEW") or (temporary and cursor.take("TABLE"))  # which is a view, too
     return _view(cursor, temporary=temporary, replace=replace) if is_view else None
 
@@ -49,6 +54,17 @@ def _view(cursor: Cursor, *, temporary: bool, replace: bool) -> CreateView:
     if not cursor.take("AS"):
         return CreateView(name, cursor.text, None, temporary, replace)
     return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary, replace, clauses)
+
+
+def _function(cursor: Cursor) -> CreateFunction | None:
+    """Parse a function in SQL; None for one of a class."""
+    cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    cursor.until("RETURN")
+    if not cursor.take("RETURN"):
+        return None
+    is_query = cursor.word() in QUERIES - {"("}
+    return CreateFunction(name, cursor.rest() if is_query else f"SELECT {cursor.rest()}")
 
 
 def _query_of_path(cursor: Cursor) -> str | None:
@@ -164,14 +180,28 @@ def _read_clauses(cursor: Cursor) -> _Clauses:
             read.query = cursor.at
             break
         elif read.is_of_hudi:
-            cursor.fail(_CLAUSES)
+            _refuse_clause(cursor)
         else:
             read.unknown = cursor.at if read.unknown is None else read.unknown
             cursor.at += 1
     if read.is_of_hudi and read.unknown is not None:
         cursor.at = read.unknown
-        cursor.fail(_CLAUSES)
+        _refuse_clause(cursor)
     return read
+
+
+def _refuse_clause(cursor: Cursor) -> None:
+    """Refuse the next clause, which Hudi tables do not have.
+
+    Raises:
+        SqlSyntaxError: Always.
+    """
+    method = _LAYOUTS.get(cursor.word())
+    if method is not None and cursor.word(1) == "BY":
+        raise SqlSyntaxError(
+            f"{cursor.words(2)} does not apply to Hudi tables: {layout_cure(method)}, in: {cursor.text.strip()}"
+        )
+    cursor.fail(_CLAUSES)
 
 
 def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, replace: bool) -> Statement | None:

@@ -34,6 +34,7 @@ from pyhudi.sql.statements import (
     Delete,
     Insert,
     Merge,
+    MultiInsert,
     Name,
     SelectStatement,
     Statement,
@@ -156,31 +157,34 @@ def _explained(text: str, head: str) -> Statement | None:
         return SelectStatement(text, head)
     if isinstance(inner, SelectStatement):
         return SelectStatement(inner.query, f"{head} {inner.head}" if inner.head else head)
+    if isinstance(inner, MultiInsert):
+        inner = UnsupportedStatement(inner.names[0], "", "", text)
     if isinstance(inner, Insert | Update | Delete | Merge | CreateTable | UnsupportedStatement):
         return UnsupportedStatement(inner.name, "EXPLAIN of statements that change it", "EXPLAIN the query", text, head)
     return None
 
 
 def _inserts_after_from(cursor: Cursor) -> Statement | None:
-    """Parse ``FROM … INSERT INTO …``: an INSERT whose query begins with FROM; None for anything else."""
+    """Parse ``FROM … INSERT INTO …``: an INSERT whose query begins with FROM, or several; None for anything else."""
     cursor.until("INSERT")
     source = cursor.slice(0, cursor.at)
-    if not cursor.sees("INSERT"):
+    inserts: list[tuple[str, Insert]] = []
+    while cursor.sees("INSERT"):
+        start = cursor.at
+        cursor.at += 1
+        cursor.until("INSERT")
+        text = cursor.slice(start, cursor.at)
+        insert = parse_insert(Cursor(text))
+        if not isinstance(insert, Insert):
+            return None
+        inserts.append((text, insert))
+    if not inserts:
         return None
-    insert = parse_insert(cursor)
-    if not isinstance(insert, Insert):
-        return None
-    inner = Cursor(insert.query)
-    inner.until("INSERT")
-    if not inner.done:
-        return UnsupportedStatement(
-            insert.name,
-            "FROM before several INSERTs",
-            "one INSERT for each table",
-            source,
-            tail=f"{insert.head} {insert.query}",
-        )
-    return replace(insert, query=f"{source} {insert.query}")
+    if len(inserts) == 1:
+        insert = inserts[0][1]
+        return replace(insert, query=f"{source} {insert.query}")
+    names = tuple(insert.name for _, insert in inserts)
+    return MultiInsert(names, source, tuple(text for text, _ in inserts))
 
 
 def _with_before_change(cursor: Cursor) -> Statement | None:

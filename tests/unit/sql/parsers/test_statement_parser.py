@@ -20,6 +20,7 @@ from pyhudi.sql.statements import (
     ChangeView,
     ClauseKind,
     ClearCache,
+    CreateFunction,
     CreateIndex,
     CreateTable,
     CreateView,
@@ -32,6 +33,7 @@ from pyhudi.sql.statements import (
     Insert,
     Merge,
     MergeClause,
+    MultiInsert,
     RefreshIndex,
     RenameColumn,
     RenameTable,
@@ -116,6 +118,35 @@ STATEMENTS = {
         if_not_exists=True,
     ),
     "insert into t (select 1)": Insert(("t",), "(select 1)", "insert into t"),
+    "insert into db.t replace where a is not distinct from b and f(c) in (select 1) (select 1)": Insert(
+        ("db", "t"),
+        "(select 1)",
+        "insert into db.t replace where a is not distinct from b and f(c) in (select 1)",
+        replace_where="a is not distinct from b and f(c) in (select 1)",
+    ),
+    "insert into t by name replace where m = map('a', 1) or not (a = 'x') with s as (select 1) from s": Insert(
+        ("t",),
+        "with s as (select 1) from s",
+        "insert into t by name replace where m = map('a', 1) or not (a = 'x')",
+        by_name=True,
+        replace_where="m = map('a', 1) or not (a = 'x')",
+    ),
+    "insert into t replace where a = case when b then 1 else 2 end values (default)": Insert(
+        ("t",),
+        "values (NULL)",
+        "insert into t replace where a = case when b then 1 else 2 end",
+        replace_where="a = case when b then 1 else 2 end",
+    ),
+    "create or replace temporary function if not exists f (x int default 1) returns int comment 'c' return x + 1": (
+        CreateFunction(("f",), "SELECT x + 1")
+    ),
+    "create function db.f() returns table (a int) return select a from t": CreateFunction(
+        ("db", "f"), "select a from t"
+    ),
+    "create function f as 'org.x.F' using jar '/x.jar'": None,
+    "from s insert into a.t (x) select 1 where b insert overwrite u select 2": MultiInsert(
+        (("a", "t"), ("u",)), "from s", ("insert into a.t (x) select 1 where b", "insert overwrite u select 2")
+    ),
     "with a (n) as (select 1), b as (table a) insert into t (c) table b": Insert(
         ("t",), "with a (n) as (select 1), b as (table a) table b", "insert into t (c)", columns=("c",)
     ),
@@ -314,7 +345,8 @@ def test_refused_with_the_statement_in_the_message(text):
         "merge with schema evolution into db.t using s on a = b when matched then update set *",
         "with s as (select 1) insert into table db.t partition (a > 1) select 1",
         "delete from db.t using s",
-        "insert into db.t replace where a = 1 select 1",
+        "insert into db.t replace on t.a = s.a select 1",
+        "insert into db.t replace where a = 1",
         "drop table if exists db.t cascade",
     ],
 )
@@ -322,6 +354,22 @@ def test_the_table_of_a_statement_that_is_not_supported(text):
     with pytest.raises(SqlSyntaxError):
         parse(text)
     assert table_of(text) == ("db", "t")
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("update t set m['k'] = 3", r"map_concat\(map_filter\(m, "),
+        ("merge into t using s on a = b when matched then update set t.a[0] = 1", r"transform\(t\.a, "),
+        ("create table t (a int) using hudi clustered by (a) into 2 buckets", "hoodie.bucket.index.num.buckets"),
+        ("create table t (a int) cluster by (a) using hudi", "hoodie.clustering.inline=true"),
+        ("alter table t drop partition (dt >= '2020')", "DELETE FROM … WHERE dt >= …"),
+        ("alter table t drop partition (city = 'a', dt <> '2020')", "DELETE FROM … WHERE dt <> …"),
+    ],
+)
+def test_the_errors_of_what_spark_refuses_say_what_to_write(text, cure):
+    with pytest.raises(SqlSyntaxError, match=cure):
+        parse(text)
 
 
 @pytest.mark.parametrize("text", ["call p(", "create index on t", "alter table 'x'"])

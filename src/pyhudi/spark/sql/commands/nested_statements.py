@@ -178,10 +178,17 @@ def _uses_hudi_tables(spark: SparkSession, part: str, namespace: s.Name | None =
             return literal is not None and _uses_hudi_tables(spark, literal, namespace)
         case Script(parts=parts):
             return any(_uses_hudi_tables(spark, part, namespace) for part in parts)
-        case s.SelectStatement(query=query) | s.CacheTable(query=str(query)) | s.CreateView(query=str(query)):
+        case (
+            s.SelectStatement(query=query)
+            | s.CacheTable(query=str(query))
+            | s.CreateView(query=str(query))
+            | s.CreateFunction(query=query)
+        ):
             return reads_hudi_tables(spark, query, namespace)
         case s.CreateView():
             return False
+        case s.MultiInsert(names=names, source=source):
+            return any(map(is_hudi, names)) or reads_hudi_tables(spark, source, namespace)
         case s.CreateTable(like=tuple(like), like_any=True):
             return is_hudi(like)
         case s.CreateTable():
