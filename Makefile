@@ -80,7 +80,7 @@ bench-quick: $(READY) ## quick run of the benchmark on little data, one repetiti
 	BENCH_SF=0.01 BENCH_REPEAT=1 $(PYTHON_IN) -m bench --no-write
 
 bench-memory: $(READY) ## check that a worker's memory does not grow with the partition (2 minutes)
-	$(PYTHON_IN) -m bench.memory
+	$(PYTHON_IN) -m bench.worker_memory
 
 docs: $(READY) ## regenerate the options reference
 	$(PYTHON_IN) -m pyhudi.config.options_reference > docs/reference/options.md

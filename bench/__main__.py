@@ -21,10 +21,10 @@ from typing import Any
 
 from bench.data import Dataset, prepare
 from bench.jars import ROOT
-from bench.memory_use import Sampler
-from bench.parts import ENGINES, PARTS, WORKS, works_of
+from bench.memory_sampling import Sampler
 from bench.plots import refresh
 from bench.report import PAGES, SECTION, check_answers, write_report
+from bench.workloads import ENGINES, PARTS, WORKS, works_of
 
 SPARK4 = ROOT / ".venv-spark4" / "bin" / "python"
 RESULTS = ROOT / "bench" / "results"

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from bench.jars import ROOT
-from bench.newest_runs import DELTAS, Row, Run, deltas_run, load_runs, newest_rows
+from bench.published_runs import DELTAS, Row, Run, deltas_run, load_runs, newest_rows
 from bench.report import LABELS, WORK, replace_section
 from bench.summary import RIVALS, headlines, summarize
 

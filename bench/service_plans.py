@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.metadata_tables import attach, file_lists
 
-from bench.planning import SCHEMA
+from bench.query_planning import SCHEMA
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.schema.converters.arrow_avro import to_avro

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.newest_runs import Row, Run, is_whole, newest_rows
-from bench.parts import ENGINES
+from bench.published_runs import Row, Run, is_whole, newest_rows
 from bench.report import GOALS, LABELS, WORK, Goal, goal_ratios, markdown_table
+from bench.workloads import ENGINES
 
 HEADLINES = {
     "Bulk insert": ("bulk_insert",),

@@ -20,9 +20,9 @@ from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
 
 from bench.data import PARTITION, POINT, SHARES, SMALL_SHARES, Dataset
-from bench.deltas import read_after_deltas
+from bench.delta_commits import read_after_deltas
 from bench.engines import ENGINES, Engine, settings
-from bench.parts import works_of
+from bench.workloads import works_of
 
 YEAR = 1995
 MORE_READS = int(os.environ.get("BENCH_READS", "3"))

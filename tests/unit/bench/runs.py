@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.newest_runs import Run
-from bench.parts import ENGINES
+from bench.published_runs import Run
 from bench.report import WORK
+from bench.workloads import ENGINES
 
 Times = Mapping[str, Mapping[str, Sequence[float]]]
 VERSIONS = {"3.5": "3.5.9", "4": "4.3.0"}

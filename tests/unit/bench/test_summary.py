@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from bench.jars import ROOT
-from bench.newest_runs import load_runs, newest_rows
 from bench.plots import draw, save
+from bench.published_runs import load_runs, newest_rows
 from bench.report import GOALS, PAGES, WORK, replace_section
 from bench.summary import headlines, missed_goals, summarize
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.newest_runs import Run, deltas_run, is_whole, load_runs, newest_rows
-from bench.parts import ENGINES, WORKS
+from bench.published_runs import Run, deltas_run, is_whole, load_runs, newest_rows
 from bench.report import WORK
+from bench.workloads import ENGINES, WORKS
 
 from tests.unit.bench.runs import a_run, everything
 

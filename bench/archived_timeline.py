@@ -1,4 +1,5 @@
-"""``python -m bench.history ACTIONS [FILES]``: milliseconds to load the archived timeline (layout 2) of many actions.
+"""``python -m bench.archived_timeline ACTIONS [FILES]``: milliseconds to load the archived timeline (layout 2) of many
+actions.
 
 Files are generated as levelled compaction leaves them, up to nine of 10, 100, 1,000 … instants each, with metadata of
 commits of so many files (8). A process of its own reads them five times, from the page cache; the figures are the first
@@ -44,7 +45,7 @@ def main() -> None:
         files = generate(root, count, in_commit)
         size = sum(path.stat().st_size for path in Path(root).rglob("*.parquet"))
         print(f"{count:,} actions in {files} files, {size / 1e6:.1f} MB")
-        command = [sys.executable, "-m", "bench.history", "--work", root]
+        command = [sys.executable, "-m", "bench.archived_timeline", "--work", root]
         for what, found in json.loads(subprocess.run(command, check=True, capture_output=True).stdout).items():
             assert found["rows"] == count
             print(

@@ -1,4 +1,4 @@
-"""``python -m bench.memory``: the memory of Python workers does not grow with the partition.
+"""``python -m bench.worker_memory``: the memory of Python workers does not grow with the partition.
 
 Lineitem goes into *one* partition that is several times larger than what a worker may use, by ``bulk_insert`` and by an
 upsert of 10 %; the highest resident size of any single worker is what the kernel recorded for it. Environment:
@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 
 from bench.data import KEYS, Dataset, prepare
 from bench.jars import ROOT
-from bench.memory_use import Sampler
+from bench.memory_sampling import Sampler
 from bench.worker import Reporter
 
 OPTIONS = {
@@ -58,7 +58,7 @@ def _watch(data: Dataset) -> dict[str, int]:
     with tempfile.TemporaryDirectory(prefix="bench-memory-", dir=os.environ.get("BENCH_DIR")) as folder:
         job = {"data": str(data.folder), "folder": folder, "memory": os.environ.get("BENCH_MEMORY", "6g")}
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-        command = [sys.executable, "-m", "bench.memory", json.dumps(job)]
+        command = [sys.executable, "-m", "bench.worker_memory", json.dumps(job)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env)
         assert process.stdout is not None
         sampler = Sampler(process.pid, interval=0.05)

@@ -1,4 +1,4 @@
-"""``python -m bench.versions [files]``: upgrade and downgrade of a table with many files in its active timeline, by
+"""``python -m bench.upgrades [files]``: upgrade and downgrade of a table with many files in its active timeline, by
 pyhudi and by Apache Hudi 1.2.0 (without the start of its Java virtual machine).
 
 A copy-on-write table of version 6 without a metadata table: ten commits name the files, one block of statistics each.

@@ -1,8 +1,9 @@
-"""``python -m bench.pipeline [commits] [COPY_ON_WRITE|MERGE_ON_READ …]``: a steady pipeline of small upserts with all
-services on: cleaning, archival, compaction (merge-on-read) and clustering after commits, the metadata table's own.
+"""``python -m bench.steady_pipeline [commits] [COPY_ON_WRITE|MERGE_ON_READ …]``: a steady pipeline of small
+upserts with all services: cleaning, archival, compaction (merge-on-read) and clustering after commits, and those of the
+metadata table.
 
-Prints how long commits take at the beginning and at the end, and how many files and instants there are; with
-``BENCH_PLOT=<folder>`` the course of these is drawn into an SVG file for each table type.
+Prints how long commits take at the beginning and at the end, and the numbers of files and instants.
+``BENCH_PLOT=<folder>`` plots their course into an SVG file for each table type.
 """
 
 from __future__ import annotations

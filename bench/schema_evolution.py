@@ -1,4 +1,5 @@
-"""``python -m bench.evolution``: scans of a table whose columns have been changed ten times, beside one written new.
+"""``python -m bench.schema_evolution``: scans of a table whose columns have been changed ten times, and of a
+new table.
 
 Both have the same rows in the same partitions. After each change of the evolved one, a partition in ten is written
 again, so that files of every version of the schema are there. Environment: ``BENCH_ROWS`` (rows, 4,000,000),

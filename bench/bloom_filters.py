@@ -1,4 +1,4 @@
-"""``python -m bench.bloom_filter``: how fast bloom filters are built and asked, on one core, in process time."""
+"""``python -m bench.bloom_filters``: building and looking up bloom filters, on one core, in process time."""
 
 from __future__ import annotations
 

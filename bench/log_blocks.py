@@ -1,4 +1,4 @@
-"""``python -m bench.blocks``: how many lineitem rows a second one core puts into log blocks and gets out again."""
+"""``python -m bench.log_blocks``: lineitem rows per second that one core encodes into log blocks and decodes."""
 
 from __future__ import annotations
 

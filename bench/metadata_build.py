@@ -1,5 +1,5 @@
-"""``python -m bench.firstbuild [files partitions [rows]]``: statistics and bloom filters of a table without a metadata
-table, built by threads and by Spark.
+"""``python -m bench.metadata_build [files partitions [rows]]``: statistics and bloom filters of a table without a
+metadata table, built by threads and by Spark.
 
 The table's files are links to copies of one small file with ``rows`` rows, so its footers are real, and each file has a
 bloom filter of the usual size (323 kB as text are 430 kB), as full as that many keys make it.
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.memory_use import Sampler
+from bench.memory_sampling import Sampler
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
@@ -116,7 +116,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             make(Path(folder) / "t", files, partitions, rows)
             print(f"{files:,} files in {partitions:,} partitions, {rows:,} keys in each file", flush=True)
-            subprocess.run([sys.executable, "-m", "bench.firstbuild", "build", f"{folder}/t", engine], check=True)
+            subprocess.run([sys.executable, "-m", "bench.metadata_build", "build", f"{folder}/t", engine], check=True)
     return 0
 
 

@@ -1,7 +1,7 @@
-"""``python -m bench.planning [files partitions]``: a query planned over a table of very many files that has none.
+"""``python -m bench.query_planning [files partitions]``: planning of a query over a table of very many files.
 
-Makes the timeline and the metadata table of a table without its data, and plans queries over it: what takes the time
-and the memory is the list of files and their statistics. Times are process times; memory is the most of the process.
+Creates the timeline and the metadata table of a table without its data files, and plans queries over it: time and
+memory go into the list of files and their statistics. Times are process times; memory is the peak of the process.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def main() -> int:
     for files, partitions in sizes:
         with tempfile.TemporaryDirectory() as folder:
             make(Path(folder) / "t", files, partitions)
-            command = [sys.executable, "-m", "bench.planning", "plan", f"{folder}/t", str(files), str(partitions)]
+            command = [sys.executable, "-m", "bench.query_planning", "plan", f"{folder}/t", str(files), str(partitions)]
             subprocess.run(command, check=True)
     return 0
 

@@ -1,9 +1,10 @@
-"""``python -m bench.turns [1 5 20]``: scans of merge-on-read tables, ours and Iceberg's, in turns in one session.
+"""``python -m bench.merge_on_read_scans [1 5 20]``: scans of merge-on-read tables, ours and Iceberg's, in turns in one
+session.
 
 On a machine whose speed changes from minute to minute engines that are measured one after the other cannot be compared;
-here each of them is read once, then each once more; plain files, too. After so many commits as are named, each a
-correction of 1 % of the rows (`bench.deltas`). Environment: ``BENCH_SF``, ``BENCH_REPEAT``, ``BENCH_MEMORY``, as of
-``python -m bench``.
+here each of them is read once, then each once more; plain files, too. The tables are read after as many commits as the
+arguments say, each a correction of 1 % of the rows (`bench.delta_commits`). Environment: ``BENCH_SF``,
+``BENCH_REPEAT``, ``BENCH_MEMORY``, as of ``python -m bench``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from bench.data import Dataset, prepare
-from bench.deltas import delta
+from bench.delta_commits import delta
 from bench.engines import Engine, Iceberg, Ours, Parquet, settings
 from bench.worker import READS_UNTIL_WARM, aggregate
 

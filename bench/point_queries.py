@@ -1,11 +1,11 @@
-"""``python -m bench.points [1 5]``: point and range queries of merge-on-read tables, ours and Iceberg's, in turns.
+"""``python -m bench.point_queries [1 5]``: point and range queries of merge-on-read tables, ours and Iceberg's.
 
-After so many commits as are named, each a correction of 1 % of the rows (`bench.deltas`), every way to ask is asked for
-one key, then for another one, all in one session; and so for a range of keys. Tables: ours without an index of records,
-ours with the record index, Iceberg's. What is asked for is fetched with five columns, as of ``python -m bench``. The
-time is that from making the DataFrame to its rows; ``planning`` is the part until the DataFrame is there, in which
-Iceberg does nothing yet. Environment: ``BENCH_SF``, ``BENCH_REPEAT``, ``BENCH_MEMORY``, as of ``python -m bench``;
-``BENCH_TABLES``: a folder whose tables are kept, and used if they are there.
+The tables are read after as many commits as the arguments say, each a correction of 1 % of the rows
+(`bench.delta_commits`). Each kind of query looks up one key, then another one, all in one session, and then ranges of
+keys. Tables: ours without a record index, ours with one, Iceberg's. Each query returns five columns, as in
+``python -m bench``. The time is that from creating the DataFrame to its rows; ``planning`` is the part until the
+DataFrame exists, in which Iceberg does nothing yet. Environment: ``BENCH_SF``, ``BENCH_REPEAT``, ``BENCH_MEMORY``, as
+in ``python -m bench``; ``BENCH_TABLES``: a folder whose tables are kept, and used if they are there.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from bench.data import Dataset, prepare
-from bench.deltas import delta
+from bench.delta_commits import delta
 from bench.engines import Engine, Iceberg, Ours
-from bench.turns import session
+from bench.merge_on_read_scans import session
 from bench.worker import READS_UNTIL_WARM, shown
 from pyhudi import HudiTable
 

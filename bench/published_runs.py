@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.parts import ENGINES, WORKS
 from bench.report import WORK, medians
+from bench.workloads import ENGINES, WORKS
 
 SCALE = 1.0
 """The scale factor that the page shows."""
