@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.log import BlockType, decode_deletes
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.table.config.merge_settings import PAYLOADS
+from pyhudi.table.config.payload_classes import PAYLOADS
 from tests.cases import seldom
 from tests.spark.model import frame, options, rows_of
 from tests.spark.write.log_files import blocks

@@ -15,7 +15,8 @@ from pyhudi.merge.modes.merge_by_mode import dense
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions, joined
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
-from pyhudi.table.config.merge_settings import MergeSettings, resolve_merge_settings
+from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.config.resolved_merge_settings import resolve_merge_settings
 from tests.unit.merge.recorded_merges import FAULTS, RECORDED, SCENARIOS, STEPS, batch_of, schema_of, several
 
 

@@ -15,7 +15,7 @@ from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.services.upgrade.property_conversion import VERSIONS
 from pyhudi.table.config.key_generator_type import KeyGenType
-from pyhudi.table.config.merge_settings import PAYLOADS
+from pyhudi.table.config.payload_classes import PAYLOADS
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:

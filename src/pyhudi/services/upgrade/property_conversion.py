@@ -13,13 +13,11 @@ from pyhudi.errors import InvalidOptionError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen
 from pyhudi.table.config.merge_settings import (
     COMMIT_TIME_STRATEGY,
-    DEFAULT_PAYLOAD,
     EVENT_TIME_STRATEGY,
-    OVERWRITE_PAYLOAD,
     PAYLOAD_STRATEGY,
-    PAYLOADS,
 )
 from pyhudi.table.config.new_table_properties import BOOTSTRAP_INDEX_CLASS
+from pyhudi.table.config.payload_classes import DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD, PAYLOADS
 
 VERSIONS = (5, 6, 8, 9)
 """Versions that tables have, oldest first; 7 is only an intermediate step of the upgrade to 8."""

@@ -15,7 +15,8 @@ from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError, warn
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
-from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, PAYLOADS
+from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER
+from pyhudi.table.config.payload_classes import PAYLOADS
 from pyhudi.table.config.typed_properties import TableProperties
 
 _UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)

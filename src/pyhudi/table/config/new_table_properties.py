@@ -9,7 +9,6 @@ from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import FileFormat, Operation
 from pyhudi.config.property_keys import TABLE_CHECKSUM, TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError, warn
-from pyhudi.table.config import merge_settings
 from pyhudi.table.config.key_generator_type import (
     KeyGenType,
     class_name,
@@ -17,6 +16,7 @@ from pyhudi.table.config.key_generator_type import (
     parse_keygen,
     parse_partition_fields,
 )
+from pyhudi.table.config.new_merge_settings import merge_properties_of_new_table, merge_settings_of_new_table
 from pyhudi.table.config.properties_text import table_checksum
 
 BOOTSTRAP_INDEX_CLASS = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
@@ -62,7 +62,7 @@ def new_table_properties(opts: Options) -> dict[str, str]:
     properties |= bootstrap_properties(opts, version)
     properties |= _change_capture(opts)
     properties |= _keys(opts, version)
-    properties |= merge_settings.table_properties(merge_settings.for_new_table(opts), opts)
+    properties |= merge_properties_of_new_table(merge_settings_of_new_table(opts), opts)
     if version >= 9:
         properties[property_keys.TABLE_FORMAT] = "native"
         properties[property_keys.PARTITION_EXTRACTOR_CLASS] = _extractor(opts)

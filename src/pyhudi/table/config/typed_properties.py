@@ -12,7 +12,6 @@ from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
 from pyhudi.config.option import split_names
 from pyhudi.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
-from pyhudi.table.config import merge_settings as merging
 from pyhudi.table.config.key_generator_type import (
     KeyGenType,
     PartitionField,
@@ -21,7 +20,8 @@ from pyhudi.table.config.key_generator_type import (
     parse_keygen,
     parse_partition_fields,
 )
-from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.config.merge_settings import MergeSettings, with_delete_marker
+from pyhudi.table.config.resolved_merge_settings import resolve_merge_settings
 from pyhudi.timeline.timeline_layout import Layout
 
 E = TypeVar("E", bound=StrEnum)
@@ -165,7 +165,7 @@ class TableProperties:
         """Return the merge settings with the payload class and the ordering columns of a write, because tables of
         version 6 need not store theirs."""
         ordering = self.ordering_fields or (write_ordering if self.version < 8 else ())
-        return merging.resolve_merge_settings(self.properties, self.version, ordering, write_payload)
+        return resolve_merge_settings(self.properties, self.version, ordering, write_payload)
 
     def merging_of_write(self, opts: Options) -> MergeSettings:
         """Return the merge settings of a write with these options: its payload class, ordering columns and delete
@@ -175,12 +175,12 @@ class TableProperties:
             ConfigError: A delete field is set without its marker, or the marker without the field.
         """
         payload, ordering = opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
-        return merging.with_delete_marker(self.merging_for(payload, ordering), opts)
+        return with_delete_marker(self.merging_for(payload, ordering), opts)
 
     def deciding_columns(self, opts: Options) -> dict[str, tuple[str, ...]]:
         """Return the columns that decide between versions of a record, by their role; the delete marker may be that of
         a write's options."""
-        columns = merging.with_delete_marker(self.merging, opts).deciding_columns
+        columns = with_delete_marker(self.merging, opts).deciding_columns
         return {**columns, "ordering": (*self.ordering_fields, *columns["ordering"])}
 
     def columns_by_role(self, opts: Options) -> dict[str, tuple[str, ...]]:

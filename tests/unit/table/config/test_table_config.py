@@ -11,12 +11,11 @@ from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMod
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
 from pyhudi.table.config.merge_settings import (
-    DEFAULT_PAYLOAD,
     DELETE_FIELD,
     DELETE_MARKER,
-    OVERWRITE_PAYLOAD,
     UNAVAILABLE_VALUE,
 )
+from pyhudi.table.config.payload_classes import DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD
 from pyhudi.table.config.properties_text import is_intact, parse_properties
 from pyhudi.table.config.table_config import TableConfig
 from tests.golden.expected import NAMES, TABLES
