@@ -26,25 +26,17 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
 from pyhudi.config import Options, options, property_keys
-from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.errors import BusyError
-from pyhudi.format.file_names import LOG
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
-from pyhudi.services.cleaning.cleaner import Cleaner
-from pyhudi.services.compaction.compaction_planner import schedule_compaction
-from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import CompactionRunner
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import PhaseTimer
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.preconditions import (
-    check_lossless,
-    check_no_services,
     check_target,
     dropped_partitions,
 )
@@ -56,22 +48,17 @@ from pyhudi.services.upgrade.timeline_copy import (
     table_layout,
 )
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
+from pyhudi.services.upgrade.upgrade_preparation import UpgradePreparation, count_uncompacted, is_compacted
 from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.file_slicing import has_log_files
-from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish
-from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.layout_conversion import was_copied
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback import late_data_files
-from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 if TYPE_CHECKING:
@@ -80,14 +67,6 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 3
 """Number of attempts in the presence of concurrent writers before the table is considered busy."""
-_COMPACTION_OPTIONS = {
-    options.COMPACTION_STRATEGY.key: "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"
-}
-_ONE_VERSION = {
-    options.CLEAN_POLICY.key: "KEEP_LATEST_FILE_VERSIONS",
-    options.CLEAN_FILE_VERSIONS_RETAINED.key: "1",
-    options.CLEAN_INCREMENTAL.key: "false",
-}
 _log = logging.getLogger(__name__)
 
 
@@ -112,9 +91,10 @@ class UpgradeDowngrade:
         *,
         lossy: bool = False,
     ) -> None:
-        self._client, self._opts, self._runner, self._stats_reader = client, opts, runner, stats_reader
-        self._storage, self._lossy = client.storage, lossy
+        self._client, self._opts, self._stats_reader = client, opts, stats_reader
+        self._storage = client.storage
         self._generator = make_time_generator(client.storage, opts, client.config.timezone)
+        self._preparation = UpgradePreparation(client, opts, runner, stats_reader, self._generator, lossy)
         self._phases = PhaseTimer()
         self._instants = 0
         self._dropped: list[str] = []
@@ -131,10 +111,10 @@ class UpgradeDowngrade:
         active = client.active_timeline()
         if to == config.version:
             return UpgradePlan(to, to)
-        failed = self._check(config, active, to)
+        failed = self._preparation.check(config, active, to)
         files = len([s for i in active.timeline for s in active.states(i)])
         changed = changed_properties(config.properties, to, self._opts.text(options.PARTITIONPATH_FIELD))
-        slices = _uncompacted(TableSnapshot(self._storage, config, active)) if _is_compacted(config, to) else 0
+        slices = count_uncompacted(TableSnapshot(self._storage, config, active)) if is_compacted(config, to) else 0
         return UpgradePlan(
             config.version,
             to,
@@ -163,7 +143,7 @@ class UpgradeDowngrade:
         with in_process_writer_lock(self._storage, self._opts):
             if start == to:
                 with self._generator.lock:
-                    self._finish_earlier(TableConfig.load(self._storage))
+                    self._preparation.finish_interrupted_run(TableConfig.load(self._storage))
             if start < 6 <= to:
                 self._migrate(6)
             if to != start and (start >= 6 or to > 6):
@@ -174,73 +154,17 @@ class UpgradeDowngrade:
             _log.info("%s", result.line())
         return result
 
-    def _rollbacks(self, config: TableConfig) -> RollbackExecutor:
-        return RollbackExecutor(
-            self._storage, config.version, self._generator, HeartbeatPolicy.from_options(self._opts)
-        )
-
-    # --- preparation -----------------------------------------------------------------------------------------------
-
-    def _check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
-        """Check the preconditions. Return the failed writes that are to be rolled back."""
-        check_lossless(self._storage, config, active, to, lossy=self._lossy)
-        # Failed writes of version 5 are left to writers of version 6.
-        rollbacks = self._rollbacks(config)
-        policy = failed_writes_policy(self._opts)
-        if policy is FailedWritesPolicy.LAZY:
-            for instant in rollbacks.failed_writes(active, FailedWritesPolicy.EAGER):
-                check_no_heartbeat(self._storage, instant, self._opts)
-        failed = rollbacks.failed_writes(active, policy)
-        run = [Action.COMPACTION] if _is_compacted(config, to) else []
-        run += [Action.CLEAN] if _is_cleaned(config, to) else []
-        check_no_services(active, self._storage.uri(), [i.requested for i in failed], run)
-        return failed
-
-    def _prepare_table(self, to: int) -> None:
-        """Roll back failed writes and compact log files, with services of the table's current version."""
-        with self._generator.lock:
-            config = self._finish_earlier(TableConfig.load(self._storage))
-            active = ActiveTimeline.load(self._storage, config.layout)
-            failed = self._check(config, active, to)
-            rollbacks = self._rollbacks(config)
-            rollbacks.check(active, failed)
-            if config.version >= 6:
-                rollbacks.complete_and_roll_back(active, failed)
-        if config.version < 6 or not _is_compacted(config, to):
-            return
-        client, opts = self._client.reload(), self._opts.merged(_COMPACTION_OPTIONS)
-        run_pending_compactions(client, opts, self._runner)
-        plan = schedule_compaction(client, opts, to_run=True)
-        if plan.instant is not None:
-            run_pending_compactions(client, opts, self._runner, instant=plan.instant)
-        if _is_cleaned(config, to):
-            Cleaner(client.reload(), self._opts.merged(_ONE_VERSION), self._stats_reader, None).run()
-
-    def _is_prepared(self, config: TableConfig, active: ActiveTimeline, to: int) -> bool:
-        if config.version < 6:
-            return True
-        if active.timeline.pending():
-            return False
-        if config.table_type is not TableType.MERGE_ON_READ:
-            return True
-        table = TableSnapshot(self._storage, config, active)
-        if _is_cleaned(config, to):
-            return not pc.any(pc.equal(FileSystemView.load(table).files["kind"], LOG)).as_py()
-        return not _uncompacted(table)
-
-    # --- the change ------------------------------------------------------------------------------------------------
-
     def _migrate(self, to: int) -> None:
         """Change the version, once writers leave the table unchanged for long enough."""
         for _ in range(_ATTEMPTS):
             with self._phases("prepare"):
-                self._prepare_table(to)
+                self._preparation.run(to)
             with self._generator.lock:
                 config = TableConfig.load(self._storage)
                 active = ActiveTimeline.load(self._storage, config.layout)
                 if config.version == to:
                     return
-                if self._is_prepared(config, active, to):
+                if self._preparation.is_complete(config, active, to):
                     if 6 <= config.version < 8 <= to:
                         late_data_files.delete_older_than(active, None)
                     self._change(config, active, to)
@@ -249,13 +173,6 @@ class UpgradeDowngrade:
             f"the table at {self._storage.root} is being written repeatedly, so its version cannot be changed; "
             "stop the writers and try again"
         )
-
-    def _finish_earlier(self, config: TableConfig) -> TableConfig:
-        """Enable what an interrupted run has disabled, and delete its leftovers."""
-        active = ActiveTimeline.load(self._storage, config.layout)
-        config = metadata_table_conversion.enable_metadata_table(self._storage, config, active)
-        remove_leftovers(self._storage, config.layout)
-        return config
 
     def _change(self, config: TableConfig, active: ActiveTimeline, to: int) -> None:
         storage, before = self._storage, config
@@ -362,19 +279,3 @@ class UpgradeDowngrade:
         for instant in pending:
             if instant.action == Action.COMPACTION:
                 self._storage.delete(f"{AUX_FOLDER}/{instant.requested}.compaction.requested")
-
-
-def _is_compacted(config: TableConfig, to: int) -> bool:
-    """Return True if log files are compacted first, as in Apache Hudi, except for the upgrade from version 5 to 6."""
-    return config.table_type is TableType.MERGE_ON_READ and (config.version >= 6 or to > 6)
-
-
-def _is_cleaned(config: TableConfig, to: int) -> bool:
-    """Return True if all log files have to be removed: by their names version 6 would assign them to other slices."""
-    return config.table_type is TableType.MERGE_ON_READ and to < 8 <= config.version
-
-
-def _uncompacted(table: TableSnapshot) -> int:
-    """Return the number of current file slices that have log files."""
-    slices = FileSystemView.load(table).latest_slices()
-    return int(pc.sum(has_log_files(slices)).as_py() or 0)
