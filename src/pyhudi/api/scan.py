@@ -14,10 +14,11 @@ from pyhudi.config import Options
 from pyhudi.errors import SetupError
 from pyhudi.read.execution.arrow_scan import scan_batches, scan_table
 from pyhudi.read.filters.row_filter import Filter, RowFilter
+from pyhudi.read.planning_context import FilterSession
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.scan_planner import FilterSession, plan_scan
+from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:

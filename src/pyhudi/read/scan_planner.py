@@ -6,21 +6,21 @@ reader execute the same plan. Its tasks are an Arrow table with one row per file
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import InvalidText, PartitionValues
+from pyhudi.config.enums import InvalidText
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
 from pyhudi.read.execution.file_slice_reader import slice_context
 from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
+from pyhudi.read.planning_context import FilterSession, PlanningContext
 from pyhudi.read.pruning.indexes.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
 from pyhudi.read.pruning.key_condition import key_condition
@@ -30,8 +30,8 @@ from pyhudi.read.pruning.pruner_protocol import Predicate, PruningFilter
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import FileReading, LogMerging, PruningReport, ScanPlan
-from pyhudi.read.schema.partition_values import PathColumns, decode_paths, partition_column_values
-from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, resolve_table_schema
+from pyhudi.read.schema.partition_values import decode_paths
+from pyhudi.read.schema.table_columns import TableSchema, project, resolve_table_schema
 from pyhudi.read.selection.selected_slices import Selection
 from pyhudi.read.selection.slice_selection import Prune, select_slices
 from pyhudi.read.selection.table_files import TableFiles
@@ -69,7 +69,7 @@ def plan_scan(
     """
     query = query or Query()
     _check_supported(table)
-    context = _PlanningContext(query, opts or Options.parse({}), session or FilterSession())
+    context = PlanningContext(query, opts or Options.parse({}), session or FilterSession())
     row_filter = _parsed(filter)
     for _ in range(MAX_READ_ATTEMPTS):
         plan = _planned(table, context, row_filter, columns)
@@ -105,62 +105,15 @@ def prune_scan(
     Raises:
         QueryError: The filter or the columns refer to unknown columns.
     """
-    context = _PlanningContext(plan.query, opts or Options.parse({}), session or FilterSession())
+    context = PlanningContext(plan.query, opts or Options.parse({}), session or FilterSession())
     pruned = _planned(table, context, _parsed(filter), columns, plan)
     assert pruned is not None, "only a listing can lack files"
     return pruned
 
 
-@dataclass(frozen=True, slots=True)
-class FilterSession:
-    """Settings of a session that determine the meaning of a filter.
-
-    Attributes:
-        zone: Time zone of dates and times in the filter that have none.
-        overridden_functions: Names of functions in the filter that the session has redefined.
-    """
-
-    zone: dt.tzinfo = dt.UTC
-    overridden_functions: Collection[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _PlanningContext:
-    """Input of all steps of planning a query: the query, options of the read, and the session of the filter."""
-
-    query: Query
-    opts: Options
-    session: FilterSession
-
-    def columns(self, table: TableSnapshot, table_schema: TableSchema | None) -> pa.Schema:
-        """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
-        if table_schema is None:
-            return pa.schema([])
-        return query_columns(table, table_schema.schema, partitions_from_path=self.query.partitions_from_path)
-
-    def path_columns(self, table: TableSnapshot, schema: pa.Schema) -> tuple[str, ...]:
-        """Return the columns whose values must come from paths."""
-        return path_columns(table, schema, partitions_from_path=self.query.partitions_from_path)
-
-    def uses_path_values(self, path_columns: tuple[str, ...]) -> bool:
-        """Return True if partition columns have the values of paths if these determine them; otherwise files may have
-        any."""
-        return bool(path_columns) or self.opts.get_typed(options.READ_PARTITION_VALUES) is not PartitionValues.FILE
-
-    def adapted(
-        self, row_filter: RowFilter | None, table: TableSnapshot, table_schema: TableSchema | None
-    ) -> RowFilter | None:
-        """Return a filter for the types of the columns, once these are known."""
-        return (
-            row_filter
-            if row_filter is None or table_schema is None
-            else row_filter.bind(self.columns(table, table_schema), self.session.zone)
-        )
-
-
 def _planned(
     table: TableSnapshot,
-    context: _PlanningContext,
+    context: PlanningContext,
     row_filter: RowFilter | None,
     columns: Sequence[str] | None,
     earlier: ScanPlan | None = None,
@@ -198,7 +151,7 @@ def _planned(
         columns=tuple(projected.names),
         filter=row_filter,
         reading=FileReading(bounds, renamed, context.opts.get_typed(options.READ_INVALID_TEXT)),
-        partition_columns=_path_columns(table, context, schema, partitions),
+        partition_columns=context.path_values(table, schema, partitions),
         pruning=PruningReport(
             slices=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
             partitions=len(selection.partitions) if earlier is None else earlier.pruning.partitions,
@@ -212,7 +165,7 @@ def _planned(
 
 def _select(
     table: TableSnapshot,
-    context: _PlanningContext,
+    context: PlanningContext,
     files: TableFiles,
     pruner: MetadataPruner,
     earlier: ScanPlan | None,
@@ -223,7 +176,7 @@ def _select(
     they were listed."""
 
     def prune(paths: list[str]) -> list[str]:
-        return pruner.prune_partitions(_by_path(context, pruner.predicate, paths), len(paths))
+        return pruner.prune_partitions(context.prune_by_path(pruner.predicate, paths), len(paths))
 
     if earlier is not None:
         return _selection_of(earlier, prune if prunes else None)
@@ -233,7 +186,7 @@ def _select(
 
 def _prune(
     table: TableSnapshot,
-    context: _PlanningContext,
+    context: PlanningContext,
     schema: pa.Schema,
     selection: Selection,
     pruner: MetadataPruner,
@@ -254,7 +207,7 @@ def _prune(
 
 def _with_merging(
     table: TableSnapshot,
-    context: _PlanningContext,
+    context: PlanningContext,
     plan: ScanPlan,
     pruner: MetadataPruner,
     row_filter: RowFilter | None,
@@ -330,7 +283,7 @@ def _unchanged(table_schema: TableSchema | None, history: SchemaHistory | None) 
 
 def _file_pruner(
     table: TableSnapshot,
-    context: _PlanningContext,
+    context: PlanningContext,
     table_schema: TableSchema | None,
     history: SchemaHistory | None,
     row_filter: RowFilter | None,
@@ -346,18 +299,6 @@ def _file_pruner(
     return MetadataPruner(files, Predicate(table, context.query, filter, conditions, context.opts))
 
 
-def _by_path(context: _PlanningContext, predicate: Predicate, paths: list[str]) -> list[str]:
-    """Return those of the partitions, given by path, that may hold matching rows according to their paths."""
-    table, implied, schema = predicate.table, predicate.filter.implied, predicate.schema
-    if implied is None or implied.sql is not None or not schema.names:
-        return paths
-    if not context.uses_path_values(context.path_columns(table, schema)):
-        return paths
-    values = decode_paths(table.config, schema, paths)
-    remaining: list[str] = prune_paths(table.config, schema, values, implied)["partition"].to_pylist()
-    return remaining
-
-
 def _parsed(filter: Filter | RowFilter | None) -> RowFilter | None:
     return filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
 
@@ -368,14 +309,3 @@ def _check_supported(table: TableSnapshot) -> None:
             f"{table.storage.root} is the metadata table of a Hudi table, which cannot be queried. Open the table "
             "itself"
         )
-
-
-def _path_columns(
-    table: TableSnapshot, context: _PlanningContext, schema: pa.Schema, partitions: pa.Table
-) -> PathColumns:
-    """Return the partition columns whose values are taken from paths; none that files have if the read uses those of
-    files."""
-    required = context.path_columns(table, schema)
-    from_path = context.uses_path_values(required)
-    values = partition_column_values(table.config, schema, partitions, required) if from_path else {}
-    return PathColumns(partitions, required, values)

@@ -16,8 +16,9 @@ from pyhudi.config.enums import IndexType, PartitionValues, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.planning_context import FilterSession
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.scan_planner import FilterSession, plan_scan
+from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY

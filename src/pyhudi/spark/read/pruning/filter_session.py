@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.read.scan_planner import FilterSession
+from pyhudi.read.planning_context import FilterSession
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import session_zone
 

@@ -13,8 +13,9 @@ from pyhudi.metadata.indexes.index_definitions import store_definitions
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import RecordType
 from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.planning_context import FilterSession
 from pyhudi.read.pruning.indexes import indexed_expressions
-from pyhudi.read.scan_planner import FilterSession, plan_scan
+from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files

@@ -12,7 +12,8 @@ import pytest
 from pyhudi.errors import QueryError
 from pyhudi.metadata.records.metadata_record import RecordType
 from pyhudi.read.execution.arrow_scan import scan_table
-from pyhudi.read.scan_planner import FilterSession, plan_scan
+from pyhudi.read.planning_context import FilterSession
+from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from tests.metadata_tables import attach, file_lists, grouped
