@@ -12,6 +12,21 @@ from pyhudi.write.write_totals import WriteTotals
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeCounts:
+    """Numbers of the rows that a statement changes, counted while its write was planned.
+
+    Attributes:
+        rows: All of them.
+        deleted: Rows to delete.
+        inserted: New rows; None: only the written files tell them from updates.
+    """
+
+    rows: int
+    deleted: int = 0
+    inserted: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WriteResult(WriteTotals):
     """Result of one write.
 
@@ -27,6 +42,7 @@ class WriteResult(WriteTotals):
         warnings: Failures after the commit, which remains valid.
         millis: Milliseconds by phase: ``write``, ``commit``, ``metadata_services``.
         retries: Number of retries after conflicts.
+        planned_changes: Numbers of changed rows, as counted before the write; None: they were not counted.
     """
 
     uri: str
@@ -39,6 +55,7 @@ class WriteResult(WriteTotals):
     warnings: tuple[str, ...] = ()
     millis: Mapping[str, int] = field(default_factory=dict)
     retries: int = 0
+    planned_changes: ChangeCounts | None = None
 
     @property
     def num_inserts(self) -> int:

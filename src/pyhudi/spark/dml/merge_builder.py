@@ -19,7 +19,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.write.dataframe_writer import write_changes
-from pyhudi.spark.write.dml_commit import ChangeCounts, DmlCommit
+from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
@@ -169,18 +169,15 @@ class MergeBuilder:
         merge.check_columns()
         with CachedFrames() as cached:
             pairs = merge.evaluated_pairs(cached)
-            counts: MergeCounts | ChangeCounts | None = None
-            repeated, planned = False, None
-            if merge.are_counted_by_write(pairs):
-                counts = planned = ChangeCounts()
-            elif not merge.is_certain(pairs):
-                counts = counted = count_changes(pairs, self.clauses)
-                repeated = counted.repeated_deletes
+            counts: MergeCounts | None = None
+            counted_by_write = merge.are_counted_by_write(pairs)
+            if not counted_by_write and not merge.is_certain(pairs):
+                counts = count_changes(pairs, self.clauses)
+            repeated = counts is not None and counts.repeated_deletes
             rows, changes = merge.changes(pairs, cached, repeated=repeated)
-            commit = DmlCommit(target.reads, changes, counts=planned)
+            commit = DmlCommit(target.reads, changes, counts_changes=counted_by_write)
             done = write_changes(rows, target.client, target.opts, Operation.UPSERT, commit)
-        if counts is None:
-            counts = MergeCounts(done.num_updates, done.num_deletes, done.num_inserts)
+        counts = counts or MergeCounts.of_write(done)
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)
 
     def _upsert(self, target: TargetSnapshot) -> ChangeResult | None:
@@ -199,11 +196,12 @@ class MergeBuilder:
             return None
         # Rows with the same key would be merged, and tasks would have to search for them.
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
-        exact = KeyConstraint(key_columns(target))
+        exact = KeyConstraint(tuple(key_columns(target)))
         reads = target.whole_table()
         try:
             done = write_changes(rows, target.client, opts, Operation.UPSERT, DmlCommit(reads, key_constraint=exact))
         except KeyConstraintError:
             return None
-        updated = exact.rows - done.num_inserts
+        assert done.planned_changes is not None  # the constraint counts them
+        updated = done.planned_changes.rows - done.num_inserts
         return ChangeResult(done, updated, updated, done.num_inserts)

@@ -15,6 +15,7 @@ from pyhudi.spark.dml.merge_plan import MergePairs
 from pyhudi.spark.helper_columns import STORED_KEY
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.sql.statements import ClauseKind
+from pyhudi.write.write_result import WriteResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,14 @@ class MergeCounts:
     deleted: int
     inserted: int
     repeated_deletes: bool = False
+
+    @classmethod
+    def of_write(cls, result: WriteResult) -> MergeCounts:
+        """Return the numbers that the plan of a write has counted, otherwise those of the written files."""
+        planned = result.planned_changes
+        if planned is None or planned.inserted is None:
+            return cls(result.num_updates, result.num_deletes, result.num_inserts)
+        return cls(planned.rows - planned.deleted - planned.inserted, planned.deleted, planned.inserted)
 
 
 def count_changes(pairs: MergePairs, clauses: Sequence[Clause]) -> MergeCounts:

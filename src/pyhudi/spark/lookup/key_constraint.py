@@ -4,6 +4,7 @@ represents a single value."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -33,14 +34,12 @@ class KeyConstraintError(HudiError):
     """Rows share a key, or have a key that is not the text of its value."""
 
 
+@dataclass(frozen=True, slots=True)
 class KeyConstraint:
     """Condition under which a batch may be written: no two rows have the same values in ``columns``, from which record
-    keys and partition paths are made, and no value is null or a text that represents null. ``rows`` is the number of
-    rows that were checked last."""
+    keys and partition paths are made, and no value is null or a text that represents null."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self.columns = tuple(columns)
-        self.rows = 0
+    columns: tuple[str, ...]
 
     def count_partitions(self, rows: DataFrame) -> list[tuple[str, int]]:
         """Count the rows of a keyed batch by partition path. Runs a Spark job.
@@ -51,7 +50,6 @@ class KeyConstraint:
         summaries = coalesced(summarize_keys(rows, self.columns, [PARTITION_PATH])).collect()
         if any(most > 1 or ambiguous for _, _, most, ambiguous in summaries):
             raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
-        self.rows = sum(count for _, count, _, _ in summaries)
         return [(path, count) for path, count, _, _ in summaries]
 
 

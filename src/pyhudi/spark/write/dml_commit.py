@@ -112,15 +112,6 @@ class RowChanges:
         return self.bases is not None and self.new_records is NewRecords.NONE and not self.deletes
 
 
-@dataclass(slots=True)
-class ChangeCounts:
-    """Numbers of the updated, deleted and new rows of the last plan of a statement."""
-
-    updated: int = 0
-    deleted: int = 0
-    inserted: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class DmlCommit:
     """Commit of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE.
@@ -129,11 +120,11 @@ class DmlCommit:
         reads: Files that the statement has read.
         changes: Differences from the rows of other writes; None: keys are treated as by the operation.
         key_constraint: Constraint on the keys of the rows.
-        counts: Where the numbers of rows are put if the write counts them, as it does if there are new records; None:
-            not needed.
+        counts_changes: Count the updated, deleted and new rows (`WriteResult.planned_changes`), which the write can if
+            there are new records.
     """
 
     reads: ReadSet
     changes: RowChanges | None = None
     key_constraint: KeyConstraint | None = None
-    counts: ChangeCounts | None = None
+    counts_changes: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -46,7 +47,8 @@ def execute_write(job: WriteJob) -> WriteResult:
             store_bucket_counts(job, tx.instant)
             replaced = _replaced(job, plan.slices, stats)
             index = job.index_delta(tx, plan.key_changes(tx.instant, stats, replaced))
-            return job.commit(tx, job.metadata(stats, replaced), index)
+            result = job.commit(tx, job.metadata(stats, replaced), index)
+            return replace(result, planned_changes=plan.planned_changes)
     finally:
         if plan is not None:
             plan.release()

@@ -23,7 +23,7 @@ from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
-from pyhudi.spark.write.dml_commit import ChangeCounts, DmlCommit, RowChanges
+from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
 from pyhudi.spark.write.precommit_validation import StagedTable, validate_write
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -145,9 +145,9 @@ class WriteJob:
         return None if self.dml is None else self.dml.key_constraint
 
     @property
-    def change_counts(self) -> ChangeCounts | None:
-        """Where the numbers of changed rows are put."""
-        return None if self.dml is None else self.dml.counts
+    def counts_changes(self) -> bool:
+        """True if the updated, deleted and new rows are counted."""
+        return self.dml is not None and self.dml.counts_changes
 
     @property
     def reads(self) -> ReadSet | None:

@@ -109,6 +109,10 @@ class BucketPlan:
     def row_count(self) -> None:
         """Return None: rows are not counted before they are written."""
 
+    @property
+    def planned_changes(self) -> None:
+        """Return None, for the same reason."""
+
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the plan is valid on this timeline and no record index was created or dropped."""
         return (RECORD_INDEX in metadata_partitions) == self.indexed and TimelineSnapshot.from_timeline(

@@ -54,6 +54,7 @@ from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import appended_groups
 from pyhudi.write.tasks.in_task_tagging import InTaskTagging
 from pyhudi.write.write_operations import type_name
+from pyhudi.write.write_result import ChangeCounts
 
 _GROUPS_PER_CORE = 4
 """File groups for each core up to which rows of a statement need no count: tasks without rows cost less."""
@@ -71,6 +72,7 @@ class TaggedBatch:
         is_counted: Each file group of `counts` has as many rows; False: it may have any number, or none.
         adaptive: The plan of the rows may improve while it is executed.
         inconsistencies: Contradictions found in the record index.
+        changes: Numbers of the rows that a statement changes; None: not counted.
     """
 
     rows: DataFrame
@@ -80,6 +82,7 @@ class TaggedBatch:
     is_counted: bool = True
     adaptive: bool = True
     inconsistencies: tuple[str, ...] = ()
+    changes: ChangeCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,11 @@ class FileGroupPlan:
     def row_count(self) -> int | None:
         """Return the number of rows to write; None: they are not counted."""
         return int(pc.sum(self.batch.counts["rows"]).as_py() or 0) if self.batch.is_counted else None
+
+    @property
+    def planned_changes(self) -> ChangeCounts | None:
+        """Return the numbers of the rows that a statement changes; None: they are not counted."""
+        return self.batch.changes
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and the rows are cached if indexes need their keys."""
@@ -200,7 +208,8 @@ def plan_file_groups(
                 return _plan_in_tasks(table, rows, cached, metadata_partitions)
             if job.key_constraint is not None:
                 rows = cached.add(rows)
-                job.key_constraint.count_partitions(rows)
+                checked = ChangeCounts(sum(count for _, count in job.key_constraint.count_partitions(rows)))
+                return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
         return _plan_by_counts(table, rows, cached, metadata_partitions)
     except BaseException:
         cached.release()
@@ -208,15 +217,19 @@ def plan_file_groups(
 
 
 def _plan_by_counts(
-    table: TableState, rows: DataFrame, cached: CachedFrames, metadata_partitions: Collection[str]
+    table: TableState,
+    rows: DataFrame,
+    cached: CachedFrames,
+    metadata_partitions: Collection[str],
+    checked: ChangeCounts | None = None,
 ) -> FileGroupPlan:
-    """Tag keyed rows, and count them by file group."""
+    """Tag keyed rows, and count them by file group. ``checked``: number of the rows, if their keys were checked."""
     job = table.job
     records = record_index_of(job)
     if job.changes is not None and job.changes.located:
         batch = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
     else:
-        batch = _count_tagged(table, rows, cached, records)
+        batch = replace(_count_tagged(table, rows, cached, records), changes=checked)
     _check_duplicates(job, batch.counts)
     workload = table.workload(batch.counts)
     logs = table.log_slices(appended_groups(workload))
@@ -236,7 +249,8 @@ def _plan_in_tasks(
         partitions = count_partitions(rows, table.slices, job.key_constraint)
         if is_cheaper(partitions, base_files(table.slices, partitions), kind, cores, most):
             return _in_task_tagging(table, rows, partitions, cached)
-        return _plan_by_counts(table, rows, cached, metadata_partitions)
+        checked = None if job.key_constraint is None else ChangeCounts(pc.sum(partitions["rows"]).as_py() or 0)
+        return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
 
     if job.cached and not job.spec.partition_fields and job.key_constraint is None:
         alone = only_partition(table.slices)
@@ -262,7 +276,7 @@ def _in_task_tagging(
 def _count_tagged(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> TaggedBatch:
     """Tag rows by their keys, and count them."""
     tagged = tag_rows(table, rows, cached, records)
-    counts = count_rows(tagged.rows) if tagged.counts is None else tagged.counts
+    counts = count_rows(tagged.rows)[0] if tagged.counts is None else tagged.counts
     by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
     return TaggedBatch(
         tagged.rows,
@@ -288,8 +302,9 @@ def _count_located(
     # the rows are then not joined with anything
     no_lookup = not _needs_lookup(table.job, changes)
     simple = no_lookup and (bases is None or changes.origin is not RowOrigin.QUERY)
+    counted: ChangeCounts | None = None
     if bases is None:
-        counts = count_rows(tagged.rows, table.job.change_counts, adaptive=not simple)
+        counts, counted = count_rows(tagged.rows, counts_changes=table.job.counts_changes, adaptive=not simple)
     else:
         counts = read_groups(bases)
     counts = with_base_paths(counts, table.slices, changes.bases)
@@ -300,6 +315,7 @@ def _count_located(
         is_counted=bases is None,
         adaptive=not simple,
         inconsistencies=tagged.inconsistencies,
+        changes=counted,
     )
 
 

@@ -41,6 +41,7 @@ from pyhudi.write.location_columns import PARTITION_SHARE, PLACEMENT_KEY
 from pyhudi.write.planning.log_file_summary import LogContents
 from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare
 from pyhudi.write.write_operations import type_name
+from pyhudi.write.write_result import ChangeCounts
 
 _TASKS = "_pyhudi_tasks"
 _MOST_BYTES = 1 << 30
@@ -88,6 +89,11 @@ class InTaskTaggingPlan:
     def row_count(self) -> int | None:
         """Return the number of rows to write; None: they are not counted."""
         return None if self.plan_by_counts is not None else int(pc.sum(self.partitions["rows"]).as_py() or 0)
+
+    @property
+    def planned_changes(self) -> ChangeCounts | None:
+        """Return the number of rows to write; None: they are not counted."""
+        return None if self.row_count is None else ChangeCounts(self.row_count)
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and still no index needs the individual keys."""

@@ -33,6 +33,10 @@ class NewFilesPlan:
     def row_count(self) -> None:
         """Return None: rows are not counted before they are written."""
 
+    @property
+    def planned_changes(self) -> None:
+        """Return None, for the same reason."""
+
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002
         """Return True."""
         return True

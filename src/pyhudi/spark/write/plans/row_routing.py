@@ -26,11 +26,11 @@ from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.helper_columns import INDEX_LOCATION
 from pyhudi.spark.spark_errors import failure
-from pyhudi.spark.write.dml_commit import ChangeCounts
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, PLACEMENT_KEY, ROW_POSITION
 from pyhudi.write.planning.small_files import target_lookup_table
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile
+from pyhudi.write.write_result import ChangeCounts
 
 _SLOTS, _UPDATE_TASK, _UPDATE_PATH = "_pyhudi_slots", "_pyhudi_update_task", "_pyhudi_update_path"
 _IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
@@ -42,28 +42,33 @@ _TASK_BYTES = 4 * 1024 * 1024
 """Bytes to read and write from which on another task pays where a core would be idle."""
 
 
-def count_rows(tagged: DataFrame, statement: ChangeCounts | None = None, *, adaptive: bool = True) -> pa.Table:
-    """Count the rows of a tagged frame by partition and file group (COUNTS_SCHEMA). Runs a Spark job.
+def count_rows(
+    tagged: DataFrame, *, counts_changes: bool = False, adaptive: bool = True
+) -> tuple[pa.Table, ChangeCounts | None]:
+    """Count the rows of a tagged frame. Runs a Spark job.
 
     Args:
         tagged: The rows.
-        statement: Where to put the numbers of the rows that a statement changes.
+        counts_changes: Count the deletes and the new rows, too.
         adaptive: The plan of the rows may improve while it is executed.
+
+    Returns:
+        The numbers by partition and file group (COUNTS_SCHEMA), and those of all rows; None: not requested.
     """
     rows = [F.count(F.lit(1))]
-    if statement is not None:
+    if counts_changes:
         rows.append(F.count(F.when(F.col(IS_DELETE), 1)))
     grouped = coalesced(tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).agg(*rows))
     with nullcontext(grouped) if adaptive else planned_once(grouped) as planned:
         counts = planned.collect()
-    if statement is not None:
-        statement.deleted = sum(row[4] for row in counts)
-        statement.inserted = sum(row[3] for row in counts if row[1] is None)
-        statement.updated = sum(row[3] for row in counts) - statement.deleted - statement.inserted
     columns = [[row[i] for row in counts] for i in range(4)]
-    return pa.Table.from_arrays(
+    by_group = pa.Table.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, COUNTS_SCHEMA, strict=True)], schema=COUNTS_SCHEMA
     )
+    if not counts_changes:
+        return by_group, None
+    deleted, inserted = sum(row[4] for row in counts), sum(row[3] for row in counts if row[1] is None)
+    return by_group, ChangeCounts(sum(row[3] for row in counts), deleted, inserted)
 
 
 def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataFrame:

@@ -14,6 +14,7 @@ from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.write.write_result import ChangeCounts
 
 _PARALLELISM = {
     Operation.UPSERT: options.UPSERT_PARALLELISM,
@@ -32,6 +33,10 @@ class WritePlan(Protocol):
     @property
     def row_count(self) -> int | None:
         """Return the number of rows to write; None: it is not known yet."""
+
+    @property
+    def planned_changes(self) -> ChangeCounts | None:
+        """Return the numbers of the rows that a statement changes; None: they are not counted."""
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the plan is still valid: no instant that it depends on was added, removed or completed
