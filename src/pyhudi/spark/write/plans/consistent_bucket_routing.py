@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NoReturn
 
 import pyarrow as pa
@@ -23,6 +24,12 @@ from pyhudi.write.location_columns import BASE_PATH, FILE_ID
 Batches = Iterator[pa.RecordBatch]
 
 
+@lru_cache(maxsize=1_000)
+def _first_buckets(partition: str, buckets: int) -> HashingMetadata:
+    """Return the initial buckets of a partition, which a task needs for each of its batches."""
+    return HashingMetadata.first(partition, buckets)
+
+
 @dataclass(frozen=True, slots=True)
 class ConsistentBucketLocations:
     """Locations of keys, sent to tasks: the buckets of partitions that have some, and the base files of file groups by
@@ -31,7 +38,6 @@ class ConsistentBucketLocations:
     bucketing: BucketIndex
     stored_buckets: Mapping[str, HashingMetadata]
     base_paths: Mapping[tuple[str, str], str | None]
-    _made: dict[str, HashingMetadata] = field(default_factory=dict)
 
     @classmethod
     def from_slices(
@@ -55,10 +61,7 @@ class ConsistentBucketLocations:
 
     def buckets(self, partition: str) -> HashingMetadata:
         """Return the buckets of a partition."""
-        metadata = self.stored_buckets.get(partition) or self._made.get(partition)
-        if metadata is None:
-            metadata = self._made[partition] = HashingMetadata.first(partition, self.bucketing.buckets)
-        return metadata
+        return self.stored_buckets.get(partition) or _first_buckets(partition, self.bucketing.buckets)
 
     def locate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with their file groups and the base files of these."""
