@@ -10,10 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, StructType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
-from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name, top_column
+from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
-from pyhudi.spark.spark_types import resolve_spark_path
 
 
 def as_column(value: object) -> Column:
@@ -51,12 +50,27 @@ def column_path(name: str, schema: StructType, *, case_sensitive: bool) -> list[
     Raises:
         SchemaMismatchError: There is no such column or field.
     """
-    path = resolve_spark_path(name, schema, case_sensitive=case_sensitive)
-    if path is not None:
-        return path
-    column_of(top_column(name, schema.names), schema, case_sensitive=case_sensitive)
-    struct, _, field = name.rpartition(".")
-    raise SchemaMismatchError(f"the table has no column {field!r} in {struct!r}")
+    column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
+    return [column] if column is not None else _resolved_path(name.split("."), schema, case_sensitive=case_sensitive)
+
+
+def _resolved_path(steps: Sequence[str], schema: StructType, *, case_sensitive: bool) -> list[str]:
+    """Return a path into structs by the names of the table.
+
+    Raises:
+        SchemaMismatchError: There is no such column or field.
+    """
+    path = [column_of(steps[0], schema, case_sensitive=case_sensitive)]
+    kind = schema[path[0]].dataType
+    for step in steps[1:]:
+        names = kind.names if isinstance(kind, StructType) else []
+        name = resolve_name(step, names, case_sensitive=case_sensitive)
+        if name is None or not isinstance(kind, StructType):
+            fields = f"its fields are {', '.join(names)}" if names else f"its type is {kind.simpleString()}"
+            raise SchemaMismatchError(f"{'.'.join(path)!r} has no field {step!r}; {fields}")
+        path.append(name)
+        kind = kind[name].dataType
+    return path
 
 
 def resolved(
@@ -85,8 +99,7 @@ def resolved(
     assignments: dict[str, object] = {}
     whole_columns: set[str] = set()
     for column, value in assigned.items():
-        path = _path(column, schema, alias, case_sensitive=case_sensitive)
-        name, inner = path[0], path[1:]
+        name, *inner = _assigned_path(column, schema, alias, case_sensitive=case_sensitive)
         if name in whole_columns or (name in assignments and not inner):
             raise QueryError(f"the column {name!r} is assigned twice")
         if not inner:
@@ -96,30 +109,10 @@ def resolved(
         if inner:
             before = assignments.get(name)
             base = F.col(quoted([alias, name] if alias else [name])) if before is None else before
-            fields = _fields(inner, name, schema[name].dataType, case_sensitive=case_sensitive)
-            assignments[name] = _with_field(as_column(base), schema[name].dataType, fields, as_column(value))
+            assignments[name] = _with_field(as_column(base), schema[name].dataType, inner, as_column(value))
         else:
             assignments[name] = value
     return assignments
-
-
-def _fields(path: Sequence[str], column: str, kind: DataType, *, case_sensitive: bool) -> list[str]:
-    """Return the fields on a path into a column, by their names in its type.
-
-    Raises:
-        SchemaMismatchError: There is no such field.
-    """
-    found: list[str] = []
-    for step in path:
-        names = kind.names if isinstance(kind, StructType) else []
-        name = resolve_name(step, names, case_sensitive=case_sensitive)
-        if name is None or not isinstance(kind, StructType):
-            struct = ".".join([column, *found])
-            fields = f"its fields are {', '.join(names)}" if names else f"its type is {kind.simpleString()}"
-            raise SchemaMismatchError(f"{struct!r} has no field {step!r}; {fields}")
-        found.append(name)
-        kind = kind[name].dataType
-    return found
 
 
 def _with_field(struct: Column, kind: DataType, path: Sequence[str], value: Column) -> Column:
@@ -134,13 +127,11 @@ def _with_field(struct: Column, kind: DataType, path: Sequence[str], value: Colu
     return F.struct(*(column.alias(name) for name, column in after.items()))
 
 
-def _path(name: str, schema: StructType, alias: str | None, *, case_sensitive: bool) -> list[str]:
+def _assigned_path(name: str, schema: StructType, alias: str | None, *, case_sensitive: bool) -> list[str]:
     parts = split_name(name)
     if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower() and parts[0] not in schema.names:
         parts = parts[1:]
-    if name in schema.names:
-        return [name]
-    return [column_of(parts[0], schema, case_sensitive=case_sensitive), *parts[1:]]
+    return [name] if name in schema.names else _resolved_path(parts, schema, case_sensitive=case_sensitive)
 
 
 def split_name(name: str) -> list[str]:
