@@ -100,7 +100,7 @@ class HandMadeTable:
         was written in ``_n``; the default is ``n``.
         """
         schema = schema or self.schema
-        stats = [self._write_file(n, partition, file_id, rows, schema) for (partition, file_id), rows in files.items()]
+        stats = [self.write_file(n, partition, file_id, rows, schema) for (partition, file_id), rows in files.items()]
         self.active.create_requested(action, at(n))
         inflight = self.active.to_inflight(self.active.timeline.find(at(n), action))
         if pending:
@@ -275,7 +275,7 @@ class HandMadeTable:
     def _name(self, file_id: str, n: int) -> str:
         return f"{file_id}_0-0-0_{at(n)}.{self.extension}"
 
-    def _write_file(self, n: int, partition: str, file_id: str, rows: Rows, schema: pa.Schema) -> dict[str, Any]:
+    def write_file(self, n: int, partition: str, file_id: str, rows: Rows, schema: pa.Schema) -> dict[str, Any]:
         folder = self.root / partition
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".hoodie_partition_metadata").write_text("commitTime=0\n")

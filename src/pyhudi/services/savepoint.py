@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyhudi.services.archival.archival_plan import without_uncleaned
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned, slices_at
+from pyhudi.storage.clock import now_ms
 from pyhudi.table.clean_retention import base_and_log_files
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -94,7 +94,7 @@ def create_savepoint(
         grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
         record = {
             "savepointedBy": user,
-            "savepointedAt": int(time.time() * 1000),
+            "savepointedAt": now_ms(),
             "comments": comment,
             "partitionMetadata": {
                 row["partition"]: {"partitionPath": row["partition"], "savepointDataFile": row["name_list"]}

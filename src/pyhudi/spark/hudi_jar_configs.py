@@ -24,7 +24,7 @@ def remove_unloadable_hudi_configs(spark: SparkSession) -> None:
     Raises:
         SetupError: Spark cannot run jobs, because Kryo is configured with a class of the jar when Spark starts.
     """
-    if _names(spark, CATALOG, HUDI_CATALOG) and not _has_catalog(spark):
+    if names_class(spark, CATALOG, HUDI_CATALOG) and not _has_catalog(spark):
         spark.conf.unset(CATALOG)
         warn(
             f"{CATALOG}={HUDI_CATALOG} needs Apache Hudi's jar, which is not on the class path; Spark's own session "
@@ -32,14 +32,15 @@ def remove_unloadable_hudi_configs(spark: SparkSession) -> None:
             "HoodieSparkSessionExtension with it",
             OptionWithoutEffectWarning,
         )
-    if _names(spark, REGISTRATOR, HUDI_REGISTRATOR) and not _can_run_jobs(spark):
+    if names_class(spark, REGISTRATOR, HUDI_REGISTRATOR) and not can_run_jobs(spark):
         raise SetupError(
             f"{REGISTRATOR}={HUDI_REGISTRATOR} needs Apache Hudi's jar, which is not on the class path, so this Spark "
             "session cannot run jobs. Stop it, remove the setting, and begin a new one"
         )
 
 
-def _names(spark: SparkSession, key: str, name: str) -> bool:
+def names_class(spark: SparkSession, key: str, name: str) -> bool:
+    """Return True if the value of a setting names a class."""
     return name in (spark.conf.get(key, None) or "")
 
 
@@ -54,7 +55,8 @@ def _has_catalog(spark: SparkSession) -> bool:
     return True
 
 
-def _can_run_jobs(spark: SparkSession) -> bool:
+def can_run_jobs(spark: SparkSession) -> bool:
+    """Return False if jobs fail because Spark cannot load the registrator of Kryo. Runs a small job."""
     try:
         spark.range(1).count()
     except Exception as e:  # the same

@@ -100,7 +100,7 @@ def check_packages() -> None:
         SetupError: A package is missing or its version is not supported; the message names the command that installs
             it.
     """
-    spark = _version("pyspark") or _version("pyspark-client")
+    spark = installed_version("pyspark") or installed_version("pyspark-client")
     if spark is None:
         raise SetupError(f"PySpark is not installed: {_CURE}")
     version = tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in spark.split(".")[:3])
@@ -110,7 +110,7 @@ def check_packages() -> None:
             f"PySpark {spark} is not supported (supported versions: {oldest} to {NEWEST_SPARK_MAJOR}.x); run pip "
             f"install 'pyspark>={oldest},<{NEWEST_SPARK_MAJOR + 1}'"
         )
-    if _version("pandas") is None:
+    if installed_version("pandas") is None:
         raise SetupError(f"pandas is not installed, which PySpark's Arrow functions require: {_CURE}")
 
 
@@ -130,7 +130,7 @@ def check_workers(spark: SparkSession) -> None:
         context = spark.sparkContext
     except Exception:  # Spark Connect has no context; the class of the error depends on the release
         return
-    if context.master.startswith("local") and not _can_import_us(context.pythonExec):
+    if context.master.startswith("local") and not can_import_pyhudi(context.pythonExec):
         raise SetupError(
             f"the Python workers of this Spark session run {context.pythonExec!r}, which cannot import pyhudi and "
             "its dependencies. Stop the session and create it with "
@@ -140,7 +140,8 @@ def check_workers(spark: SparkSession) -> None:
 
 
 @cache
-def _can_import_us(python: str) -> bool:
+def can_import_pyhudi(python: str) -> bool:
+    """Return False if an interpreter cannot import pyhudi and its dependencies; True also if it does not answer."""
     executable = shutil.which(python)
     if executable is not None and Path(executable).absolute() == Path(sys.executable).absolute():
         return True
@@ -157,7 +158,8 @@ def _is_remote() -> bool:
     return bool(os.environ.get("SPARK_REMOTE")) or os.environ.get("SPARK_API_MODE") == "connect"
 
 
-def _version(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
+    """Return the version of an installed package; None if it is missing."""
     try:
         return version(package)
     except PackageNotFoundError:

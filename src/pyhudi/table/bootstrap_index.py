@@ -6,7 +6,6 @@ partition, one by file group. Both are written before the bootstrap is committed
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -22,6 +21,7 @@ from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.hfile_writer import HFileContext, write_hfile
 from pyhudi.storage import Storage
+from pyhudi.storage.clock import now_ms
 from pyhudi.storage.table_paths import AUX_FOLDER
 
 METADATA_BOOTSTRAP = "00000000000001"
@@ -206,7 +206,7 @@ def _status(file: SourceFile) -> dict[str, Any]:
 
 
 def _hfile(base_path: str, entries: Mapping[str, bytes]) -> bytes:
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     info = {"bootstrapBasePath": base_path, "createdTimestamp": now, "numKeys": len(entries)}
     return write_hfile(
         pa.array(list(entries), pa.string()),

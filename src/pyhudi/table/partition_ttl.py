@@ -9,7 +9,6 @@ the time of the bootstrap counts.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TtlStrategy
 from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.storage.clock import now_ms
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.partition_metadata import marked_ms, read_partition_metadata
@@ -84,12 +84,12 @@ class PartitionTtl:
         """Return the expired partitions of a table with its file-system view."""
         if not table.config.partition_fields:
             return []
-        now = parse_instant(instant_of_millis(_now_ms(), table.config.timezone))
+        now = parse_instant(instant_of_millis(now_ms(), table.config.timezone))
         limit = format_instant(now - timedelta(days=self.days))
         slices = view.latest_slices()
         if self.selected:
             slices = slices.filter(pc.is_in(slices["partition"], pa.array(self.selected, pa.string())))
-        last = _last_writes(slices)
+        last = last_writes(slices)
         if self.strategy is TtlStrategy.KEEP_BY_CREATION_TIME:
             old = _created_before(table, last["partition"].to_pylist(), limit)
         else:
@@ -115,11 +115,7 @@ class TtlResult:
         return bool(self.partitions)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _last_writes(slices: pa.Table) -> pa.Table:
+def last_writes(slices: pa.Table) -> pa.Table:
     """Return the newest instant (``instant``) in the names of the files of each ``partition``."""
     logs = slices["log_paths"].combine_chunks()
     instants = pc.struct_field(pc.extract_regex(pc.list_flatten(logs), _LOG_INSTANT), "instant")

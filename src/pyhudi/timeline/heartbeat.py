@@ -16,7 +16,7 @@ from typing import Self
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError
-from pyhudi.storage import Storage
+from pyhudi.storage import Storage, clock
 from pyhudi.storage.table_paths import META_FOLDER
 
 HEARTBEAT_FOLDER = f"{META_FOLDER}/.heartbeat"
@@ -169,5 +169,5 @@ def is_dead(
     heartbeat = storage.stat(heartbeat_path(instant, folder))
     if heartbeat is None:
         return True
-    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    now_ms = clock.now_ms() if now_ms is None else now_ms
     return now_ms - heartbeat.mtime_ms > interval_ms * (tolerable_misses + 1)

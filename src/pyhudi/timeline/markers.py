@@ -88,7 +88,7 @@ class Markers:
         if TYPE_FILE in others:
             self._check_type()
         chunks = [below.filter(is_marker).combine_chunks()]
-        chunks += [self._lines(name) for name in others if _LISTED.fullmatch(name)]
+        chunks += [self.read_lines(name) for name in others if _LISTED.fullmatch(name)]
         markers = pc.unique(pa.chunked_array(chunks, pa.string()))
         parts = pc.extract_regex(markers, _MARKER)
         data_path, io_type = pc.struct_field(parts, "data_path"), pc.struct_field(parts, "io_type")
@@ -101,7 +101,7 @@ class Markers:
         if kind not in ("DIRECT", "TIMELINE_SERVER_BASED"):
             raise CorruptInstantError(f"the markers in {self.folder!r} have an unknown type {kind!r}")
 
-    def _lines(self, name: str) -> pa.Array:
+    def read_lines(self, name: str) -> pa.Array:
         """Return the lines of a ``MARKERS<n>`` file.
 
         An incomplete last line was being written when the writer was killed, so its data file was not created.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
 from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
+from pyhudi.storage.clock import now_ms
 from pyhudi.storage.lock_primitives import DeferredReleaseLock, Lock, host_lock
 from pyhudi.timeline.instant import instant_of_millis, next_instant
 
@@ -76,7 +77,7 @@ class TimeGenerator:
         *,
         lock: Lock | DeferredReleaseLock | None = None,
         one_clock: bool = False,
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Callable[[], int] = now_ms,
     ) -> None:
         self._root = storage.root
         self._timezone = timezone

@@ -7,13 +7,13 @@ touched, unless the user requests it by its instant, or it has been inactive for
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from pyhudi.config import options
 from pyhudi.errors import BusyError
+from pyhudi.storage.clock import now_ms
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.instant import Action, Instant, State
@@ -57,7 +57,7 @@ def check_not_running_elsewhere(active: ActiveTimeline, entry: Instant, opts: Op
         return
     if take_over:
         return
-    silent_ms = time.time_ns() // 1_000_000 - _last_activity(active, entry)
+    silent_ms = now_ms() - _last_activity(active, entry)
     limit = opts.get_typed(options.COMPACTION_ABANDONED_MINUTES)
     if silent_ms <= limit * 60_000:
         raise BusyError(

@@ -252,7 +252,7 @@ class Transaction:
             request = CommitRequest(metadata, exchange_table, index, conditions or CommitConditions(), schema_history)
             conflict = self._publish_under_lock(request)
         except CommitStateUnknownError:
-            self._leave_pending()
+            self.leave_pending()
             raise
         except Exception as failure:
             if self._publication is None:
@@ -360,7 +360,7 @@ class Transaction:
         exceptions = AllowedConflicts(allows, is_non_blocking(self.opts), in_order)
         return find_conflict(metadata, self.instant, self.timeline, active, version, exceptions)
 
-    def _leave_pending(self) -> None:
+    def leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""
         if self._heartbeat is not None:
             self._heartbeat.abandon()

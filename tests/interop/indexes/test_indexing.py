@@ -63,7 +63,7 @@ def test_in_turns(
     asked = {**both.options, **WANTED[ours], "hoodie.metadata.index.async": "true"}
     instant = oracle.index(path, {**asked, **LOCK}, ours.upper(), run=False)
     write("theirs", 25, 35)
-    real: Callable[[Any], Any] = async_indexer._written
+    real: Callable[[Any], Any] = async_indexer.write_index_files
 
     def beside(begun: Any) -> Any:
         found = real(begun)
@@ -74,7 +74,7 @@ def test_in_turns(
         write("ours", 5, 8)
         return found
 
-    monkeypatch.setattr(async_indexer, "_written", beside)
+    monkeypatch.setattr(async_indexer, "write_index_files", beside)
     assert services.run_index(instant, WANTED[ours], spark=spark).partitions == (ours,)
     assert not services.pending_indexes()
     _check(both, theirs, ours)

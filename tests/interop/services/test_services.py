@@ -151,7 +151,7 @@ def test_cleans(both: Table) -> None:
         both.write(n, n + 5)
     client, opts = TableMetaClient.open(str(both.path)), Options.parse({**KEPT, "hoodie.metadata.enable": "true"})
     cleaner = Cleaner(client, opts, LOCAL)
-    mine = cleaner._schedule(TableSnapshot.load(client), cleaner.plan(), only_if_due=False)
+    mine = cleaner.schedule(TableSnapshot.load(client), cleaner.plan(), only_if_due=False)
     assert mine is not None
     both.write(1, 6, hoodie__clean__automatic="true")
     assert (found := both.active.timeline.find(mine.instant or "", Action.CLEAN)) is not None

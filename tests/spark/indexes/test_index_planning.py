@@ -68,7 +68,7 @@ def test_writes_beside(
     model.upsert([("mover", "p1", 1, "red")])
     step("upsert", [("mover", "p1", 1, "red")])
     services = HudiTable.for_path(path).services
-    real = async_indexer._written
+    real = async_indexer.write_index_files
 
     def build(name: str, columns: tuple[str, ...], ts: int, *beside: Callable[[int], None], **more: Any) -> None:
         def written(begun: Any) -> Any:
@@ -79,7 +79,7 @@ def test_writes_beside(
 
         planned = services.schedule_index(name, columns, options=GROUPS, **more)
         add(5, 8, ts - 1, 3)
-        monkeypatch.setattr(async_indexer, "_written", written)
+        monkeypatch.setattr(async_indexer, "write_index_files", written)
         assert services.run_index(planned.instant, GROUPS, spark=spark).partitions == planned.partitions
         monkeypatch.undo()
 
@@ -155,15 +155,15 @@ def test_who_builds_and_dies(spark: SparkSession, tmp_path: Path, monkeypatch: p
     (partition,) = planned.partitions
     assert load_definitions(open_storage(path), config())[partition]["sourceFields"] == ["v"]
     assert partition not in config().metadata_partitions_kept
-    real = async_indexer._written
+    real = async_indexer.write_index_files
 
     def dies(begun: Any) -> Any:
         real(begun)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(async_indexer, "_written", dies)
-        patch.setattr(async_indexer._Attempt, "_roll_back", lambda _: None)
+        patch.setattr(async_indexer, "write_index_files", dies)
+        patch.setattr(async_indexer.IndexBuildAttempt, "roll_back", lambda _: None)
         with pytest.raises(KeyboardInterrupt):
             services.run_index(options=GROUPS, spark=spark)
     assert config().metadata_partitions_inflight == (partition,)
@@ -183,7 +183,7 @@ def test_who_builds_and_dies(spark: SparkSession, tmp_path: Path, monkeypatch: p
         step([("k004", "p0", 7, "red")])  # as it is
         return found
 
-    monkeypatch.setattr(async_indexer, "_written", beside)
+    monkeypatch.setattr(async_indexer, "write_index_files", beside)
     assert services.run_index(options=GROUPS, spark=spark).partitions == (partition,)
     assert len(times) == 2
     assert not config().metadata_partitions_inflight
@@ -203,7 +203,7 @@ def test_plans_that_others_stand_in_the_way_of(
     services = HudiTable.for_path(path).services
     services.build_index("record_index", options=GROUPS, spark=spark)
     services.schedule_index("by_n", "n", options=GROUPS)
-    real = async_indexer._written
+    real = async_indexer.write_index_files
 
     def retype(begun: Any) -> Any:
         found = real(begun)
@@ -211,7 +211,7 @@ def test_plans_that_others_stand_in_the_way_of(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(async_indexer, "_written", retype)
+        patch.setattr(async_indexer, "write_index_files", retype)
         with pytest.raises(ConflictError, match="run the plan again"):
             services.run_index(options=GROUPS, spark=spark)
     assert not HudiTable.for_path(path).config.metadata_partitions_inflight
@@ -275,12 +275,14 @@ def test_a_write_that_began_before(
             return real(self, *args, **more)
         found = []
         monkeypatch.setattr(
-            async_indexer, "_written", lambda begun: (found.append(real(self, *args, **more)), written(begun))[1]
+            async_indexer,
+            "write_index_files",
+            lambda begun: (found.append(real(self, *args, **more)), written(begun))[1],
         )
         services.run_index(options=GROUPS, spark=spark)
         return found[0]
 
-    written = async_indexer._written
+    written = async_indexer.write_index_files
     monkeypatch.setattr(WriteJob, "commit", commit)
     write(frame(spark, batch(10, 30, 2)), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
     assert "record_index" in HudiTable.for_path(path).config.metadata_partitions
@@ -293,7 +295,7 @@ def test_keys_that_come_a_second_time(spark: SparkSession, tmp_path: Path, monke
     write(frame(spark, rows), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
     services = HudiTable.for_path(path).services
     services.schedule_index("record_index", options=GROUPS)
-    real = async_indexer._written
+    real = async_indexer.write_index_files
 
     def beside(begun: Any) -> Any:
         found = real(begun)
@@ -301,7 +303,7 @@ def test_keys_that_come_a_second_time(spark: SparkSession, tmp_path: Path, monke
         write(frame(spark, rows[5:8]), path, by_event_time("bulk_insert", "COPY_ON_WRITE"), "append")
         return found
 
-    monkeypatch.setattr(async_indexer, "_written", beside)
+    monkeypatch.setattr(async_indexer, "write_index_files", beside)
     with pytest.raises(UnsupportedTableError, match="3 keys are in several file groups"):
         services.run_index(options=GROUPS, spark=spark)
     config = HudiTable.for_path(path).config

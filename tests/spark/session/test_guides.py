@@ -158,8 +158,8 @@ def test_settings_for_the_jar(spark, monkeypatch):
         assert spark.sql("SELECT 1").count() == 1
     finally:
         spark.conf.unset(hudi_jar_configs.CATALOG)
-    monkeypatch.setattr(hudi_jar_configs, "_names", lambda *asked: hudi_jar_configs.REGISTRATOR in asked)
-    monkeypatch.setattr(hudi_jar_configs, "_can_run_jobs", lambda _: False)
+    monkeypatch.setattr(hudi_jar_configs, "names_class", lambda *asked: hudi_jar_configs.REGISTRATOR in asked)
+    monkeypatch.setattr(hudi_jar_configs, "can_run_jobs", lambda _: False)
     with pytest.raises(SetupError, match=r"spark.kryo.registrator=.*HoodieSparkKryoRegistrar.*remove the setting"):
         pyhudi.activate(spark)
 

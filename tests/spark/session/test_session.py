@@ -64,14 +64,14 @@ def test_a_connect_client_needs_no_java(monkeypatch):
     ],
 )
 def test_what_is_missing_is_told_with_its_cure(monkeypatch, versions, message):
-    monkeypatch.setattr(session, "_version", versions.get)
+    monkeypatch.setattr(session, "installed_version", versions.get)
     with pytest.raises(SetupError, match=message):
         session.check_packages()
 
 
 @pytest.mark.parametrize("version", ["3.5.4", "3.5.9", "4.0.0", "4.1.0rc1"])
 def test_versions_that_are_served(monkeypatch, version):
-    monkeypatch.setattr(session, "_version", {"pyspark": version, "pandas": "2.2"}.get)
+    monkeypatch.setattr(session, "installed_version", {"pyspark": version, "pandas": "2.2"}.get)
     session.check_packages()
 
 

@@ -563,7 +563,7 @@ def test_functions_that_show_files_and_the_timeline(spark, monkeypatch):
     # procedures of another catalog
     with pytest.raises(QueryError, match="unknown procedure"):
         spark.sql("CALL system.expire_snapshots('t', TIMESTAMP '2024-01-01')")
-    monkeypatch.setattr("pyhudi.spark.sql.command_execution._has_other_catalog", lambda _: True)
+    monkeypatch.setattr("pyhudi.spark.sql.command_execution.has_other_catalog", lambda _: True)
     with pytest.raises(Exception, match=r"(?i)syntax|routine|procedure") as refused:
         spark.sql("CALL system.expire_snapshots('t', TIMESTAMP '2024-01-01')")
     assert not isinstance(refused.value, QueryError)

@@ -63,7 +63,8 @@ def test_the_life_of_a_table(spark, kind):
     after = [(1, "a!", 100, "Oslo"), (2, "b!", 21, "Oslo"), (4, "d", 40, "Moss"), (9, "new", 90, "Bodø")]
     assert rows(spark, ALL) == after
     # time travel, by the instants of the table
-    table = HudiTable.for_path(spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"])
+    path = spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"]
+    table = HudiTable.for_path(path)
     instants = [row["requested"] for row in table.history().to_pylist() if row["operation"] != "COMPACT"]
     assert rows(spark, f"SELECT count(*) FROM rides TIMESTAMP AS OF '{instants[-1]}'") == [(3,)]
     assert rows(spark, f"SELECT max(o.id) FROM rides VERSION AS OF {instants[-2]} o JOIN rides r USING (id)") == [(4,)]
@@ -93,7 +94,7 @@ def test_the_life_of_a_table(spark, kind):
     assert spark.sql("CALL show_timeline('shop.trips')").first()["state"] == "COMPLETED"
     spark.sql("DROP TABLE trips PURGE")
     assert not spark.catalog.tableExists("trips")
-    assert not HudiTable.exists(table._path)
+    assert not HudiTable.exists(path)
 
 
 def test_what_is_shown(spark, tmp_path):

@@ -172,8 +172,8 @@ def test_partitions_expire(spark: SparkSession, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ConfigError, match="no partition would ever expire"):
         services.delete_expired_partitions()
     assert services.delete_expired_partitions(days).reason == "no partition has expired: KEEP_BY_TIME, 2 days"
-    now = partition_ttl._now_ms()
-    monkeypatch.setattr(partition_ttl, "_now_ms", lambda: now + 3 * 24 * 3600 * 1000)
+    now = partition_ttl.now_ms()
+    monkeypatch.setattr(partition_ttl, "now_ms", lambda: now + 3 * 24 * 3600 * 1000)
     before = HudiTable.for_path(path).latest_instant
     found = services.delete_expired_partitions(
         {**days, "hoodie.partition.ttl.strategy.partition.selected": "p2"}, dry_run=True

@@ -158,9 +158,9 @@ def test_a_scan_is_shown(table):
     )
 
 
-def test_what_services_return_is_shown(table):
+def test_what_services_return_is_shown(table, made):
     changes = table.alter_schema().add_column("x", "int").rename_column("v", "w")
-    assert repr(changes) == f"SchemaUpdate({table._path!r}: add_column('x'), rename_column('v'); not committed)"
+    assert repr(changes) == f"SchemaUpdate({str(made.root)!r}: add_column('x'), rename_column('v'); not committed)"
     assert repr(table.services.savepoint(comment="before")).startswith(f"ServiceResult(savepoint {at(20)}: 2 files, ")
     assert repr(table.services.savepoint()) == (
         f"ServiceResult(savepoint: nothing done (there is already a savepoint at {at(20)}))"

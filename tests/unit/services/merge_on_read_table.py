@@ -82,7 +82,7 @@ class MorTable:
     def load(self, rows: Sequence[Row], file_ids: Mapping[str, str] = FILE_IDS) -> str:
         """Write a delta commit with base files only, like bulk_insert."""
         tx = self.begin("BULK_INSERT")
-        stats = [self._base(tx, p, file_ids[p], [r for r in rows if r["p"] == p]) for p in file_ids]
+        stats = [self.write_base_file(tx, p, file_ids[p], [r for r in rows if r["p"] == p]) for p in file_ids]
         return self.commit(tx, "BULK_INSERT", stats)
 
     def delta(self, rows: Sequence[Row] = (), deletes: Sequence[tuple[str, str, int | None]] = ()) -> str:
@@ -113,7 +113,7 @@ class MorTable:
                 found.append(self._log(tx, partition, here, gone))
         return found
 
-    def _base(self, tx: Transaction, partition: str, file_id: str, rows: Sequence[Row]) -> dict[str, Any]:
+    def write_base_file(self, tx: Transaction, partition: str, file_id: str, rows: Sequence[Row]) -> dict[str, Any]:
         name = f"{file_id}_0-0-0_{tx.instant}.parquet"
         (self.root / partition).mkdir(exist_ok=True)
         (self.root / partition / ".hoodie_partition_metadata").write_text("commitTime=0\n")

@@ -67,11 +67,11 @@ def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pyt
     state = stream_methods.call_state(writer)
     state.maker, state.options = SimpleNamespace(sparkSession=spark), {"checkpointLocation": "/c", **given}
     with pytest.raises(InterruptedError):
-        stream_methods._start_sink(lambda: None, writer, "s3://bucket/t")
+        stream_methods.start_sink(lambda: None, writer, "s3://bucket/t")
     assert opened == [expected] * 2
     for module in (command_target, table_definition):
         monkeypatch.setattr(module, "session_options", lambda _: given)
     table = CatalogTable(("d", "t"), "s3://bucket/t")
     assert command_target.write_options(spark, table) == expected
-    created = table_definition._creation_options(spark, table, CreateTable(("t",)))
+    created = table_definition.options_of_new_table(spark, table, CreateTable(("t",)))
     assert {key: created[key] for key in expected} == expected

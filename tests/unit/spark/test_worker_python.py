@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pyhudi.spark.session import _can_import_us
+from pyhudi.spark.session import can_import_pyhudi
 
 
 def test_a_python_that_does_not_answer_in_time_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,6 +14,6 @@ def test_a_python_that_does_not_answer_in_time_is_not_refused(monkeypatch: pytes
         raise subprocess.TimeoutExpired(command, 60)
 
     monkeypatch.setattr(subprocess, "run", slow)
-    assert _can_import_us("/somewhere/slow/python")
+    assert can_import_pyhudi("/somewhere/slow/python")
     monkeypatch.undo()
-    assert not _can_import_us("/somewhere/without/python")
+    assert not can_import_pyhudi("/somewhere/without/python")

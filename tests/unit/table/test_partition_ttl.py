@@ -31,9 +31,9 @@ def mor(request: pytest.FixtureRequest, tmp_path: Path) -> MorTable:
 
 
 def _expired(mor: MorTable, days_later: float, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]) -> list[str]:
-    now = partition_ttl._now_ms()
+    now = partition_ttl.now_ms()
     with monkeypatch.context() as patch:
-        patch.setattr(partition_ttl, "_now_ms", lambda: now + int(days_later * DAY))
+        patch.setattr(partition_ttl, "now_ms", lambda: now + int(days_later * DAY))
         return PartitionTtl.from_options(Options.parse(options)).expired(TableSnapshot.load(mor.client))
 
 
@@ -52,7 +52,7 @@ def test_by_the_last_write(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_logs_are_writes(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
-    base = partition_ttl._last_writes
+    base = partition_ttl.last_writes
     mor.delta([row("a0", "a", 2, "z")])
 
     def aged(slices: Any) -> Any:
@@ -62,7 +62,7 @@ def test_logs_are_writes(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
         )
         return base(old)
 
-    monkeypatch.setattr(partition_ttl, "_last_writes", aged)
+    monkeypatch.setattr(partition_ttl, "last_writes", aged)
     assert _expired(mor, 0, monkeypatch, DAYS) == ["b"]
     assert _expired(mor, 11, monkeypatch, DAYS) == ["a", "b"]
 

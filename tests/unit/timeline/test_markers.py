@@ -148,5 +148,5 @@ def test_any_names(names: set[tuple[tuple[str, ...], str, IOType]]) -> None:
             return self.data
 
     lines = ["/".join([*partition, name]) + f".marker.{kind}" for partition, name, kind in names]
-    found = Markers(Fixed(("\n".join(lines) + "\n").encode()), INSTANT)._lines("MARKERS0")  # type: ignore[arg-type]
+    found = Markers(Fixed(("\n".join(lines) + "\n").encode()), INSTANT).read_lines("MARKERS0")  # type: ignore[arg-type]
     assert found.to_pylist() == lines

@@ -207,7 +207,7 @@ class World:
     def _renew(self, actor: Actor) -> None:
         """Renew the lease as the background thread does, which continues after errors."""
         for lease in self.leases:
-            if lease._actor is actor and lease.held and not lease.is_busy:
+            if lease.actor is actor and lease.held and not lease.is_busy:
                 with contextlib.suppress(StorageError, LockError):
                     lease.renew()
 
@@ -251,7 +251,7 @@ class SimulatedLock(LockProvider):
 
     def __init__(self, actor: Actor) -> None:
         super().__init__()
-        self._actor = actor
+        self.actor = actor
         self._world = actor.world
         self.publishes = False
 
@@ -272,15 +272,15 @@ class SimulatedLock(LockProvider):
         self.publishes = True
 
     def __enter__(self) -> SimulatedLock:
-        if self._actor.dead:
+        if self.actor.dead:
             raise Killed("a dead process takes no lock")
-        self._world.step(self._actor)
+        self._world.step(self.actor)
         for _ in range(10_000):
             if self.try_acquire():
-                self._actor.waits_for = None
+                self.actor.waits_for = None
                 return self
-            self._actor.waits_for = self._world.holder
-            self._world.pause(self._actor)
+            self.actor.waits_for = self._world.holder
+            self._world.pause(self.actor)
         raise LockError("the lock is never given back")
 
     def release(self) -> None:
@@ -294,14 +294,14 @@ class SimulatedLockFile(FileSystemBasedLockProvider):
 
     def __init__(self, actor: Actor) -> None:
         super().__init__(ActorStorage(actor))  # type: ignore[arg-type]
-        self._actor = actor
+        self.actor = actor
         actor.world.owners[self._owner] = actor
 
     def __enter__(self) -> SimulatedLockFile:
         for _ in range(10_000):
             if self.try_acquire():
                 return self
-            self._actor.world.pause(self._actor)
+            self.actor.world.pause(self.actor)
         raise LockError("the lock is never given back")
 
 
@@ -314,7 +314,7 @@ class SimulatedLease(StorageBasedLockProvider):
 
     def __init__(self, actor: Actor) -> None:
         super().__init__(ActorStorage(actor), clock=lambda: actor.world.clock_ms)  # type: ignore[arg-type]
-        self._actor = actor
+        self.actor = actor
         self.publishes = False
         actor.world.owners[self._owner] = actor
         actor.world.leases.append(self)
@@ -335,15 +335,15 @@ class SimulatedLease(StorageBasedLockProvider):
         super().release()
 
     def __enter__(self) -> SimulatedLease:
-        world = self._actor.world
+        world = self.actor.world
         for _ in range(10_000):
             if self.try_acquire():
                 return self
-            alive = [lease for lease in world.leases if lease.held and not lease._actor.dead]
+            alive = [lease for lease in world.leases if lease.held and not lease.actor.dead]
             stolen = world.steals and not any(lease.publishes for lease in alive) and world.random.random() < 0.1
             if not alive or stolen:
                 world.clock_ms += 400_000
-            world.pause(self._actor)
+            world.pause(self.actor)
         raise LockError("the lock is never given back")
 
 

@@ -70,11 +70,16 @@ def read_block(data: memoryview, magics: tuple[bytes, ...], codec: Codec) -> tup
     if not BLOCK_HEADER.size <= covered <= end <= len(data):
         raise FormatError(f"an HFile block of {size} bytes, {covered} of them covered, in {len(data)}")
     if checksum == CHECKSUM_CRC32:
-        _check(data[:covered], data[covered:end], chunk)
+        verify_checksums(data[:covered], data[covered:end], chunk)
     return decompress(data[BLOCK_HEADER.size : covered], plain_size, codec), end
 
 
-def _check(covered: memoryview, stored: memoryview, chunk: int) -> None:
+def verify_checksums(covered: memoryview, stored: memoryview, chunk: int) -> None:
+    """Compare the stored CRC32 checksums of a block with those of its bytes, one for every ``chunk`` of them.
+
+    Raises:
+        FormatError: They do not match.
+    """
     if chunk < 1:
         raise FormatError(f"an HFile block with a checksum for every {chunk} bytes")
     sums = [zlib.crc32(covered[at : at + chunk]) for at in range(0, len(covered), chunk)]

@@ -112,7 +112,7 @@ class HFileWriter:
         if not len(keys) and not len(values):
             return
         rows = keys.cast(pa.binary())
-        _check(rows, values, self._last)
+        check_entries(rows, values, self._last)
         self._blocks.data(rows, values)
         self._last = rows[-1:]
         self._count += len(rows)
@@ -144,7 +144,7 @@ class HFileWriter:
         return b"PBUF" + unsigned(len(message)) + message
 
 
-def _check(keys: pa.Array, values: pa.Array, last: pa.Array) -> None:
+def check_entries(keys: pa.Array, values: pa.Array, last: pa.Array) -> None:
     """Refuse entries that cannot follow the ``last`` key (empty: they are the first)."""
     if len(keys) != len(values) or keys.null_count or values.null_count:
         raise FormatError(

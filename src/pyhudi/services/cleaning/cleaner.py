@@ -111,7 +111,7 @@ class Cleaner:
                 new = make_clean_plan(table, self._opts, only_if_due=only_if_due)
                 reason = new.reason
                 if len(new) or empty_clean_due(table, new, self._opts):
-                    scheduled = self._schedule(table, new, only_if_due=only_if_due)
+                    scheduled = self.schedule(table, new, only_if_due=only_if_due)
                     plans += [] if scheduled is None else [scheduled]
         done = [plan for plan in plans if self._execute(plan)]
         return ServiceResult(
@@ -174,7 +174,7 @@ class Cleaner:
             rollbacks.check(active, failed)
             rollbacks.complete_and_roll_back(active, failed)
 
-    def _schedule(self, table: TableSnapshot, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
+    def schedule(self, table: TableSnapshot, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
         """Add a plan to the timeline; return None if there is nothing to do any more."""
         with self._generator.reserve() as reserved:
             config = current_config(self._storage, table.config)
@@ -227,11 +227,12 @@ class Cleaner:
         if entry is None:
             return False
         with self._phases("delete"):
-            self._delete(plan)
+            self.delete_files(plan)
         with self._phases("commit"):
             return self._complete(plan, begun)
 
-    def _delete(self, plan: CleanPlan) -> None:
+    def delete_files(self, plan: CleanPlan) -> None:
+        """Delete the files of a plan. Those that are missing were deleted by an earlier attempt."""
         paths = plan.paths().to_pylist()
         batches = [paths[at : at + _BATCH] for at in range(0, len(paths), _BATCH)]
         workers = min(_THREADS, self._opts.get_typed(options.CLEAN_PARALLELISM), max(len(batches), 1))

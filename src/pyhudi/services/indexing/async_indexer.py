@@ -95,12 +95,12 @@ def run_plans(
         return IndexResult(reason=_NO_PLANS)
     built: list[str] = []
     for plan in plans:
-        built += _Attempt(client, opts, plan, preparer, stats_reader, progress).run()
+        built += IndexBuildAttempt(client, opts, plan, preparer, stats_reader, progress).run()
     return IndexResult(tuple(built), "" if built else "the table has the planned indexes")
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class RunningBuild:
     """A plan being executed: the partitions to write, and the detector of missed updates."""
 
     prepared: list[PreparedIndex]
@@ -119,7 +119,7 @@ class _Begun:
                 one.verify(stats, data)
 
 
-class _Attempt:
+class IndexBuildAttempt:
     """Attempt at executing a plan."""
 
     def __init__(
@@ -149,7 +149,7 @@ class _Attempt:
             return self._build()
         except BaseException:
             with contextlib.suppress(Exception):  # The first error is the one to report.
-                self._roll_back()
+                self.roll_back()
             raise
         finally:
             if self._heartbeat is not None:
@@ -157,11 +157,11 @@ class _Attempt:
 
     def _build(self) -> Sequence[str]:
         with lock_table(self._client, self._opts, self._stats_reader) as table:
-            begun = self._begin(table)
+            begun = self.begin(table)
         for left in reversed(range(_TRIES)):
             if begun is None:
                 return ()
-            stats = _written(begun)
+            stats = write_index_files(begun)
             data = self._client.active_timeline()
             if stats is not None:  # Checked before other processes have to wait.
                 begun.missed_updates.missed(data, metadata_timeline(self._client.storage, self._client.config.version))
@@ -179,13 +179,13 @@ class _Attempt:
                     if table.data.timeline.completed().writes() != data.timeline.completed().writes():
                         begun.verify(stats, table.data)
                     return self._publish(table, begun, stats)
-                begun = self._begin(table, anew=True)
+                begun = self.begin(table, anew=True)
                 if begun is not None and not left:  # Nobody writes now, so nothing can be missed.
                     table = replace(table, config=TableConfig.load(table.storage))
                     return self._publish(table, begun, [stat for one in begun.prepared for stat in one.write()])
         return ()
 
-    def _begin(self, table: LockedTable, *, anew: bool = False) -> _Begun | None:
+    def begin(self, table: LockedTable, *, anew: bool = False) -> RunningBuild | None:
         """Announce the partitions; return None if there is nothing to do any more."""
         storage, data, is_running = table.storage, table.data, self._heartbeat is not None
         entry = data.timeline.find(self._instant, Action.INDEXING)
@@ -219,7 +219,7 @@ class _Attempt:
         definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
         begin_index_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)
         missed = MissedUpdateDetector(data.timeline, [one.partition for one in prepared])
-        return _Begun(prepared, missed, entry, self._progress)
+        return RunningBuild(prepared, missed, entry, self._progress)
 
     def _renew(self, table: LockedTable, instant: str) -> Instant:
         """Replace the plan in the timeline by one with a new instant. Return it."""
@@ -233,7 +233,7 @@ class _Attempt:
         self._instant, self._claim = instant, AttemptClaim(self._client.storage, instant, self._token)
         return entry
 
-    def _publish(self, table: LockedTable, begun: _Begun, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    def _publish(self, table: LockedTable, begun: RunningBuild, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         storage, config, data = table.storage, table.config, table.data
         partitions = [one.partition for one in begun.prepared]
         active = metadata_timeline(storage, config.version)
@@ -247,7 +247,7 @@ class _Attempt:
         self._claim.release()
         return partitions
 
-    def _check(self, table: LockedTable, begun: _Begun) -> None:
+    def _check(self, table: LockedTable, begun: RunningBuild) -> None:
         """Check that the table still supports the indexes.
 
         Raises:
@@ -258,7 +258,7 @@ class _Attempt:
             if request.partition in built:
                 request.check(table.storage, table.config, table.schema)
 
-    def _check_not_dropped(self, table: LockedTable, begun: _Begun) -> None:
+    def _check_not_dropped(self, table: LockedTable, begun: RunningBuild) -> None:
         partitions = {one.partition for one in begun.prepared}
         removed = sorted(partitions - set(table.config.metadata_partitions_inflight))
         if removed:
@@ -267,7 +267,7 @@ class _Attempt:
                 "not maintain it, or that rebuilt the metadata table; run the plan again"
             )
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
         """Revert to the state before the attempt."""
         with lock_table(self._client, self._opts, self._stats_reader) as table:
             entry = table.data.timeline.find(self._instant, Action.INDEXING)
@@ -289,7 +289,7 @@ class _Attempt:
             )
 
 
-def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
+def write_index_files(begun: RunningBuild) -> list[Mapping[str, Any]] | None:
     """Write the base files. Return their write stats; None if files of the table were cleaned in the meantime."""
     try:
         stats: list[Mapping[str, Any]] = []

@@ -77,7 +77,7 @@ def _start_stream(
     path = arguments.target if arguments.target is not None else state.options.get("path")
     if not isinstance(path, str):
         raise QueryError(f"start() requires the path of the table, got {path!r}")
-    return _start_sink(original, target, path)
+    return start_sink(original, target, path)
 
 
 @contextmanager
@@ -149,7 +149,15 @@ class _StreamArguments:
             call_state(target).partition_by = list(self.partition_by)
 
 
-def _start_sink(original: Method, target: Any, path: str, properties: Mapping[str, str] | None = None) -> Any:
+def start_sink(original: Method, target: Any, path: str, properties: Mapping[str, str] | None = None) -> Any:
+    """Start a stream that writes to a Hudi table.
+
+    Args:
+        original: Spark's method that the call replaces.
+        target: The writer of the stream.
+        path: Path of the table.
+        properties: Properties of the table in the catalog; None: it is written by path.
+    """
     from pyhudi.spark.streaming.sink import StreamingSink, start
 
     state = call_state(target)
@@ -220,7 +228,7 @@ def _to_table(
     if table is None:
         _apply_partition_by(target)
         return original(target, *args, **kwargs)
-    return _start_sink(_replaced_method(target, "start"), target, table.location, table.options)
+    return start_sink(_replaced_method(target, "start"), target, table.location, table.options)
 
 
 def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | None:

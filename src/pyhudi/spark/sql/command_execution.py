@@ -155,7 +155,7 @@ def _execute(
             return run_on_spark()
         case s.CreateView():
             return _create_view(spark, statement, values, run_on_spark)
-        case s.Call() if statement.procedure not in signatures() and _has_other_catalog(spark):
+        case s.Call() if statement.procedure not in signatures() and has_other_catalog(spark):
             return run_on_spark()
         case s.Call():
             return call(spark, statement)
@@ -371,6 +371,6 @@ def _view_scope(spark: SparkSession, statement: s.SelectStatement) -> str:
     return f"query {get_ident()}" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""
 
 
-def _has_other_catalog(spark: SparkSession) -> bool:
+def has_other_catalog(spark: SparkSession) -> bool:
     """Return True if the current catalog is not Spark's: another one may have procedures of its own."""
     return str(spark.catalog.currentCatalog()) != SESSION_CATALOG

@@ -89,7 +89,7 @@ class DynamoDBBasedLockProvider(LockProvider):
 
     @property
     def held(self) -> bool:
-        return self._item is not None and _time_with_suspension() - self._renewed < self._lease_s * _USABLE
+        return self._item is not None and time_with_suspension() - self._renewed < self._lease_s * _USABLE
 
     def ensure_held(self) -> None:
         """Renew the lease, and raise ``LockError`` if another owner has the lock. If DynamoDB does not answer, the lock
@@ -191,7 +191,7 @@ class DynamoDBBasedLockProvider(LockProvider):
     def _take(self, current: DynamoDbLockItem | None) -> bool:
         """Put an item of this owner over one that is free. Return True if it is stored."""
         item = self._next_item()
-        begun = _time_with_suspension()
+        begun = time_with_suspension()
         try:
             if not self._table.put(item, current.version if current else None) and not self._is_stored(item):
                 return False
@@ -222,7 +222,7 @@ class DynamoDBBasedLockProvider(LockProvider):
         with self._guard:
             if self._item is None:
                 return False
-            begun = _time_with_suspension()
+            begun = time_with_suspension()
             renewed = self._renewal(self._item)
             if renewed is None:
                 self._item = None
@@ -293,7 +293,7 @@ class _Heartbeat:
         self._thread.join()
 
 
-def _time_with_suspension() -> float:
+def time_with_suspension() -> float:
     """Return seconds of a clock that continues while the machine is suspended, as the leases of others do."""
     boot_time = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)

@@ -197,7 +197,7 @@ class DynamoDbLockTable:
 
         self._client.send(create)
         deadline, pause = time.monotonic() + self._creation_s, 0.1
-        while (status := self._status()) not in ("ACTIVE", "UPDATING"):
+        while (status := self.status()) not in ("ACTIVE", "UPDATING"):
             if time.monotonic() >= deadline:
                 raise LockError(
                     f"{self} was created, but is not active after {self._creation_s:g} s (status: {status}); write "
@@ -206,7 +206,8 @@ class DynamoDbLockTable:
             time.sleep(min(pause, max(deadline - time.monotonic(), 0)))
             pause = min(pause * 2, 5.0)
 
-    def _status(self) -> str | None:
+    def status(self) -> str | None:
+        """Return the status of the table in DynamoDB, such as ``ACTIVE``; None if there is no table."""
         try:
             response = self._client.send(lambda client: client.describe_table(TableName=self._name))
         except MissingTableError:

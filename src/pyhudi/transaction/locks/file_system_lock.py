@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage, join_path, open_storage
+from pyhudi.storage.clock import now_ms
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.transaction.locks.lock_provider import (
     LockProvider,
@@ -134,7 +135,7 @@ class FileSystemBasedLockProvider(LockProvider):
         """Take over the lock of an owner that no longer holds it. Return False if this fails because the file has
         changed since ``lock_file``."""
         content = self._storage.read(self._path).decode("utf-8", "replace")
-        expired = self._expire_ms and time.time_ns() // 1_000_000 - lock_file.mtime_ms > self._expire_ms
+        expired = self._expire_ms and now_ms() - lock_file.mtime_ms > self._expire_ms
         if not any(owner in content for owner in (self._owner, *_given_up)):
             if not expired and not dead_holder(content):
                 return False

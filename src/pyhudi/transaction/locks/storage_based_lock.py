@@ -19,6 +19,7 @@ from typing import Self
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError, LockError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage
+from pyhudi.storage.clock import now_ms
 from pyhudi.storage.table_paths import LOCKS_FOLDER
 from pyhudi.transaction.locks.lock_audit import AuditState, LockAudit, is_audit_enabled
 from pyhudi.transaction.locks.lock_provider import (
@@ -76,7 +77,7 @@ class StorageBasedLockProvider(LockProvider):
         validity_s: float = 300,
         renew_s: float = 30,
         retry_policy: LockRetryPolicy | None = None,
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Callable[[], int] = now_ms,
     ) -> None:
         super().__init__(retry_policy)
         if not 0 < renew_s < validity_s:

@@ -52,19 +52,19 @@ class CdcLogWriter:
         keys = base.column(RECORD_KEY).take(pa.array(positions)) if keyed else updates.column(RECORD_KEY)
         deleted_positions = positions[merged.deleted]
         if len(deleted_positions):
-            self._write_changes(
+            self.write_changes(
                 DELETE, keys.filter(pa.array(merged.deleted)), base.take(pa.array(deleted_positions)), None
             )
         old = positions[merged.changed]
         if len(old):
             new = old - np.searchsorted(deleted_positions, old)
             after = merged.rows.take(pa.array(new)) if self._has_after else None
-            self._write_changes(UPDATE, keys.filter(pa.array(merged.changed)), base.take(pa.array(old)), after)
+            self.write_changes(UPDATE, keys.filter(pa.array(merged.changed)), base.take(pa.array(old)), after)
 
     def add_inserts(self, rows: pa.RecordBatch, keys: pa.Array) -> None:
         """Add new records of the file group."""
         if rows.num_rows:
-            self._write_changes(INSERT, keys, None, rows)
+            self.write_changes(INSERT, keys, None, rows)
 
     def close(self) -> dict[str, int]:
         """Finish the log. Return its files with their sizes. Without changes there is one empty file.
@@ -86,9 +86,17 @@ class CdcLogWriter:
     def _has_after(self) -> bool:
         return self._settings.mode is CdcMode.DATA_BEFORE_AFTER
 
-    def _write_changes(
+    def write_changes(
         self, op: str, keys: pa.Array, before: pa.RecordBatch | None, after: pa.RecordBatch | None
     ) -> None:
+        """Write a batch of changes.
+
+        Args:
+            op: Their operation, as in the column ``op``.
+            keys: Record keys.
+            before: The rows before the change; None: they are new.
+            after: The rows after it; None: they were deleted, or are not stored.
+        """
         count = len(keys)
         columns: dict[str, pa.Array] = {"op": pa.repeat(op, count)}
         if self._has_after:

@@ -169,7 +169,7 @@ def _check_hfile_blocks(config: TableConfig, schema: pa.Schema) -> None:
         raise ConfigError(f"{setting}: the values of the column {KEY_FIELD!r} would be lost; use avro or parquet")
 
 
-def _cdc_settings(config: TableConfig, opts: Options, avro_schema: str) -> CdcSettings | None:
+def cdc_settings(config: TableConfig, opts: Options, avro_schema: str) -> CdcSettings | None:
     """Return the settings of CDC logs, if the table has them."""
     if not config.cdc_enabled:
         return None
@@ -213,7 +213,7 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
         files=base_file_options(config, opts),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
         logs=logs,
-        cdc=_cdc_settings(config, opts, avro_schema),
+        cdc=cdc_settings(config, opts, avro_schema),
         invalid_text=opts.get_typed(options.READ_INVALID_TEXT),
     )
 

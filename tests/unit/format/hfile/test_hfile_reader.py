@@ -359,7 +359,7 @@ def test_an_index_without_the_last_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     last = hfile_blocks.full_key(b"k0059")
     at = data.rfind(last)
     broken = data[:at] + hfile_blocks.full_key(b"k0060") + data[at + len(last) :]
-    monkeypatch.setattr(hfile_blocks, "_check", lambda *_: None)
+    monkeypatch.setattr(hfile_blocks, "verify_checksums", lambda *_: None)
     assert HFileReader(broken).lookup(keys[:5]).num_rows == 5
     for read in (entries, lambda reader: reader.lookup(pa.array(["k0060"])), lambda reader: reader.prefix(b"k006")):
         with pytest.raises(FormatError, match="last key"):
@@ -372,7 +372,7 @@ def test_an_index_without_the_last_blocks(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_key_is_not_missed_in_a_file_in_the_order_of_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hfile_writer, "_check", lambda *_: None)
+    monkeypatch.setattr(hfile_writer, "check_entries", lambda *_: None)
     groups = (["a", "b", "😀"], ["\uff21", "\uff22"])
     parts: list[bytes] = []
     writer = HFileWriter(parts.append, schema="{}")

@@ -130,8 +130,8 @@ def test_a_write_that_ran_long_is_read_from_the_archive(tmp_path: Path) -> None:
 class CountedTable(HandMadeTable):
     """A table whose commits count inserts and deletes, as change data queries need."""
 
-    def _write_file(self, n: int, partition: str, file_id: str, rows: Rows, schema: pa.Schema) -> dict[str, Any]:
-        stat = super()._write_file(n, partition, file_id, rows, schema)
+    def write_file(self, n: int, partition: str, file_id: str, rows: Rows, schema: pa.Schema) -> dict[str, Any]:
+        stat = super().write_file(n, partition, file_id, rows, schema)
         return {**stat, "numInserts": len(rows), "numDeletes": 0 if rows else 1}
 
 

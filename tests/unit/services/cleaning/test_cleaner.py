@@ -325,7 +325,7 @@ def test_files_of_the_same_name_in_several_partitions(tmp_path: Path) -> None:
 
     def load(groups: list[tuple[str, str]]) -> str:
         tx = mor.begin("BULK_INSERT")
-        stats = [mor._base(tx, p, f, [row(f"{p}{f[7]}", p, 1, tx.instant)]) for p, f in groups]
+        stats = [mor.write_base_file(tx, p, f, [row(f"{p}{f[7]}", p, 1, tx.instant)]) for p, f in groups]
         mor.commit(tx, "BULK_INSERT", stats)
         return tx.instant
 
@@ -337,7 +337,7 @@ def test_files_of_the_same_name_in_several_partitions(tmp_path: Path) -> None:
     def die(_: object) -> None:
         raise KeyboardInterrupt
 
-    killed._delete = die  # type: ignore[method-assign, assignment]
+    killed.delete_files = die  # type: ignore[method-assign, assignment]
     with pytest.raises(KeyboardInterrupt):
         killed.run()
     assert Cleaner(mor.client, opts, LOCAL).run().counts["files"] == 6

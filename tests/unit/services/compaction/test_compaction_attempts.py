@@ -232,7 +232,7 @@ def test_an_attempt_here_that_died_before_it_began_claims_nothing(mor: MorTable,
         mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", "dead"), opts
     )
     assert dead is not None
-    dead._leave_pending()
+    dead.leave_pending()
     beat = mor.root / f".hoodie/.heartbeat/{plan.instant}"
     assert beat.exists() == several
     if several:

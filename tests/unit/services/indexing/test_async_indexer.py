@@ -102,9 +102,9 @@ def _copied(table: MorTable) -> MorTable:
 
 def beside(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], *, before: bool = True) -> None:
     """Have something done while base files are written, before or after."""
-    real = async_indexer._written
+    real = async_indexer.write_index_files
     monkeypatch.setattr(
-        async_indexer, "_written", lambda begun: (act(), real(begun))[1] if before else _then(real, begun)
+        async_indexer, "write_index_files", lambda begun: (act(), real(begun))[1] if before else _then(real, begun)
     )
 
     def _then(real: Any, begun: Any) -> Any:
@@ -241,9 +241,9 @@ def test_dying_while_dropping(mor: MorTable) -> None:
     name = wanted(mor)[0]
     plan(mor)
 
-    attempt = async_indexer._Attempt(mor.client, LATER, mor.table.services.pending_indexes()[0], no_engine)
+    attempt = async_indexer.IndexBuildAttempt(mor.client, LATER, mor.table.services.pending_indexes()[0], no_engine)
     with async_indexer.lock_table(mor.client, LATER) as table:
-        attempt._begin(table)
+        attempt.begin(table)
 
     def drop(storage: Storage) -> None:
         drop_index(type(mor.client).open(storage, FEW), LATER, name, if_exists=False, dry_run=False)

@@ -38,7 +38,7 @@ __all__ = ["mor"]
 
 def during(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> list[int]:
     """Have something done each time after base files were written; the list tells how often they were."""
-    real, times = async_indexer._written, list[int]()
+    real, times = async_indexer.write_index_files, list[int]()
 
     def written(begun: Any) -> Any:
         found = real(begun)
@@ -46,7 +46,7 @@ def during(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> lis
         act(len(times))
         return found
 
-    monkeypatch.setattr(async_indexer, "_written", written)
+    monkeypatch.setattr(async_indexer, "write_index_files", written)
     return times
 
 
@@ -147,9 +147,9 @@ def test_a_second_builder_without_heartbeats(mor: MorTable, monkeypatch: pytest.
 def test_a_plan_that_cannot_be_read(mor: MorTable) -> None:
     """Readers list files, writers go on, and keep what is being built."""
     plan(mor)
-    attempt = async_indexer._Attempt(mor.client, LATER, mor.table.services.pending_indexes()[0], no_engine)
+    attempt = async_indexer.IndexBuildAttempt(mor.client, LATER, mor.table.services.pending_indexes()[0], no_engine)
     with lock_table(mor.client, LATER) as table:
-        attempt._begin(table)
+        attempt.begin(table)
     active = mor.client.active_timeline()
     (entry,) = active.timeline.pending().of_actions(Action.INDEXING)
     requested = next(state for state in active.states(entry) if state.state.rank == 0)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import QueryError
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.storage.clock import now_ms
 from pyhudi.transaction.locks.lock_audit import (
     AUDIT_FOLDER,
     AUDIT_SWITCH,
@@ -51,7 +50,7 @@ def cleanup_audit_lock(spark: SparkSession, arguments: Arguments) -> Rows:
     days, dry_run = int(arguments.number("age_days") or 0), arguments.flag("dry_run")
     if days <= 0:
         raise QueryError(f"age_days must be 1 or more, not {days}")
-    before_ms = time.time_ns() // 1_000_000 - days * _DAY_MS
+    before_ms = now_ms() - days * _DAY_MS
     count = delete_old_audits(arguments.client(spark).storage, before_ms, dry_run=dry_run)
     done = "would be deleted" if dry_run else "deleted"
     return [(_named(arguments), count, dry_run, days, f"{count} files older than {days} days {done}")]

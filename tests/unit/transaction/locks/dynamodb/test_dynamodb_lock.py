@@ -19,7 +19,7 @@ from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.locks.dynamodb_client import DynamoDbEndpoint
 from pyhudi.transaction.locks.dynamodb_lock import (
     DynamoDBBasedLockProvider,
-    _time_with_suspension,
+    time_with_suspension,
 )
 from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
@@ -191,8 +191,8 @@ def test_a_late_owner_goes_on_if_nobody_has_taken_over(
     """Such as one whose machine was suspended."""
     lock = lock_of(server, key)
     with lock:
-        now = _time_with_suspension() + 3600
-        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb_lock._time_with_suspension", lambda: now)
+        now = time_with_suspension() + 3600
+        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb_lock.time_with_suspension", lambda: now)
         assert not lock.held
         lock.ensure_held()
         assert lock.held

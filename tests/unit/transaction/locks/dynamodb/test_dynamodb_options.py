@@ -49,7 +49,7 @@ def test_tables_are_created(server: DynamoDbServer, tmp_path: Path, caplog: pyte
 
 
 def test_tables_that_do_not_become_active(server: DynamoDbServer, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DynamoDbLockTable, "_status", lambda _: "CREATING")
+    monkeypatch.setattr(DynamoDbLockTable, "status", lambda _: "CREATING")
     table = DynamoDbLockTable(
         f"locks-{uuid4()}", DynamoDbEndpoint(url=server.endpoint, credentials=CREDENTIALS), creation_s=0.05
     )

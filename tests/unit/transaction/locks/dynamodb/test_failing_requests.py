@@ -15,7 +15,7 @@ from pyhudi.errors import ConfigError, LockError, SetupError
 from pyhudi.transaction.locks.dynamodb_client import DynamoDbEndpoint
 from pyhudi.transaction.locks.dynamodb_lock import (
     DynamoDBBasedLockProvider,
-    _time_with_suspension,
+    time_with_suspension,
 )
 from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
@@ -104,8 +104,8 @@ def test_checks_without_an_answer_count_as_lost_after_the_lease(
 ) -> None:
     lock = lock_of(server, key)
     with lock:
-        now = _time_with_suspension() + 3600
-        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb_lock._time_with_suspension", lambda: now)
+        now = time_with_suspension() + 3600
+        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb_lock.time_with_suspension", lambda: now)
         with (
             lost(server, "update_item", 3, done=False),
             pytest.raises(LockError, match=r"(?s)could not be checked .*its lease has expired"),

@@ -57,7 +57,7 @@ def checked_definition(
     """
     refuse_misspelled_properties(statement.properties)
     table, statement = with_spelling_of_schema(spark, table, statement, schema)
-    creation_options = _creation_options(spark, table, statement)
+    creation_options = options_of_new_table(spark, table, statement)
     check_lock_provider(table_storage(spark, table), creation_options)
     schema = _partitions_last(schema, statement.partitioned_by)
     config = TableConfig.for_new_table(Options.parse(creation_options))
@@ -101,7 +101,8 @@ def _check_columns(config: TableConfig, schema: StructType) -> None:
         column_path(name, schema, case_sensitive=True)
 
 
-def _creation_options(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
+def options_of_new_table(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
+    """Return the options with which a statement creates a table: those of the session, and its own."""
     creation_options = {
         **session_settings(spark, table.location),
         options.HIVE_STYLE_PARTITIONING.key: "true",
