@@ -17,7 +17,7 @@ from pyhudi.api.table_writes import TableWrites
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
-from pyhudi.metadata.reader.validate_metadata import differences
+from pyhudi.metadata.reader.metadata_validation import metadata_differences
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
@@ -241,11 +241,11 @@ class HudiTable(TableQueries, TableWrites):
 
         Returns:
             One row per committed file on which the two differ, and per reason not to use the metadata table
-            (:data:`pyhudi.metadata.reader.validate_metadata.DIFFERENCE_SCHEMA`); no rows if the metadata table is
+            (:data:`pyhudi.metadata.reader.metadata_validation.DIFFERENCE_SCHEMA`); no rows if the metadata table is
             correct.
         """
         now = self._pin()
-        return ResultTable(differences(now.storage, now.config, now.active))
+        return ResultTable(metadata_differences(now.storage, now.config, now.active))
 
     # --- showing ---------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
         log_records = opened.log_records
         if log_records is None or not len(log_records):
             return nothing
-        overlay = _Overlay(context, file_slice, opened, log_records)
+        overlay = _ChangedBaseRows(context, file_slice, opened, log_records)
         if log_records.positions is not None and not overlay.compares:
             return _existing(context, file_slice, log_records.positions)
         replaced = [part.start + part.positions[wins] for part, wins in overlay.touched()]
@@ -79,7 +79,7 @@ def merged_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Rec
                 yield rows
 
 
-def write_overlay(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
+def write_changed_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
     """Write both halves of the affected rows, reading the log files only once.
 
     Args:
@@ -113,7 +113,7 @@ def _changes(
     if log_records is None or not len(log_records):
         return
     nothing = np.zeros(0, dtype=np.int64)
-    overlay = _Overlay(context, file_slice, opened, log_records)
+    overlay = _ChangedBaseRows(context, file_slice, opened, log_records)
     by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
     # If versions in the logs are whole rows and win, it makes no difference whether the base file has their records.
     base_counts = not (rows_alone and overlay.whole and not overlay.compares)
@@ -137,7 +137,7 @@ def _with_all_keys(context: SliceContext) -> SliceContext:
     return replace(context, selection=replace(context.selection, key_rows=None))
 
 
-class _Overlay:
+class _ChangedBaseRows:
     """Base rows of a slice that have versions in the logs.
 
     ``whole``: versions in the logs are whole rows, to which base rows contribute no values. ``compares``: a base

@@ -55,7 +55,7 @@ class PlanningContext:
         any."""
         return bool(path_columns) or self.opts.get_typed(options.READ_PARTITION_VALUES) is not PartitionValues.FILE
 
-    def adapted(
+    def bind_filter(
         self, row_filter: RowFilter | None, table: TableSnapshot, table_schema: TableSchema | None
     ) -> RowFilter | None:
         """Return a filter for the types of the columns, once these are known."""

@@ -124,7 +124,7 @@ def _planned(
     files = TableFiles(table, context.opts, may_reload=earlier is None)
     table = files.table
     table_schema = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
-    row_filter = context.adapted(row_filter, table, table_schema)
+    row_filter = context.bind_filter(row_filter, table, table_schema)
     history = _history(table, table_schema)
     pruner = _file_pruner(table, context, table_schema, history, row_filter, files)
     selection = _select(table, context, files, pruner, earlier, prunes=row_filter is not None)
@@ -133,7 +133,7 @@ def _planned(
     if query.is_incremental:
         # its columns are those as of its last commit
         table_schema = resolve_table_schema(table, selection.bounds.schema)
-        row_filter, history = context.adapted(row_filter, table, table_schema), _history(table, table_schema)
+        row_filter, history = context.bind_filter(row_filter, table, table_schema), _history(table, table_schema)
     if table_schema is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
     schema = context.columns(table, table_schema)

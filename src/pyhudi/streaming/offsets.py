@@ -53,7 +53,7 @@ class StartOffset:
         return self.first_batch_after if self.after is None and number == 0 else self.after
 
 
-def other_layout(layout: Layout) -> Layout:
+def opposite_layout(layout: Layout) -> Layout:
     """Return the layout to which an upgrade or a downgrade converts the timeline."""
     return Layout.v2() if layout.version == 1 else Layout.v1()
 
@@ -75,7 +75,7 @@ def batch_names(paths: list[str], started: Layout, current: Layout) -> list[str]
             "the table has been upgraded or downgraded since the stream started, which has written the files of its "
             f"timeline again, in {current.folder!r} instead of {started.folder!r}. {_CURE}"
         )
-    other = other_layout(started).folder
+    other = opposite_layout(started).folder
     split = (path.rpartition("/") for path in paths)
     return [name for folder, _, name in split if other == started.folder or not folder.endswith("/" + other)]
 

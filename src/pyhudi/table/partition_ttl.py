@@ -22,7 +22,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
-from pyhudi.table.partition_metadata import marked_ms, read_partition_metadata
+from pyhudi.table.partition_metadata import partition_marked_ms, read_partition_metadata
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import archived_completions
@@ -165,7 +165,7 @@ def _completions_of_bootstraps(table: OpenTable) -> dict[str, str]:
 
 def _marked_at(table: OpenTable, partition: str) -> str:
     """Return when the folder was marked as a partition, as an instant."""
-    marked = marked_ms(table.storage, partition)
+    marked = partition_marked_ms(table.storage, partition)
     return _UNKNOWN if marked is None else instant_of_millis(marked, table.config.timezone)
 
 

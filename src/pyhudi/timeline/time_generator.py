@@ -65,7 +65,7 @@ class TimeGenerator:
 
     ``timezone`` is ``hoodie.table.timeline.timezone`` (LOCAL or UTC). ``lock`` is the lock of the table if several
     writers use it; by default the widest lock that leaves no files in the table (all processes of this host for a local
-    table). ``one_clock``: all who use the lock read the same clock, so there is no skew. ``clock`` returns epoch
+    table). ``shares_clock``: all who use the lock read the same clock, so there is no skew. ``clock`` returns epoch
     milliseconds. :attr:`lock` is that lock for other uses, which takes its deferred release into account.
     """
 
@@ -76,14 +76,14 @@ class TimeGenerator:
         timezone: str = "LOCAL",
         *,
         lock: Lock | DeferredReleaseLock | None = None,
-        one_clock: bool = False,
+        shares_clock: bool = False,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._root = storage.root
         self._timezone = timezone
         self.lock = lock if isinstance(lock, DeferredReleaseLock) else DeferredReleaseLock(lock or host_lock(storage))
         self._clock = clock
-        self._skew_ms = 0 if one_clock else Options.parse(options).get_typed(TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
+        self._skew_ms = 0 if shares_clock else Options.parse(options).get_typed(TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
 
     def next(self, after: str | None = None) -> str:
         """Return a new instant time, later than ``after``. No other is issued before the clock skew has passed."""

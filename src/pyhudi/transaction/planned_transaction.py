@@ -172,7 +172,7 @@ class PlannedTransaction(Transaction):
         """
         _check_files(self.storage, self._entry, metadata.stats)
         reconcile_against_markers(self.storage, self.instant, metadata)
-        late_data_files.delete_of_other_attempts(active, self.instant, metadata.named_files())
+        late_data_files.delete_files_of_other_attempts(active, self.instant, metadata.named_files())
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
         self._refuse_if_superseded(active)

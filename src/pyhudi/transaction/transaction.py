@@ -320,9 +320,9 @@ class Transaction:
         """Complete the instant, after everything that must exist as soon as it is visible. The lock is held."""
         completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
         if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
-            late_data_files.delete_older_than(active, self.instant)
+            late_data_files.delete_files_older_than(active, self.instant)
         if self._fixed_instant:
-            late_data_files.delete_of_other_attempts(active, self.instant, recorded.metadata.named_files())
+            late_data_files.delete_files_of_other_attempts(active, self.instant, recorded.metadata.named_files())
         if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
             self._intent.set()
         if recorded.history is not None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions, write_overlay
+from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions, write_changed_rows
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -137,7 +137,7 @@ class Slice:
         kept = [row for i, row in enumerate(rows) if i not in set(hidden)]
         changed = [row for batch in merged_rows(context, self.slice) for row in batch.to_pylist()]
         at_once: list[pa.RecordBatch] = []
-        assert sorted(write_overlay(context, self.slice, at_once.append).tolist()) == hidden
+        assert sorted(write_changed_rows(context, self.slice, at_once.append).tolist()) == hidden
         together = [row for batch in at_once for row in batch.to_pylist()]
         assert context.key_rows is not None or sorted(together, key=str) == sorted(changed, key=str)
         return kept + changed

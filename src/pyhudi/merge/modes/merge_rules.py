@@ -32,9 +32,9 @@ class MergeRules:
 
     ``ordering_fields`` determine the winner, with ties won by the newer version; empty: the newer version wins.
     ``partial`` determines the columns of the winner that are taken from the other version. ``deletes_win``: deletes are
-    treated as if they had no ordering value. ``sequences``: ordering values are dotted numbers, which are compared
-    number by number. ``merger``: custom merger that replaces these rules (mode CUSTOM); it receives the ordering
-    fields.
+    treated as if they had no ordering value. ``compares_sequences``: ordering values are dotted numbers, which are
+    compared number by number. ``merger``: custom merger that replaces these rules (mode CUSTOM); it receives the
+    ordering fields.
     """
 
     ordering_fields: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class MergeRules:
     unavailable: str = options.PAYLOAD_UNAVAILABLE_VALUE.default
     deletes_win: bool = False
     merger: RecordMerger | None = None
-    sequences: bool = False
+    compares_sequences: bool = False
 
     @classmethod
     def for_table(cls, settings: MergeSettings) -> MergeRules:
@@ -77,7 +77,7 @@ class MergeRules:
             partial=partial,
             unavailable=settings.properties.get(UNAVAILABLE_VALUE, options.PAYLOAD_UNAVAILABLE_VALUE.default),
             deletes_win=deletes_win,
-            sequences=settings.sequences,
+            compares_sequences=settings.compares_sequences,
         )
 
     @property
@@ -104,7 +104,7 @@ class MergeRules:
 
     def comparable(self, ordering: Iterable[pa.Array]) -> tuple[pa.Array, ...]:
         """Return ordering columns, of the same types, in the form in which their values are compared."""
-        if not self.sequences:
+        if not self.compares_sequences:
             return tuple(ordering)
         return tuple(padded(column) if pa.types.is_string(column.type) else column for column in ordering)
 

@@ -202,7 +202,9 @@ class GroupFiles:
         }
 
 
-def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMIT, plan: bytes = b"") -> Instant:
+def begin_delta_commit(
+    active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMIT, plan: bytes = b""
+) -> Instant:
     """Start an instant of the metadata table, or continue one that an earlier attempt started."""
     existing = active.timeline.find(instant, action)
     if existing is None:

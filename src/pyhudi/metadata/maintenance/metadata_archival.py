@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
-from pyhudi.timeline.archive.archiver import ArchiveOptions, archival_end, archive, can_archive, finish
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archival_end, archive, can_archive, finish_archival
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 
-def archive_old(
+def archive_metadata_timeline(
     storage: Storage, opts: Options, data: ActiveTimeline, active: ActiveTimeline, *, timezone: str = "LOCAL"
 ) -> list[Instant]:
     """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many, and
@@ -28,10 +28,10 @@ def archive_old(
     """
     if not opts.get_typed(options.AUTO_ARCHIVE):
         return []
-    left = finish(storage, active)
+    left = finish_archival(storage, active)
     if left:
         active = active.reload()
-    instants = archivable(
+    instants = archivable_instants(
         active.timeline,
         data.timeline,
         least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
@@ -44,7 +44,7 @@ def archive_old(
     return [*left, *instants]
 
 
-def archivable(
+def archivable_instants(
     metadata: Timeline, data: Timeline, *, least: int, most: int, beyond_savepoints: bool = False
 ) -> list[Instant]:
     """Return the instants to archive, oldest first: if there are more than ``most`` commits, those before the last

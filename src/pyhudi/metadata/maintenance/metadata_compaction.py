@@ -25,9 +25,14 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
-from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, Stat, begin, complete_delta_commit
+from pyhudi.metadata.file_groups.delta_commit_writer import (
+    MetadataCommit,
+    Stat,
+    begin_delta_commit,
+    complete_delta_commit,
+)
 from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
-from pyhudi.metadata.maintenance.metadata_archival import archive_old
+from pyhudi.metadata.maintenance.metadata_archival import archive_metadata_timeline
 from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
@@ -143,7 +148,7 @@ def compact_now(metadata_context: MetadataWriteContext, config: TableConfig) -> 
 
 
 def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
-    begin(active, job.instant, Action.COMPACTION, _plan(job).encode(job.version))
+    begin_delta_commit(active, job.instant, Action.COMPACTION, _plan(job).encode(job.version))
 
 
 def heartbeat_of(job: MetadataCompactionJob, opts: Options) -> Heartbeat:
@@ -192,7 +197,7 @@ def complete_compaction(
     try:
         clean_metadata_table(storage, config, active, metadata_context.completion)
         opts, data = metadata_context.opts, metadata_context.data
-        archive_old(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
+        archive_metadata_timeline(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
     except Exception as failure:  # After the next compaction.
         _log.warning("the metadata table of %s was not cleaned or archived: %s", storage.root, failure)
     return MetadataServiceResult(
@@ -205,7 +210,7 @@ def complete_compaction(
     )
 
 
-def undo_failed_compaction(
+def rollback_failed_compaction(
     metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob, failure: BaseException
 ) -> None:
     """Undo a failed compaction. The caller holds the lock.

@@ -24,7 +24,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
     GroupFiles,
     MetadataCommit,
     Stat,
-    begin,
+    begin_delta_commit,
     complete_delta_commit,
 )
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
@@ -124,7 +124,7 @@ def build_partition(
     instant = initial_instant(active.timeline, metadata_context.data.timeline, version)
     files = GroupFiles(storage, partition, instant, version)
     ids = prepare_folder(files, groups)
-    entry = begin(active, instant)
+    entry = begin_delta_commit(active, instant)
     try:
         stats = write(InitialFileGroups(files, ids))
     except Exception:

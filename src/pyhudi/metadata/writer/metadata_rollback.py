@@ -25,7 +25,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
     MetadataCommit,
     Stat,
     acknowledged_partitions,
-    begin,
+    begin_delta_commit,
     compaction_tokens,
     complete_delta_commit,
     new_token,
@@ -123,7 +123,7 @@ def _delete_files(
         Action.DELTA_COMMIT,
         tuple(RollbackRequest(p, files=(_uri(storage, p, name),)) for p, names in paths.items() for name in names),
     )
-    entry = begin(active, instant, Action.ROLLBACK, plan.encode())
+    entry = begin_delta_commit(active, instant, Action.ROLLBACK, plan.encode())
     _delete(storage, active, target, config, delta_commit)
     partitions = {
         partition: RolledBackPartition(deleted=tuple(_uri(storage, partition, name) for name in names))
@@ -268,7 +268,7 @@ def _append_rollback_blocks(
     done = active.timeline.find(rollback.instant, Action.DELTA_COMMIT)
     if done is not None and done.is_completed:
         return
-    entry = begin(active, rollback.instant)
+    entry = begin_delta_commit(active, rollback.instant)
     stats = _record_log_files(storage, config, active, rollback)
     complete_delta_commit(active, entry, MetadataCommit(stats), config.version, None)
 
@@ -308,7 +308,7 @@ def _write_command_blocks(
         Action.DELTA_COMMIT,
         tuple(RollbackRequest(partition, group.file_id, group.base_instant) for partition, group in groups),
     )
-    entry = begin(active, rollback, Action.ROLLBACK, plan.encode())
+    entry = begin_delta_commit(active, rollback, Action.ROLLBACK, plan.encode())
     written: dict[str, dict[str, int]] = {}
     for partition, group in groups:
         block = rollback_frame(rollback, target)

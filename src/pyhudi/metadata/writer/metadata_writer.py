@@ -19,7 +19,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
     GroupFiles,
     MetadataCommit,
     Stat,
-    begin,
+    begin_delta_commit,
     complete_delta_commit,
 )
 from pyhudi.metadata.file_groups.log_file_groups import write_logs
@@ -105,7 +105,7 @@ def _record(
     config = _bring_partitions_up_to_date(metadata_context, config, instant, columns, index)
     active = metadata_context.own_timeline(config)
     _remove_leftovers(metadata_context, config, active, instant, index, listed)
-    entry = begin(active, instant)
+    entry = begin_delta_commit(active, instant)
     alone = not completed_concurrently(data, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
@@ -186,7 +186,7 @@ def update_from_clean(
         _drop_unfinished(metadata_context, active, config)
         if instant in active.timeline:
             delete_instant(storage, active, instant, config)
-        entry = begin(active, instant)
+        entry = begin_delta_commit(active, instant)
         columns = columns_to_index(storage, config, metadata_context.opts, metadata_context.data).names
         records = clean_records(storage, config, deleted, dropped, columns)
         stats = write_records(storage, config, active, instant, records)

@@ -11,7 +11,7 @@ from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_writer import SmallFiles
-from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish_archival
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.locks.lock_factory import make_time_generator
@@ -56,7 +56,7 @@ def archive_table(
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
             refuse_pending_restore(active)
-            left = finish(storage, active)
+            left = finish_archival(storage, active)
             active = active.reload() if left else active
             plan = make_archival_plan(TableSnapshot(storage, config, active), opts, only_if_due=only_if_due)
         to_archive = [i for i in plan.instants if can_archive(active.layout, i)]
@@ -64,7 +64,7 @@ def archive_table(
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
                 start = _remaining_start(active, to_archive)
-                late_data_files.delete_older_than(active, start)
+                late_data_files.delete_files_older_than(active, start)
                 late_data_files.delete_slices_of_resizes(active, start)
                 archive(
                     storage,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError, InstantNotFoundError, NotFoundError
-from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin, complete_delta_commit
+from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin_delta_commit, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
@@ -237,7 +237,7 @@ class IndexBuildAttempt:
         storage, config, data = table.storage, table.config, table.data
         partitions = [one.partition for one in begun.prepared]
         active = metadata_timeline(storage, config.version)
-        entry = begin(active, self._instant)
+        entry = begin_delta_commit(active, self._instant)
         completed_at = table.completion() if config.version >= 8 else None
         complete_delta_commit(active, entry, MetadataCommit(stats, BULK_INSERT_PREPPED), config.version, completed_at)
         upto = last_contiguous_write(data) or self._plan.upto

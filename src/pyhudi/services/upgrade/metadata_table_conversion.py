@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TABLE_CHECKSUM
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table, has_metadata_table
-from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin, complete_delta_commit
+from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin_delta_commit, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import drop_inflight_partitions, drop_partitions
 from pyhudi.metadata.maintenance.metadata_compaction import compact_now
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
@@ -126,7 +126,7 @@ def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) ->
     recorded = {i.requested for i in metadata.timeline if i.is_write}
     done = [i.requested for i in active.timeline.completed() if i.is_write or i.action == Action.ROLLBACK]
     for missing in (*(i for i in done if i not in recorded), instant):
-        complete_delta_commit(metadata, begin(metadata, missing), MetadataCommit([]), 6, None)
+        complete_delta_commit(metadata, begin_delta_commit(metadata, missing), MetadataCommit([]), 6, None)
 
 
 def _fingerprint(active: ActiveTimeline) -> str:

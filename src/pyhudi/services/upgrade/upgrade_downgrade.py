@@ -53,7 +53,7 @@ from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archiver import finish
+from pyhudi.timeline.archive.archiver import finish_archival
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.layout_conversion import was_copied
 from pyhudi.transaction.locks.lock_factory import make_time_generator
@@ -166,7 +166,7 @@ class UpgradeDowngrade:
                     return
                 if self._preparation.is_complete(config, active, to):
                     if 6 <= config.version < 8 <= to:
-                        late_data_files.delete_older_than(active, None)
+                        late_data_files.delete_files_older_than(active, None)
                     self._change(config, active, to)
                     return
         raise BusyError(
@@ -178,7 +178,7 @@ class UpgradeDowngrade:
         storage, before = self._storage, config
         moves = (to < 8) != (config.version < 8)
         with self._phases("metadata"):
-            if config.version >= 6 and finish(storage, active):
+            if config.version >= 6 and finish_archival(storage, active):
                 active = active.reload()
             copied = moves and active.layout.version < 2 and was_copied(active, config.timezone)
             self._dropped = dropped_partitions(storage, config, to)

@@ -79,7 +79,7 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
         wrap(cls, "load", read_methods.load)
     for cls in classes(_STREAM_READERS):
         wrap(cls, "schema", read_methods.set_schema)
-        wrap(cls, "load", stream_methods.load_stream_of)
+        wrap(cls, "load", stream_methods.load_streaming_table)
     for cls in classes(_STREAM_WRITERS):
         wrap(cls, "outputMode", stream_methods.set_output_mode)
         wrap(cls, "partitionBy", stream_methods.partition_stream)
@@ -131,7 +131,7 @@ def _wrap_names() -> None:
     for cls in classes(_STREAM_READERS):
         wrap(cls, "table", stream_methods.stream_table)
     for cls in classes(_WRITERS):
-        wrap(cls, "saveAsTable", write_methods.save_as_table_of)
+        wrap(cls, "saveAsTable", write_methods.save_as_named_table)
         wrap(cls, "insertInto", write_methods.insert_into_table)
     for cls in classes(sql_methods.FRAMES):
         wrap(cls, "writeTo", write_methods.write_to)

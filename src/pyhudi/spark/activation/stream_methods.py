@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
-def load_stream_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def load_streaming_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     request = requested_table(target, args, kwargs)
     if request is None:
         return original(target, *args, **kwargs)

@@ -46,14 +46,14 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     return _write(where, state, mode or state.mode or "errorifexists")
 
 
-def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def save_as_named_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table
 
     name, source, mode, partition_by, options = _save_arguments(*args, **_save_arguments_of_table(kwargs))
     state = call_state(target)
     chosen = source if source is not None else state.format
     is_hudi = None if chosen is None else chosen.lower() in FORMATS
-    if is_hudi or (is_hudi is None and state.layout and _is_table_of_hudi(state, name)):
+    if is_hudi or (is_hudi is None and state.layout and _is_hudi_table(state, name)):
         refuse_layout(target)
     if partition_by is None:
         partition_by = state.partition_by
@@ -65,7 +65,7 @@ def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwarg
     return None if saved else original(target, *args, **kwargs)
 
 
-def _is_table_of_hudi(state: CallState, name: str) -> bool:
+def _is_hudi_table(state: CallState, name: str) -> bool:
     from pyhudi.spark.sql.tables_by_name import table_of_name
 
     return state.maker is not None and table_of_name(state.maker.sparkSession, name) is not None
@@ -104,7 +104,7 @@ def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwar
     state, overwrite = call_state(target), arguments.get("overwrite")
     if overwrite is None:
         overwrite = (state.mode or "").lower() == "overwrite"
-    if state.layout and _is_table_of_hudi(state, arguments["tableName"]):
+    if state.layout and _is_hudi_table(state, arguments["tableName"]):
         refuse_layout(target)
     if state.maker is not None and insert_into(
         state.maker,

@@ -73,7 +73,7 @@ def _resolved_path(steps: Sequence[str], schema: StructType, *, case_sensitive: 
     return path
 
 
-def resolved(
+def resolve_assignments(
     assigned: Mapping[str, object],
     schema: StructType,
     *,
@@ -150,7 +150,7 @@ def split_name(name: str) -> list[str]:
     return [*parts, part]
 
 
-def check_types(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: StructType) -> dict[str, Column]:
+def convert_values(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: StructType) -> dict[str, Column]:
     """Convert new values to the types of their columns. Runs no Spark job.
 
     Args:

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import as_column, check_types, resolved
+from pyhudi.spark.dml.assignments import as_column, convert_values, resolve_assignments
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.sql.statements import ClauseKind
@@ -151,16 +151,16 @@ class ClauseEvaluator:
             return {}
         if clause.values is None:
             copies = [(name, F.col(quoted([self.copy_name(name)]))) for name in target.schema.names]
-            return check_types(joined, copies, target.schema)
+            return convert_values(joined, copies, target.schema)
         named = self._values_by_column(clause)
-        values = check_types(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
+        values = convert_values(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
         if clause.action is MergeAction.INSERT:
             kinds = {field.name: field.dataType for field in target.schema.fields}
             return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
         return values
 
     def _values_by_column(self, clause: Clause) -> dict[str, object]:
-        return resolved(
+        return resolve_assignments(
             clause.values or {},
             self.target.schema,
             case_sensitive=self.case_sensitive,

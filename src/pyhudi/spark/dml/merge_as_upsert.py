@@ -16,7 +16,7 @@ from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import check_types
+from pyhudi.spark.dml.assignments import convert_values
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.spark.session_settings import is_case_sensitive
@@ -36,7 +36,7 @@ def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | Non
     table_columns = {name if sensitive else name.lower() for name in names}
     if not table_columns <= source_columns or any(name.startswith("_pyhudi_") for name in source_columns):
         return None
-    values = check_types(source, ((name, F.col(quoted([name]))) for name in names), target.schema)
+    values = convert_values(source, ((name, F.col(quoted([name]))) for name in names), target.schema)
     return source.select(*(value.alias(name) for name, value in values.items()))
 
 

@@ -24,7 +24,7 @@ def temporary_view(frame: DataFrame, name: str) -> Iterator[None]:
         frame: The DataFrame.
         name: The name of the view.
     """
-    view = with_plan_of_its_own(frame)
+    view = with_separate_plan(frame)
     original_method(type(view).createOrReplaceTempView)(view, name)
     try:
         yield
@@ -32,7 +32,7 @@ def temporary_view(frame: DataFrame, name: str) -> Iterator[None]:
         frame.sparkSession.catalog.dropTempView(name)
 
 
-def with_plan_of_its_own(frame: DataFrame) -> DataFrame:
+def with_separate_plan(frame: DataFrame) -> DataFrame:
     """Return the same rows by a plan that is not cached, even if that of the DataFrame is. Spark's optimizer removes
     the difference."""
     filtered: DataFrame = original_method(type(frame).where)(frame, F.lit(True))

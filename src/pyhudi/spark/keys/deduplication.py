@@ -108,7 +108,7 @@ def batch_order(schema: StructType, merging: MergeSettings) -> list[Column]:
     """Return the columns that order rows of one key before their position; none for commit time."""
     if merging.dedupe_mode is not MergeMode.EVENT_TIME_ORDERING:
         return []
-    return ordering_values(schema, merging.ordering_fields, sequences=merging.sequences)
+    return ordering_values(schema, merging.ordering_fields, compares_sequences=merging.compares_sequences)
 
 
 def check_ordering_columns(schema: StructType, merging: MergeSettings) -> None:
@@ -122,18 +122,18 @@ def check_ordering_columns(schema: StructType, merging: MergeSettings) -> None:
             resolve(schema, name, "ordering", SchemaMismatchError)
 
 
-def ordering_values(schema: StructType, fields: Sequence[str], *, sequences: bool) -> list[Column]:
+def ordering_values(schema: StructType, fields: Sequence[str], *, compares_sequences: bool) -> list[Column]:
     """Return the ordering columns as values that are never null for numbers.
 
     A missing ordering value counts as the number 0, as in Apache Hudi; for other types it is below every value. (Apache
-    Hudi itself fails on batches with nulls among rows of one key.) ``sequences`` as in `MergeSettings`.
+    Hudi itself fails on batches with nulls among rows of one key.) ``compares_sequences`` as in `MergeSettings`.
     """
     values: list[Column] = []
     for name in fields:
         column, kind = resolve(schema, name, "ordering", SchemaMismatchError)
         if isinstance(kind, NumericType):
             column = F.coalesce(column, F.lit(0).cast(kind))
-        elif sequences and isinstance(kind, StringType):
+        elif compares_sequences and isinstance(kind, StringType):
             column = _padded(column)
         values.append(column)
     return values

@@ -96,7 +96,7 @@ class FileTagger:
             moves,
             ordering=() if self.hard_deletes or not moves else lookup.ordering_fields,
             stored_columns=() if self.hard_deletes or moves else lookup.stored_partition_fields,
-            sequences=lookup.merging.sequences,
+            compares_sequences=lookup.merging.compares_sequences,
         )
         # Fields inside structs are read with their top-level column.
         extra = dict.fromkeys(top_column(name, rows.columns) for name in (*changes.ordering, *changes.stored_columns))

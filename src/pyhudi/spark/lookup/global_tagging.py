@@ -58,13 +58,13 @@ class PartitionUpdatePolicy:
         moves: Records move to the partition of their incoming version; False: they stay in theirs.
         ordering: Ordering columns by which a stored record can win and stay; only if records move.
         stored_columns: Partition columns that keep their stored values; only if records stay.
-        sequences: As in `MergeSettings`.
+        compares_sequences: As in `MergeSettings`.
     """
 
     moves: bool
     ordering: tuple[str, ...] = ()
     stored_columns: tuple[str, ...] = ()
-    sequences: bool = False
+    compares_sequences: bool = False
 
 
 def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionUpdatePolicy) -> DataFrame:
@@ -76,7 +76,9 @@ def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionU
         changes: Treatment of records in other partitions, which determines the stored columns of the list.
     """
     base = StructType([field for field in locations.schema.fields if field.name.startswith(STORED_VALUE_PREFIX)])
-    stored = ordering_values(base, [extra_name(name) for name in changes.ordering], sequences=changes.sequences)
+    stored = ordering_values(
+        base, [extra_name(name) for name in changes.ordering], compares_sequences=changes.compares_sequences
+    )
     strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
     location = F.struct(
         F.col(OLD_PARTITION).alias("partition"),
@@ -179,7 +181,7 @@ class _IncomingRow:
         """Return the rows for stored records, of which those in other partitions are deleted, and True if none of them
         is in the partition of the row or stays."""
         locations, partition = self.locations, self.partition
-        ordering = ordering_values(schema, changes.ordering, sequences=changes.sequences)
+        ordering = ordering_values(schema, changes.ordering, compares_sequences=changes.compares_sequences)
         strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(ordering)))
         # A stored record with a greater ordering value stays; one in the same partition is left to the merge.
         replaced = F.filter(locations, lambda p: (p["partition"] == partition) | (p["strength"] <= strength))

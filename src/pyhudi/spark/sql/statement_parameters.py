@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import is_cached
-from pyhudi.spark.execution.temporary_views import with_plan_of_its_own
+from pyhudi.spark.execution.temporary_views import with_separate_plan
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_column, is_dataframe
 from pyhudi.sql.parameter_literals import with_literals
@@ -80,7 +80,7 @@ class StatementParameters:
             for name, (field, value) in self._formatter.names.items():
                 if not is_dataframe(value):
                     raise QueryError(f"{{{field}}} is {value}: write the name of the column into the statement instead")
-                (with_plan_of_its_own(value) if is_cached(value) else value).createOrReplaceTempView(name)
+                (with_separate_plan(value) if is_cached(value) else value).createOrReplaceTempView(name)
                 shown.append(name)
             yield
         finally:

@@ -35,7 +35,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.storage import open_storage
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.storage.table_paths import META_FOLDER
-from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, commits_per_batch, other_layout
+from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, commits_per_batch, opposite_layout
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY, SourceLog
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -105,7 +105,7 @@ def _watched(storage: Storage, layout: Layout) -> str:
     moves it; otherwise the stream would wait forever for commits at the old one. Spark lists a folder with all folders
     in it, so of the outer one only the files are named."""
     meta = storage.uri(META_FOLDER)
-    other = other_layout(layout).folder
+    other = opposite_layout(layout).folder
     if other == layout.folder:
         return meta
     if layout.folder == META_FOLDER:

@@ -22,7 +22,7 @@ from pyhudi.table.config.typed_properties import TableProperties
 _UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
 
-def validated(config: TableProperties, opts: Options) -> Options:
+def validate_options(config: TableProperties, opts: Options) -> Options:
     """Return the options with all values that the table determines.
 
     Warns OptionWithoutEffectWarning for ordering columns that the table lacks, from version 8 on.

@@ -43,8 +43,8 @@ class MergeSettings:
     ``dedupe_mode`` and ``dedupe_partial_mode`` apply between records of one batch. They differ from ``mode`` and
     ``partial_update_mode`` only below version 9, where payload classes have a separate method for this: most compare
     ordering values and fill nothing. ``deletes_win``: a delete applies regardless of its ordering value, as in some
-    payload classes below version 9. ``sequences``: ordering values are dotted numbers such as ``000012.345``, which are
-    compared number by number.
+    payload classes below version 9. ``compares_sequences``: ordering values are dotted numbers such as ``000012.345``,
+    which are compared number by number.
     """
 
     mode: MergeMode
@@ -57,7 +57,7 @@ class MergeSettings:
     properties: Mapping[str, str] = field(default_factory=dict)
     dedupe_partial_mode: PartialUpdateMode | None = None
     deletes_win: bool = False
-    sequences: bool = False
+    compares_sequences: bool = False
 
     @property
     def computes_values(self) -> bool:

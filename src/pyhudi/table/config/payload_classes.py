@@ -106,7 +106,7 @@ def as_payload(settings: MergeSettings) -> MergeSettings:
     return replace(
         settings,
         ordering_fields=ordering,
-        sequences=sequence is not None,
+        compares_sequences=sequence is not None,
         dedupe_mode=_EVENT if ordering else _COMMIT,
         dedupe_partial_mode=settings.partial_update_mode if partial else None,
         deletes_win=partial or payload.startswith(_DEBEZIUM_PAYLOADS),

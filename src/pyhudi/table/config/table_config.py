@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pyhudi.config import Options
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.config import version_support
-from pyhudi.table.config.config_validation import validated
+from pyhudi.table.config.config_validation import validate_options
 from pyhudi.table.config.new_table_properties import new_table_properties
 from pyhudi.table.config.properties_file import load_properties, update_properties
 from pyhudi.table.config.typed_properties import TableProperties
@@ -45,7 +45,7 @@ class TableConfig(TableProperties):
     def validate_against(self, options: Options) -> Options:
         """Return the options with all values that the table determines. Raises TableConfigConflictError for
         contradictions."""
-        return validated(self, options)
+        return validate_options(self, options)
 
     def check_readable(self) -> None:
         """Check that this release can read the table.

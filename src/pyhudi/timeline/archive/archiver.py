@@ -94,7 +94,7 @@ def can_archive(layout: Layout, instant: Instant) -> bool:
     return layout.version >= 2 or instant.family in archive_log_writer.ACTIONS
 
 
-def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
+def finish_archival(storage: Storage, active: ActiveTimeline) -> list[Instant]:
     """Remove instants from the active timeline that are already archived, left behind by a killed run. Return them.
 
     The caller holds the lock of the table.

@@ -110,10 +110,10 @@ def make_time_generator(
         lock: Lock of the table; None: that of its options (`make_lock_provider`).
     """
     lock = lock or make_lock_provider(storage, opts)
-    return TimeGenerator(storage, opts, timezone, lock=lock, one_clock=_has_one_clock(lock, opts))
+    return TimeGenerator(storage, opts, timezone, lock=lock, shares_clock=_shares_clock(lock, opts))
 
 
-def _has_one_clock(lock: LockProvider, opts: Options) -> bool:
+def _shares_clock(lock: LockProvider, opts: Options) -> bool:
     """Return True if a lock excludes writers of this machine only, and there are no others to wait for."""
     has_clock_skew = opts.is_set(options.TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
     return isinstance(lock, LocalLockProvider) and not has_several_writers(opts) and not has_clock_skew

@@ -49,7 +49,7 @@ def plan_metadata_services(metadata_context: MetadataWriteContext, config: Table
             _report(storage, metadata_context.opts, config, result)
         except Exception as failure:
             _log_failure(storage, failure)
-            compaction.undo_failed_compaction(metadata_context, config, job, failure)
+            compaction.rollback_failed_compaction(metadata_context, config, job, failure)
     except Exception as failure:  # A later commit tries again.
         _log_failure(storage, failure)
     return None
@@ -88,7 +88,7 @@ def run_metadata_services(
                 if failure is None:
                     result = compaction.complete_compaction(context, config, job, stats, millis)
                 else:
-                    compaction.undo_failed_compaction(context, config, job, failure)
+                    compaction.rollback_failed_compaction(context, config, job, failure)
         if result is not None:
             _report(storage, opts, config, result)
     except Exception as error:  # The next process removes leftovers.

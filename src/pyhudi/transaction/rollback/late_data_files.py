@@ -41,7 +41,7 @@ MAY_HAVE_SEVERAL_ATTEMPTS = (Action.COMPACTION, Action.LOG_COMPACTION, *_RESIZES
 replacecommits."""
 
 
-def delete_older_than(active: ActiveTimeline, start: str | None) -> None:
+def delete_files_older_than(active: ActiveTimeline, start: str | None) -> None:
     """Delete late files of rolled-back instants older than ``start``, which is going to be the first write of the
     active timeline; None: of all, before an upgrade to a version that counts every block of a log file. Late blocks in
     log files of version 6 are rolled back by command blocks. The caller holds the lock of the table.
@@ -59,7 +59,7 @@ def delete_older_than(active: ActiveTimeline, start: str | None) -> None:
         )
 
 
-def delete_of_other_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
+def delete_files_of_other_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
     """Delete late files of earlier attempts at a plan or bootstrap, before the attempt that has written ``named`` is
     published."""
     for _, plan in _rollbacks(active):

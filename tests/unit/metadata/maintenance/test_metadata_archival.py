@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
-from pyhudi.metadata.maintenance.metadata_archival import archive_old
+from pyhudi.metadata.maintenance.metadata_archival import archive_metadata_timeline
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.metadata.reader.metadata_timeline import unknown_writes
 from pyhudi.storage import Storage
@@ -151,7 +151,7 @@ def test_dying_while_archiving(mor: MorTable) -> None:
     def act(storage: Storage) -> None:
         client = table(mor.root.with_name("dead"), mor.version, storage).client
         opts = Options.parse(OPTIONS)
-        archive_old(storage, opts, client.active_timeline(), metadata_timeline(storage, mor.version))
+        archive_metadata_timeline(storage, opts, client.active_timeline(), metadata_timeline(storage, mor.version))
 
     seen = set()
     for storage in deaths(mor.root, act):

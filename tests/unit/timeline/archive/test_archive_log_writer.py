@@ -18,7 +18,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_reader import archive_files
 from pyhudi.timeline.archive.archive_log_writer import BATCH
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
-from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish_archival
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.timeline_layout import LAYOUT_1
@@ -181,5 +181,5 @@ def test_a_run_of_apache_hudi_that_died_within_a_file(storage: Storage) -> None:
         for file, before in content.items():
             storage.write(file, before)
         left = ActiveTimeline.load(storage, LAYOUT_1)
-        assert finish(storage, left) == (every if whole else every[:3])
+        assert finish_archival(storage, left) == (every if whole else every[:3])
         assert list(left.reload().timeline) == ([] if whole else every[3:])

@@ -11,7 +11,7 @@ from pyhudi.storage import Storage
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive import lsm_timeline_writer
 from pyhudi.timeline.archive.archived_timeline import archived_completions, read_archived_timeline
-from pyhudi.timeline.archive.archiver import archive, finish
+from pyhudi.timeline.archive.archiver import archive, finish_archival
 from pyhudi.timeline.archive.lsm_timeline_reader import manifest_files
 from pyhudi.timeline.archive.lsm_timeline_writer import BATCH
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
@@ -138,7 +138,7 @@ def test_what_a_dead_archiver_left_is_finished(tmp_path: Path, layout: Layout) -
         archived = read_archived_timeline(left, layout)["requested"].to_pylist()
         active = ActiveTimeline.load(left, layout)
         there = {i.requested for i in active.timeline}
-        gone = finish(left, active)
+        gone = finish_archival(left, active)
         assert {i.requested for i in gone} == there & set(archived)
         assert {i.requested for i in active.reload().timeline} == set(every) - set(archived)
         assert known(left, layout) == every

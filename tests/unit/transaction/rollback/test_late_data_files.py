@@ -10,7 +10,7 @@ from pyhudi.format.log import scan_blocks
 from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.storage import Storage
 from pyhudi.timeline.markers import IOType
-from pyhudi.transaction.rollback.late_data_files import delete_older_than
+from pyhudi.transaction.rollback.late_data_files import delete_files_older_than
 from tests.unit.transaction.tables import OPTIONS, Write, active, check_clean, client, data_files
 
 ARCHIVAL = Options.parse(
@@ -44,7 +44,7 @@ def test_it_stays_while_the_timeline_begins_before_it(storage: Storage) -> None:
     first = Write(("b",))
     first.run(storage)
     path = slept(storage)
-    delete_older_than(active(storage), active(storage).timeline.writes().instants[0].requested)
+    delete_files_older_than(active(storage), active(storage).timeline.writes().instants[0].requested)
     assert path in data_files(storage)
 
 

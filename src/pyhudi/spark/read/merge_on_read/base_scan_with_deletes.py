@@ -33,7 +33,7 @@ _MOST_LOG_BYTES = 1024 * 1024 * 1024
 """Size of logs in bytes above which the excluded rows may be too many to broadcast."""
 
 
-def overlaid_rows(
+def base_and_log_rows(
     spark: SparkSession, table: TableSnapshot, plan: ScanPlan, context: SliceContext, settings: Options
 ) -> tuple[DataFrame, DataFrame] | None:
     """Return the rows of slices with log files in two parts.
@@ -51,7 +51,11 @@ def overlaid_rows(
     """
     engine = read_engine(settings)
     with_base = replace(plan, tasks=plan.tasks.filter(pc.is_valid(plan.tasks["base_path"])))
-    form = deletion_vectors_for(with_base.tasks) if engine is not ReadEngine.ARROW and _can_overlay(with_base) else None
+    form = (
+        deletion_vectors_for(with_base.tasks)
+        if engine is not ReadEngine.ARROW and _can_exclude_rows(with_base)
+        else None
+    )
     if form is None:
         return None
     required = engine is ReadEngine.SPARK
@@ -66,7 +70,7 @@ def overlaid_rows(
     return stay, changed
 
 
-def _can_overlay(plan: ScanPlan) -> bool:
+def _can_exclude_rows(plan: ScanPlan) -> bool:
     """Return True if Spark can number the rows of the base files, and the logs are not too large.
 
     Incremental queries are excluded: their conditions on commit times skip most base rows in any case, and partial

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.merge_on_read.base_scan_with_deletes import overlaid_rows
+from pyhudi.spark.read.merge_on_read.base_scan_with_deletes import base_and_log_rows
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def merged_rows(
         # Most slices have none of the keys, which few bytes of their base files show.
         pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
         return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
-    overlaid = overlaid_rows(spark, table, plan, context, settings)
+    overlaid = base_and_log_rows(spark, table, plan, context, settings)
     if overlaid is not None:
         return overlaid
     reader = MergedReader.from_plan(plan, context)

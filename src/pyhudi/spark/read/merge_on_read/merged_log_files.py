@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.merge.log_changed_rows import write_overlay
+from pyhudi.merge.log_changed_rows import write_changed_rows
 from pyhudi.schema.logical_types.vectors import with_vector_bytes
 from pyhudi.schema.required_fields import batch_with_required_fields_filled
 from pyhudi.spark.read.merge_on_read.deletion_vectors import bitmap
@@ -50,7 +50,7 @@ class WriteMergedLogs:
         # Concurrent attempts at a task write different files.
         name = f"{key}-{secrets.token_hex(4)}"
         with _ParquetSink(self.folder, f"{name}-rows.parquet") as rows:
-            replaced = write_overlay(self.context, file_slice, rows.write)
+            replaced = write_changed_rows(self.context, file_slice, rows.write)
         with _ParquetSink(self.folder, f"{name}-replaced.parquet") as numbers:
             if len(replaced):
                 base_name = pa.array([file_name_of(file_slice.base_path or "")])

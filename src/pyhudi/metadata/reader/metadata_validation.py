@@ -39,7 +39,7 @@ UNUSABLE, NOT_LISTED, NOT_THERE, OTHER_SIZE = (
 )
 
 
-def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -> pa.Table:
+def metadata_differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -> pa.Table:
     """Compare the files listed in the metadata table with the committed files in storage (`DIFFERENCE_SCHEMA`), and
     read all other partitions completely."""
     if FILES not in config.metadata_partitions:
