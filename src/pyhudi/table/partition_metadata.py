@@ -8,7 +8,6 @@ two properties in the footer.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -111,12 +110,9 @@ def partitions_in(paths: pa.Array | pa.ChunkedArray) -> list[str]:
     return sorted({path.rpartition("/")[0] for path in marks})
 
 
-def list_partitions(storage: Storage, under: Sequence[str] = ("",)) -> list[str]:
-    """List all partitions below the given folders, with one listing each."""
-    partitions: set[str] = set()
-    for folder in under:
-        partitions.update(partitions_in(storage.list(folder, recursive=True)["path"]))
-    return sorted(partitions)
+def list_partitions(storage: Storage) -> list[str]:
+    """List all partitions, with one listing of the whole table."""
+    return partitions_in(storage.list("", recursive=True)["path"])
 
 
 def _parquet(instant: str, depth: int) -> bytes:

@@ -102,23 +102,14 @@ def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def decode_datum(
-    schema: AvroSchema | str,
-    data: bytes,
-    reader_schema: AvroSchema | str | None = None,
-    *,
-    named_unions: bool = False,
-) -> Any:
+def decode_datum(schema: AvroSchema | str, data: bytes, *, named_unions: bool = False) -> Any:
     """Return the record in ``data`` (Avro binary, no header).
 
     With ``named_unions``, records in unions of several types are returned as pairs of type name and value.
     """
-    reader = None if reader_schema is None else _parsed(schema_json(reader_schema))
     buffer = io.BytesIO(data)
     try:
-        record = fastavro.schemaless_reader(
-            buffer, _parsed(schema_json(schema)), reader, return_record_name=named_unions
-        )
+        record = fastavro.schemaless_reader(buffer, _parsed(schema_json(schema)), None, return_record_name=named_unions)
     except FormatError:
         raise
     except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.

@@ -46,8 +46,6 @@ class Trailer:
     meta_index_count: int
     entry_count: int
     index_levels: int
-    first_data_block_offset: int
-    last_data_block_offset: int
     codec: Codec
     comparator: str
 
@@ -112,8 +110,6 @@ def parse_trailer(data: memoryview) -> Trailer:
             meta_index_count=numbers.get(6, 0),
             entry_count=numbers.get(7, 0),
             index_levels=numbers.get(8, 1),
-            first_data_block_offset=numbers.get(9, 0),
-            last_data_block_offset=numbers.get(10, 0),
             codec=Codec(numbers.get(12, Codec.NONE)),
             comparator=comparator.decode() if isinstance(comparator, bytes) else "",
         )

@@ -136,11 +136,9 @@ class GroupFiles:
             "logFiles": [name],
         }
 
-    def write_base(
-        self, file_id: str, records: RecordChanges, *, token: str | None = None, previous: str | None = None
-    ) -> Stat:
-        """Write one base file. ``previous`` is the instant of the base file that it replaces."""
-        return self.write_sorted(file_id, [records.sorted()], token=token, previous=previous)
+    def write_base(self, file_id: str, records: RecordChanges) -> Stat:
+        """Write one base file."""
+        return self.write_sorted(file_id, [records.sorted()])
 
     def write_sorted(
         self,
@@ -150,8 +148,14 @@ class GroupFiles:
         token: str | None = None,
         previous: str | None = None,
     ) -> Stat:
-        """Write one base file like `write_base`, from keys and values that arrive in HFile order in batches. Memory:
-        one batch."""
+        """Write one base file from keys and values that arrive in HFile order in batches. Memory: one batch.
+
+        Args:
+            file_id: The file group.
+            entries: Keys and values.
+            token: Write token of the file; None: a new one.
+            previous: Instant of the base file that it replaces; None: it is the first one of its file group.
+        """
         name = base_file_name(file_id, token or new_token(), self.instant, "hfile")
         with self.storage.open_output(self._path(name)) as sink:
             context = _LOOKUP_FILES if self.partition == MetadataPartition.RECORD_INDEX else HFileContext()

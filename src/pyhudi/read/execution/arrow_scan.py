@@ -190,9 +190,9 @@ class TaskReader:
         return conform(batch, target)
 
 
-def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> pa.Table:
+def scan_table(plan: ScanPlan, storage: Storage) -> pa.Table:
     """Read all rows of a plan, with files in the order of the tasks."""
-    count = threads or _default_threads()
+    count = _default_threads()
     works = slice_readers(plan, storage, threads=count)
     if len(works) <= 1:
         return pa.Table.from_batches([batch for work in works for batch in work()], schema=plan.output_schema)

@@ -125,11 +125,11 @@ class InternalSchema:
     fields: tuple[Field, ...]
 
     @classmethod
-    def from_arrow(cls, schema: pa.Schema, version_id: int = 0) -> InternalSchema:
+    def from_arrow(cls, schema: pa.Schema) -> InternalSchema:
         """Assign ids to the columns of a schema, as Apache Hudi does at the start of a table's schema history."""
         ids = _Ids(-1)
         record = ids.record(_NOTHING, list(schema))
-        return cls(version_id, ids.last, record.fields)
+        return cls(0, ids.last, record.fields)
 
     def evolved(self, schema: pa.Schema, version_id: int) -> InternalSchema:
         """Return the version with the columns of ``schema``, or this version if nothing has changed.

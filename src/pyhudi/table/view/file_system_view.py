@@ -183,9 +183,9 @@ class FileSystemView:
         base = self._committed(BASE, counts)
         return self._not_replaced(base, counts).select(BASE_FILE_SCHEMA.names)
 
-    def latest_base_files(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+    def latest_base_files(self, as_of: str | None = None) -> pa.Table:
         """Return the newest committed base file of every visible file group, as read by a read-optimized query."""
-        base = self.base_files(as_of, completed_by=completed_by)
+        base = self.base_files(as_of)
         group = group_codes(base)
         order = np.lexsort((text_ranks(base["token"]), text_ranks(base["instant"]), group))
         last = np.append(np.diff(group[order]) != 0, True) if len(order) else np.zeros(0, dtype=bool)

@@ -44,17 +44,17 @@ _PLANNED_AS = {Action.COMMIT: Action.COMPACTION, Action.DELTA_COMMIT: Action.LOG
 _log = logging.getLogger(__name__)
 
 
-def archive_to_lsm(storage: Storage, source: Layout, target: Layout, merge: int = lsm_timeline_writer.BATCH) -> None:
+def archive_to_lsm(storage: Storage, source: Layout, target: Layout) -> None:
     """Copy the archive of layout 1 into the (empty) one of layout 2.
 
     Raises:
         CorruptInstantError: An archive file cannot be parsed.
     """
     lsm_timeline_writer.append(storage, target, _lsm_parts(storage, source))
-    lsm_timeline_writer.compact_and_clean(storage, target, merge)
+    lsm_timeline_writer.compact_and_clean(storage, target, lsm_timeline_writer.BATCH)
 
 
-def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int = archive_log_writer.BATCH) -> None:
+def archive_to_log(storage: Storage, source: Layout, target: Layout) -> None:
     """Copy the archive of layout 2 into that of layout 1. Instants that exist there are not added again.
 
     Restores and index builds are omitted, because layout 1 cannot archive them.
@@ -78,7 +78,7 @@ def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int 
             e for row in missing if row["action"] in archive_log_writer.ACTIONS for e in _log_entries(storage, row)
         ]
         if entries:
-            archive_log_writer.append(storage, target, entries, batch)
+            archive_log_writer.append(storage, target, entries, archive_log_writer.BATCH)
 
 
 def _log_entries(storage: Storage, row: dict[str, Any]) -> Iterator[tuple[Instant, bytes, str | None]]:
