@@ -53,8 +53,8 @@ class JavaRuntime:
 def ensure_java() -> JavaRuntime:
     """Find a Java runtime for Spark and return it.
 
-    Looks at the environment variable JAVA_HOME, then at ``java`` on the PATH, then at the ``java`` extra. The runtime
-    that is found is written to ``os.environ["JAVA_HOME"]``, where PySpark's launcher looks for it.
+    The candidates are the environment variable JAVA_HOME, ``java`` on the PATH, and the ``java`` extra, in this order.
+    The first usable one is written to ``os.environ["JAVA_HOME"]``, from where PySpark's launcher takes it.
 
     Raises:
         SetupError: JAVA_HOME points to no Java, or there is no Java of version 17 or newer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def string_literal(text: str) -> str:
     """Return a text as one literal, as clauses such as COMMENT and TBLPROPERTIES take it. Spark replaces variables
-    (``${…}``) in it, unless it is told not to."""
+    (``${…}``) in it, unless ``spark.sql.variable.substitute`` is false."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
 

@@ -186,10 +186,6 @@ def _global(index: str, update: str) -> Case:
     return Case(f"{index.lower()}-update-path-{update}", writes, options)
 
 
-def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
-    return pa.schema(fields)
-
-
 def _v(kind: pa.DataType, *values: Any) -> pa.Table:
     """Return two updates and one new row whose column ``v`` has another type."""
     table = rows(("a", "x", None, 200), ("c", "y", None, 200), ("n", "z", None, 200))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from pyhudi.config import Options
 from pyhudi.errors import ConfigError
 from pyhudi.spark.read.merge_on_read import merged_log_cache
 from pyhudi.timeline.instant import Action
@@ -98,11 +99,12 @@ def test_tables_without_partitions_and_slices_without_base_file(spark, tmp_path)
     table.log(30, {("", "f2"): [row("only", 1, "log")]})
     assert check(spark, table).num_rows == 201
     # a new snapshot merges only the slice that has changed
-    cache = merged_log_cache._caches[""]
-    before = len(cache._entries)
+    cache = merged_log_cache.merged_log_cache(spark, table.client().storage, Options.parse({}))
+    assert cache is not None
+    before = len(cache)
     table.log(40, {("", "f2"): [row("more", 1, "log")]})
     assert check(spark, table).num_rows == 202
-    assert len(cache._entries) == before + 1
+    assert len(cache) == before + 1
 
 
 def test_logs_without_rows(spark, tmp_path):

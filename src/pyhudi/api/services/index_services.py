@@ -80,7 +80,7 @@ class IndexServices(ServiceBase):
     ) -> IndexResult:
         """Delete an index, as ``DROP INDEX name ON t``.
 
-        Indexes that options of writes ask for (`hoodie.metadata.index.column.stats.enable` is on by default) are built
+        Indexes that options of writes request (`hoodie.metadata.index.column.stats.enable` is on by default) are built
         again by the next write.
 
         Args:
@@ -143,7 +143,7 @@ class IndexServices(ServiceBase):
         """Build the planned indexes, oldest first, or only that of ``instant``, while writers go on.
 
         The table's lock is held for moments only. A run that failed before, here or elsewhere, is rolled back and
-        started again; one that fails leaves the plan. `drop_index` removes the plan and what was built of it.
+        started again; one that fails leaves the plan. `drop_index` removes the plan and the files of its index.
 
         Args:
             instant: Requested time of the plan to run; None for all.

@@ -150,8 +150,8 @@ def parquet_bounds(
         metadata: ``pyarrow.parquet.FileMetaData``.
         columns: Requested columns, with their types in the table. Columns that the file does not have are all null.
         nan: Floating-point columns that hold NaN.
-        stored: Columns of the file, if they are known. ``metadata`` is not asked for them then, because its schema
-            object would delay the release of its memory, including the bloom filter, until the next garbage collection.
+        stored: Columns of the file, if they are known. They are then not read from ``metadata``, whose schema object
+            would delay the release of its memory, including the bloom filter, until the next garbage collection.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     stored = stored if stored is not None else metadata.schema.to_arrow_schema()

@@ -235,7 +235,7 @@ class FilteredFile:
     Attributes:
         schema: Columns as returned by `batches`.
         comparable: Columns supported in conditions.
-        has_int96: Whether there are 96-bit timestamps.
+        has_int96: The file has 96-bit timestamps.
     """
 
     def __init__(self, source: Any, invalid_text: InvalidText = InvalidText.FAIL) -> None:

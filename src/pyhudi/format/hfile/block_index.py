@@ -14,7 +14,7 @@ _INT = struct.Struct(">i")
 
 
 class IndexEntry(NamedTuple):
-    """A block: its first key, where it is, and how many bytes it takes on disk."""
+    """Index entry of a block: its first key, its offset, and its size on disk in bytes."""
 
     key: bytes
     offset: int

@@ -29,7 +29,7 @@ def earliest_retained_image(table: TableSnapshot, write: Write, groups: pa.Table
         write: The commit.
         groups: The file groups whose slices before the commit are read: ``appended`` (the commit has only appended to
             the slice), and the slices ``before`` and ``after`` the commit.
-        by_completion: Whether times are completion times.
+        by_completion: Times are completion times.
     """
     if not groups.num_rows:
         return None

@@ -1,4 +1,4 @@
-"""Warnings for conditions that do not mean what they seem to."""
+"""Warnings about conditions with a surprising meaning."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Pruning:
     Attributes:
         out: Mask of the entries without a matching row; None: all entries are kept.
         report: Lines of the report: what was pruned, or why the index is not used.
-        is_final: Whether the remaining entries are exactly those of matching records, so that other indexes cannot
+        is_final: The remaining entries are exactly those of matching records, so that other indexes cannot
             exclude more.
         failure: Error because of which the index is not used.
         listed: Files of the partitions, if the pruner has listed them.

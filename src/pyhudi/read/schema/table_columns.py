@@ -61,7 +61,7 @@ def query_columns(table: TableSnapshot, schema: pa.Schema, *, partitions_from_pa
     Args:
         table: The table.
         schema: Its columns (`resolve_table_schema`).
-        partitions_from_path: Whether the query takes partition columns from paths that files hold, too.
+        partitions_from_path: The query takes partition columns from paths although files have them.
     """
     schema = as_nullable(schema)
     if table.config.keygen is KeyGenType.TIMESTAMP and path_columns(

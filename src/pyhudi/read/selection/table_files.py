@@ -29,8 +29,8 @@ class TableFiles:
 
     ``table`` is the table for planning: as passed, or its current state if its metadata table was ahead. ``metadata``
     is the metadata table, None if it is not used; ``why`` is the reason. ``kinds`` of files are listed, by default base
-    and log files. ``may_reload``: whether ``table`` may become the current state; otherwise a metadata table that is
-    ahead is not used.
+    and log files. ``may_reload``: ``table`` may become the current state; otherwise a metadata table that is ahead
+    is not used.
     """
 
     def __init__(

@@ -131,7 +131,7 @@ def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
 
 
 def is_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[bool, str]:
-    """Return whether enough writes have completed since the last clean, and the reason as text."""
+    """Return True if enough writes have completed since the last clean, with the reason as text."""
     done = timeline.completed().writes()
     since = "" if last is None else last.last_completed
     count = sum(i.requested > since for i in done)

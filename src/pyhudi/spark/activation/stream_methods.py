@@ -133,7 +133,7 @@ class _StreamArguments:
         return cls(target, format, outputMode, None if columns is None else tuple(columns), queryName, options)
 
     def is_hudi(self, state: CallState) -> bool | None:
-        """Return whether the format is Hudi's; None if none is given."""
+        """Return True if the format is Hudi's; None if no format is given."""
         provider = self.format if self.format is not None else state.format
         return None if provider is None else provider.lower() in FORMATS
 

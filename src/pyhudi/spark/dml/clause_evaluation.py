@@ -36,7 +36,7 @@ class ClauseEvaluator:
         clauses: The clauses, in the order in which they are tried.
         alias: Name of the table in them.
         target: The table.
-        case_sensitive: Whether names of columns are compared case-sensitively.
+        case_sensitive: Names of columns are compared case-sensitively.
         source_columns: Names of the columns of the source.
     """
 

@@ -45,7 +45,7 @@ class PartitionPathUpdate(NamedTuple):
 
     @property
     def new_records(self) -> NewRecords:
-        """What is known of the keys of the rows that move, which are new records of their partitions."""
+        """Known properties of the keys of moved rows, which are new records of their partitions."""
         if self.replaces_deleted:
             return NewRecords.REPLACING_DELETED
         return NewRecords.DISTINCT_NEW_KEYS if self.searched else NewRecords.ANY

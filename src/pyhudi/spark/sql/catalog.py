@@ -66,7 +66,7 @@ class CatalogTable:
 
     @property
     def is_path(self) -> bool:
-        """Whether the name is hudi.`path`, and no name in the catalog."""
+        """True if the name is hudi.`path`, not a name in the catalog."""
         return self.name[0].lower() in PATH_PROVIDERS and self.location == self.name[1]
 
     @property

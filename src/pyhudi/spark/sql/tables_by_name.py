@@ -108,7 +108,7 @@ def save_as_table(
         rows: The rows. For an existing table, their columns are matched by name.
         text: The table's name.
         spec: Partition columns and options.
-        is_hudi: Whether the format is hudi; None: the writer has no format.
+        is_hudi: The format is hudi; None: the writer has no format.
         mode: Spark's save mode.
         redefine: An overwritten table gets only the specified properties and partition columns; otherwise it keeps
             those that are not specified.

@@ -1,5 +1,5 @@
-"""Commit of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE: the files that the statement has read, and what is
-known of its rows."""
+"""Commit of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE: the files that the statement has read, and known
+properties of its rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RowLocations:
 
 
 class NewRecords(Enum):
-    """Records that a statement adds to partitions, and what is known of their keys."""
+    """Records that a statement adds to partitions, by known properties of their keys."""
 
     NONE = auto()
     """There are none: each row is a change of a stored row, in its partition."""

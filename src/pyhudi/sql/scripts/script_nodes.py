@@ -31,8 +31,8 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """IF or CASE: conditions with what is run if they hold, the first of which counts. With a ``value`` they are other
-    values, which it is compared with."""
+    """IF or CASE: conditions with the statements of the first one that holds. With a ``value``, the conditions are
+    values that it is compared with."""
 
     branches: tuple[tuple[str, Nodes], ...]
     otherwise: Nodes = ()
@@ -106,8 +106,8 @@ class Handler:
     Attributes:
         conditions: Errors that it handles, in upper case: names of error conditions of Spark (``DIVIDE_BY_ZERO``),
             ``SQLSTATE 22012``, ``NOT FOUND`` and ``SQLEXCEPTION``.
-        body: What is run.
-        continues: The script goes on after the statement that failed, otherwise after the block.
+        body: Its statements.
+        continues: The script continues after the statement that failed, otherwise after the block.
     """
 
     conditions: frozenset[str]

@@ -72,7 +72,7 @@ class MergeSettings:
     @property
     def deciding_columns(self) -> dict[str, tuple[str, ...]]:
         """Columns that decide between versions of a record, by their role. Without them older versions would win, or
-        deleted records come back."""
+        deleted records reappear."""
         marker = self.properties.get(DELETE_FIELD)
         return {"ordering": self.ordering_fields, "delete marker": (marker,) if marker else ()}
 

@@ -129,7 +129,7 @@ class DynamoDbLockTable:
         """Replace a version of the lock, or, with None, create the lock if none exists.
 
         Returns:
-            Whether it is stored. False is returned also if this request was sent twice and the first one succeeded.
+            True if it is stored. False is returned also if this request was sent twice and the first one succeeded.
         """
         condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(#key)"}
         names = ["#key"]
@@ -166,7 +166,7 @@ class DynamoDbLockTable:
         """Delete a lock if it has the same owner and version.
 
         Returns:
-            Whether it is deleted. False is returned also if this request was sent twice and the first one succeeded.
+            True if it is deleted. False is returned also if this request was sent twice and the first one succeeded.
         """
         return self._change(
             lambda client: client.delete_item(

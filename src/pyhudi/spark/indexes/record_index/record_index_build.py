@@ -72,7 +72,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
     """Build the record index if the options request it and the table has none.
 
     Returns:
-        Whether it was built. A failure is logged as a warning, because the write before is already committed.
+        True if it was built. A failure is logged as a warning, because the preceding write is already committed.
     """
     client = TableMetaClient.open(storage, opts)
     if not wants_record_index(opts, client.config):

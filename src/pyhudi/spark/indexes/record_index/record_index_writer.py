@@ -132,7 +132,7 @@ def _write(keys: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Batches]
 
 
 def _result(stat: Mapping[str, Any] | None, duplicates: int) -> pa.RecordBatch:
-    """Return what a task tells of one file group."""
+    """Return the result of a task for one file group: write stat as JSON, and number of duplicates."""
     columns = [pa.array([None if stat is None else json.dumps(stat)], pa.string()), pa.array([duplicates], pa.int64())]
     return pa.RecordBatch.from_arrays(columns, names=["stat", "duplicates"])
 

@@ -92,6 +92,10 @@ class MergedLogCache:
         self._lock = threading.Lock()
         self._claimed = False
 
+    def __len__(self) -> int:
+        """Return the number of slices in the cache."""
+        return len(self._entries)
+
     def find(self, keys: Iterable[str]) -> dict[str, CachedLogs]:
         """Return the files of the slices that are in the cache.
 

@@ -2,7 +2,7 @@
 
 Spark asks for the status of each file, and resolves the scan and the join, whenever a DataFrame is made: half of the
 time of ``load`` for a merge-on-read table. A later load of the same files with the same settings gets the same scan,
-with columns of its own, so that tables can be joined with themselves.
+with new columns, so that tables can be joined with themselves.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ScanFrames:
 
 
 def scan_frames(spark: SparkSession) -> ScanFrames:
-    """Return the scans of a session, which are gone with it."""
+    """Return the cached scans of a session, which are dropped together with it."""
     frames: ScanFrames = spark.__dict__.setdefault(_FRAMES, ScanFrames())
     return frames
 

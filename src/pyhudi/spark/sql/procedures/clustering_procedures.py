@@ -77,7 +77,7 @@ def _selected(partitions: list[str] | None) -> dict[str, str]:
 
 
 def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
-    """The paths of the partitions that are asked for; None: all.
+    """Return the paths of the requested partitions; None: all.
 
     Raises:
         QueryError: The predicate is about other columns than the partition columns.

@@ -46,7 +46,7 @@ def show_fsview_latest(spark: SparkSession, arguments: Arguments) -> Rows:
 
     Raises:
         QueryError: Both ``path_regex`` and ``partition_path`` are given.
-        UnsupportedTableError: Files of pending writes are asked for.
+        UnsupportedTableError: Files of pending writes are requested.
     """
     pattern, partition = arguments.text("path_regex"), arguments.text("partition_path")
     if ALL_PARTITIONS not in (pattern, partition):
@@ -69,7 +69,7 @@ def show_fsview_all(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show all file slices.
 
     Raises:
-        UnsupportedTableError: Files of pending writes are asked for.
+        UnsupportedTableError: Files of pending writes are requested.
     """
     client = arguments.client(spark)
     slices = _view(client, arguments).all_slices(*_as_of(arguments))

@@ -62,7 +62,7 @@ def rewrite_query(
         query: The text.
         prunes: Suffix of the names of the views, whose files are pruned by the conditions of the query; empty: no
             pruning, because other queries will use the views, too.
-        persistent: Whether Spark keeps the query, as that of a temporary view.
+        persistent: Spark stores the query, as that of a temporary view.
         args: Values of the parameters of the query.
     """
     return _rewritten(spark, query, QueryScope(prunes=prunes, persistent=persistent, args=args))

@@ -26,7 +26,7 @@ class QueryScope:
         temporary: Lower-case names that refer to temporary views; None: those of all existing ones.
         prunes: Suffix of the names of the views, whose files are pruned by the conditions of the query; empty: no
             pruning, and queries share views.
-        persistent: Whether Spark keeps the query, as that of a temporary view.
+        persistent: Spark stores the query, as that of a temporary view.
         options: The session's settings of Apache Hudi; None: the current ones.
         session: The session whose views replace tables (`session_id`); None: this one.
         args: Values of the parameters of the query.

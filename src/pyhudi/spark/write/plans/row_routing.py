@@ -144,8 +144,8 @@ def _update_tasks(updates: pa.Table, groups: pa.Table) -> pa.Table:
 
 
 def _insert_columns(rows: DataFrame, targets: pa.Table, groups: pa.Table) -> tuple[DataFrame, dict[str, Column]]:
-    """Return rows with what is needed to route new records, and the columns with the id, base file and task of their
-    file group."""
+    """Return rows with helper columns for the routing of new records, and the columns with id, base file and task of
+    their file group."""
     at = pc.index_in(group_keys(targets), value_set=group_keys(groups))
     facts = {
         _IDS: targets["file_id"].combine_chunks(),

@@ -86,7 +86,7 @@ class _MergeNames:
         target: Alias of the target.
         source: Alias of the source; None: it has none.
         source_name: The source's full name if it is a table without an alias.
-        alike: Whether the last parts of both names are the same, so that both get unique aliases.
+        alike: The last parts of both names are the same, so both get unique aliases.
     """
 
     target: str
