@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from pyhudi.sql.statements import (
@@ -106,20 +106,22 @@ def _drop_columns(cursor: Cursor) -> tuple[DropColumn, ...]:
     return tuple(DropColumn(path, if_exists) for path in _listed(cursor, Cursor.name))
 
 
+_COLUMN_CHANGES: Mapping[tuple[str, ...], Callable[[Cursor, Name], ChangeColumn]] = {
+    ("TYPE",): lambda cursor, path: ChangeColumn(path, kind=_type(cursor)),
+    ("COMMENT",): lambda cursor, path: ChangeColumn(path, comment=cursor.string()),
+    ("FIRST",): lambda _, path: ChangeColumn(path, first=True),
+    ("AFTER",): lambda cursor, path: ChangeColumn(path, after=cursor.identifier()),
+    ("DROP", "NOT", "NULL"): lambda _, path: ChangeColumn(path, nullable=True),
+    ("SET", "NOT", "NULL"): lambda _, path: ChangeColumn(path, nullable=False),
+}
+"""Parsers of the text after the words of a change of a column."""
+
+
 def _change_column(cursor: Cursor) -> tuple[ColumnChange, ...]:
     path = cursor.name()
-    if cursor.take("TYPE"):
-        return (ChangeColumn(path, kind=_type(cursor)),)
-    if cursor.take("COMMENT"):
-        return (ChangeColumn(path, comment=cursor.string()),)
-    if cursor.take("FIRST"):
-        return (ChangeColumn(path, first=True),)
-    if cursor.take("AFTER"):
-        return (ChangeColumn(path, after=cursor.identifier()),)
-    if cursor.take("DROP", "NOT", "NULL"):
-        return (ChangeColumn(path, nullable=True),)
-    if cursor.take("SET", "NOT", "NULL"):
-        return (ChangeColumn(path, nullable=False),)
+    for words, parse in _COLUMN_CHANGES.items():
+        if cursor.take(*words):
+            return (parse(cursor, path),)
     # Hive's form: current name, new name, type, and further clauses.
     to = cursor.identifier()
     cursor.take(":")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.config.layout_methods import layout_cure
@@ -90,7 +91,7 @@ def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
     try:
         return _definition(cursor, name, if_not_exists=if_not_exists, replace=replace)
     except SqlSyntaxError:
-        if _is_of_hudi(cursor):
+        if _names_hudi(cursor):
             raise
         return None  # Spark knows more of other providers' clauses.
 
@@ -107,7 +108,7 @@ def _external_table(cursor: Cursor) -> CreateTable | None:
     return statement
 
 
-def _is_of_hudi(cursor: Cursor) -> bool:
+def _names_hudi(cursor: Cursor) -> bool:
     cursor.at = 0
     while not cursor.done:
         if cursor.take("USING"):
@@ -145,9 +146,47 @@ class _Clauses:
     unknown: int | None = None
 
     @property
-    def is_of_hudi(self) -> bool:
+    def is_hudi_table(self) -> bool:
         """True if the table is a Hudi table."""
         return self.provider in PROVIDERS
+
+
+def _read_provider(cursor: Cursor, read: _Clauses) -> None:
+    read.provider = ".".join(cursor.name()).upper()
+
+
+def _read_options(cursor: Cursor, read: _Clauses) -> None:
+    table_options = parse_properties(cursor)
+    path = next((table_options.pop(key) for key in list(table_options) if key.lower() == "path"), None)
+    read.path = read.path if path is None else path
+    read.properties |= table_options
+
+
+def _read_properties(cursor: Cursor, read: _Clauses) -> None:
+    read.properties |= parse_properties(cursor)
+
+
+def _read_partitions(cursor: Cursor, read: _Clauses) -> None:
+    read.partitions, read.typed = _partitions(cursor)
+
+
+def _read_location(cursor: Cursor, read: _Clauses) -> None:
+    read.location = cursor.string()
+
+
+def _read_comment(cursor: Cursor, read: _Clauses) -> None:
+    read.comment = cursor.string()
+
+
+_CLAUSE_READERS: Mapping[tuple[str, ...], Callable[[Cursor, _Clauses], None]] = {
+    ("USING",): _read_provider,
+    ("OPTIONS",): _read_options,
+    ("TBLPROPERTIES",): _read_properties,
+    ("PARTITIONED", "BY"): _read_partitions,
+    ("LOCATION",): _read_location,
+    ("COMMENT",): _read_comment,
+}
+"""Readers of what follows the words of a clause."""
 
 
 def _read_clauses(cursor: Cursor) -> _Clauses:
@@ -158,33 +197,21 @@ def _read_clauses(cursor: Cursor) -> _Clauses:
     """
     read = _Clauses(cursor.parenthesized() if cursor.sees("(") else "")
     while not cursor.done:
-        if cursor.take("USING"):
-            read.provider = ".".join(cursor.name()).upper()
-        elif cursor.take("OPTIONS"):
-            table_options = parse_properties(cursor)
-            path = next((table_options.pop(key) for key in list(table_options) if key.lower() == "path"), None)
-            read.path = read.path if path is None else path
-            read.properties |= table_options
-        elif cursor.take("TBLPROPERTIES"):
-            read.properties |= parse_properties(cursor)
-        elif cursor.take("PARTITIONED", "BY"):
-            read.partitions, read.typed = _partitions(cursor)
-        elif cursor.take("LOCATION"):
-            read.location = cursor.string()
-        elif cursor.take("COMMENT"):
-            read.comment = cursor.string()
-        elif not read.is_of_hudi and cursor.sees("(") and cursor.word(1) not in QUERIES:
+        reader = next((reader for words, reader in _CLAUSE_READERS.items() if cursor.take(*words)), None)
+        if reader is not None:
+            reader(cursor, read)
+        elif cursor.sees("(") and cursor.word(1) not in QUERIES and not read.is_hudi_table:
             read.unknown = cursor.at if read.unknown is None else read.unknown
             cursor.parenthesized()
         elif cursor.take("AS") or cursor.word() in QUERIES:
             read.query = cursor.at
             break
-        elif read.is_of_hudi:
+        elif read.is_hudi_table:
             _refuse_clause(cursor)
         else:
             read.unknown = cursor.at if read.unknown is None else read.unknown
             cursor.at += 1
-    if read.is_of_hudi and read.unknown is not None:
+    if read.is_hudi_table and read.unknown is not None:
         cursor.at = read.unknown
         _refuse_clause(cursor)
     return read
@@ -207,7 +234,7 @@ def _refuse_clause(cursor: Cursor) -> None:
 def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, replace: bool) -> Statement | None:
     """Parse the definition of a table; None for one that is no Hudi table, and has no query."""
     read = _read_clauses(cursor)
-    if not read.is_of_hudi:
+    if not read.is_hudi_table:
         if read.query is None:
             return None
         cursor.at = read.query

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from pyhudi.errors import SqlSyntaxError
@@ -48,20 +49,41 @@ def parse_alter(cursor: Cursor) -> Statement | None:
     if not cursor.take("TABLE"):
         return None
     name = cursor.name()
-    if cursor.take("SET", "TBLPROPERTIES") or cursor.take("SET", "SERDEPROPERTIES"):
-        return _whole(cursor, SetProperties(name, changed=parse_properties(cursor)))
-    if cursor.take("UNSET", "TBLPROPERTIES"):
-        if_exists = cursor.take("IF", "EXISTS")
-        return _whole(cursor, SetProperties(name, remove=_keys(cursor), if_exists=if_exists))
-    if cursor.take("RENAME", "TO"):
-        return _whole(cursor, RenameTable(name, cursor.name()))
-    if cursor.take("RECOVER", "PARTITIONS"):
-        return _whole(cursor, RepairPartitions(name))
+    for words, parse in _ALTERATIONS.items():
+        if cursor.take(*words):
+            return _whole(cursor, parse(cursor, name))
     if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(cursor, name)
     if cursor.sees("ADD", "PARTITION") or cursor.sees("ADD", "IF", "NOT", "EXISTS", "PARTITION"):
         return UnsupportedStatement(name, "ADD PARTITION", "a partition comes with its first row: INSERT", cursor.text)
     return parse_alter_columns(cursor, name) or UnsupportedAlter(name, cursor.words(3))
+
+
+def _set_properties(cursor: Cursor, name: Name) -> SetProperties:
+    return SetProperties(name, changed=parse_properties(cursor))
+
+
+def _unset_properties(cursor: Cursor, name: Name) -> SetProperties:
+    if_exists = cursor.take("IF", "EXISTS")
+    return SetProperties(name, remove=_keys(cursor), if_exists=if_exists)
+
+
+def _rename(cursor: Cursor, name: Name) -> RenameTable:
+    return RenameTable(name, cursor.name())
+
+
+def _recover_partitions(_: Cursor, name: Name) -> RepairPartitions:
+    return RepairPartitions(name)
+
+
+_ALTERATIONS: Mapping[tuple[str, ...], Callable[[Cursor, Name], Statement]] = {
+    ("SET", "TBLPROPERTIES"): _set_properties,
+    ("SET", "SERDEPROPERTIES"): _set_properties,
+    ("UNSET", "TBLPROPERTIES"): _unset_properties,
+    ("RENAME", "TO"): _rename,
+    ("RECOVER", "PARTITIONS"): _recover_partitions,
+}
+"""Parsers of the text after the words of a change."""
 
 
 def _whole(cursor: Cursor, statement: _T) -> _T:
@@ -154,28 +176,48 @@ def parse_show(cursor: Cursor) -> Statement | None:
         return ShowViews()
     if cursor.take("TABLE", "EXTENDED"):
         return _show_table_extended(cursor)
-    if cursor.take("PARTITIONS"):
-        name = cursor.name()
-        partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
-        return _whole(cursor, Show(name, "PARTITIONS", partition=partition))
-    if cursor.take("CREATE", "TABLE"):
-        name = cursor.name()
-        cursor.take("AS", "SERDE")
-        return _whole(cursor, Show(name, "CREATE TABLE"))
-    if cursor.take("TBLPROPERTIES"):
-        name = cursor.name()
-        key = None
-        if cursor.take("("):
-            key = cursor.key()
-            cursor.expect(")")
-        return _whole(cursor, Show(name, "TBLPROPERTIES", key))
-    if cursor.take("INDEXES"):
-        if not cursor.take("FROM"):
-            cursor.expect("IN")
-        if cursor.kind(1) in _NAMES:
-            cursor.take("TABLE")
-        return _whole(cursor, Show(cursor.name(), "INDEXES"))
+    for words, parse in _SHOWN.items():
+        if cursor.take(*words):
+            return _whole(cursor, parse(cursor))
     return None
+
+
+def _show_partitions(cursor: Cursor) -> Show:
+    name = cursor.name()
+    partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
+    return Show(name, "PARTITIONS", partition=partition)
+
+
+def _show_create_table(cursor: Cursor) -> Show:
+    name = cursor.name()
+    cursor.take("AS", "SERDE")
+    return Show(name, "CREATE TABLE")
+
+
+def _show_properties(cursor: Cursor) -> Show:
+    name = cursor.name()
+    key = None
+    if cursor.take("("):
+        key = cursor.key()
+        cursor.expect(")")
+    return Show(name, "TBLPROPERTIES", key)
+
+
+def _show_indexes(cursor: Cursor) -> Show:
+    if not cursor.take("FROM"):
+        cursor.expect("IN")
+    if cursor.kind(1) in _NAMES:
+        cursor.take("TABLE")
+    return Show(cursor.name(), "INDEXES")
+
+
+_SHOWN: Mapping[tuple[str, ...], Callable[[Cursor], Show]] = {
+    ("PARTITIONS",): _show_partitions,
+    ("CREATE", "TABLE"): _show_create_table,
+    ("TBLPROPERTIES",): _show_properties,
+    ("INDEXES",): _show_indexes,
+}
+"""Parsers of the text after the words of what is shown."""
 
 
 def _show_table_extended(cursor: Cursor) -> ShowTableExtended:
