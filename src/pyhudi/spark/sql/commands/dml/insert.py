@@ -14,9 +14,10 @@ from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, Table
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
+from pyhudi.spark.dml.assignable_types import has_same_names, renamed_fields
 from pyhudi.spark.dml.assignments import column_of
 from pyhudi.spark.dml.replace_where import replace_where_pinned
-from pyhudi.spark.dml.store_assignment import StoreRules, has_same_names, renamed_fields, stored_as
+from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
