@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pyhudi.errors import SetupError, SqlSyntaxError
 
+_T = TypeVar("_T")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -228,6 +229,15 @@ class Cursor:
         """
         if not self.done:
             self.fail("the end of the statement")
+
+    def finished(self, statement: _T) -> _T:
+        """Return a statement after which nothing may follow.
+
+        Raises:
+            SqlSyntaxError: Further tokens follow.
+        """
+        self.finish()
+        return statement
 
 
 def literal_text(sql: str) -> str | None:

@@ -1,19 +1,14 @@
-"""Statements that define, show or maintain a table."""
+"""Statements that change, drop, truncate or refresh tables and views, and those of session variables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
-from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.alter_parser import parse_alter_columns
 from pyhudi.sql.parsers.create_parser import QUERIES, parse_properties
 from pyhudi.sql.parsers.dml_parser import parse_partition
-from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.statements import (
-    Call,
     ChangeView,
-    Describe,
     DropIndex,
     DropPartitions,
     DropTable,
@@ -25,20 +20,12 @@ from pyhudi.sql.statements import (
     RepairPartitions,
     SelectStatement,
     SetProperties,
-    Show,
-    ShowTableExtended,
-    ShowViews,
     Statement,
     Truncate,
     UnsupportedAlter,
     UnsupportedStatement,
 )
 from pyhudi.sql.token_cursor import Cursor
-
-_T = TypeVar("_T")
-_NAMES = frozenset({"VAR", "IDENTIFIER"})
-_NUMBER_SUFFIXES = frozenset({"L", "S", "Y", "D", "F", "BD"})
-_CONSTANTS: dict[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def parse_alter(cursor: Cursor) -> Statement | None:
@@ -51,7 +38,7 @@ def parse_alter(cursor: Cursor) -> Statement | None:
     name = cursor.name()
     for words, parse in _ALTERATIONS.items():
         if cursor.take(*words):
-            return _whole(cursor, parse(cursor, name))
+            return cursor.finished(parse(cursor, name))
     if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(cursor, name)
     if cursor.sees("ADD", "PARTITION") or cursor.sees("ADD", "IF", "NOT", "EXISTS", "PARTITION"):
@@ -86,16 +73,10 @@ _ALTERATIONS: Mapping[tuple[str, ...], Callable[[Cursor, Name], Statement]] = {
 """Parsers of the text after the words of a change."""
 
 
-def _whole(cursor: Cursor, statement: _T) -> _T:
-    """Return a statement after which nothing may follow."""
-    cursor.finish()
-    return statement
-
-
 def _alter_view(cursor: Cursor) -> ChangeView:
     name = cursor.name()
     if cursor.take("RENAME", "TO"):
-        return _whole(cursor, ChangeView(name, "ALTER", cursor.name()))
+        return cursor.finished(ChangeView(name, "ALTER", cursor.name()))
     has_word = cursor.take("AS")  # which Spark does without
     if not has_word and cursor.word() not in QUERIES:
         return ChangeView(name, "ALTER")
@@ -138,7 +119,7 @@ def parse_drop(cursor: Cursor) -> Statement | None:
     cursor.expect("DROP")
     if cursor.take("VIEW"):
         cursor.take("IF", "EXISTS")
-        return _whole(cursor, ChangeView(cursor.name(), "DROP"))
+        return cursor.finished(ChangeView(cursor.name(), "DROP"))
     if cursor.take("TABLE"):
         if_exists = cursor.take("IF", "EXISTS")
         name = cursor.name()
@@ -166,88 +147,7 @@ def parse_refresh(cursor: Cursor) -> Statement | None:
     cursor.expect("REFRESH")
     if cursor.take("INDEX"):
         return RefreshIndex(cursor.identifier(), _on(cursor))
-    return _whole(cursor, RefreshTable(cursor.name())) if cursor.take("TABLE") else None
-
-
-def parse_show(cursor: Cursor) -> Statement | None:
-    """Parse SHOW of one table, SHOW VIEWS and SHOW TABLE EXTENDED."""
-    cursor.expect("SHOW")
-    if cursor.take("VIEWS"):
-        return ShowViews()
-    if cursor.take("TABLE", "EXTENDED"):
-        return _show_table_extended(cursor)
-    for words, parse in _SHOWN.items():
-        if cursor.take(*words):
-            return _whole(cursor, parse(cursor))
-    return None
-
-
-def _show_partitions(cursor: Cursor) -> Show:
-    name = cursor.name()
-    partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
-    return Show(name, "PARTITIONS", partition=partition)
-
-
-def _show_create_table(cursor: Cursor) -> Show:
-    name = cursor.name()
-    cursor.take("AS", "SERDE")
-    return Show(name, "CREATE TABLE")
-
-
-def _show_properties(cursor: Cursor) -> Show:
-    name = cursor.name()
-    key = None
-    if cursor.take("("):
-        key = cursor.key()
-        cursor.expect(")")
-    return Show(name, "TBLPROPERTIES", key)
-
-
-def _show_indexes(cursor: Cursor) -> Show:
-    if not cursor.take("FROM"):
-        cursor.expect("IN")
-    if cursor.kind(1) in _NAMES:
-        cursor.take("TABLE")
-    return Show(cursor.name(), "INDEXES")
-
-
-_SHOWN: Mapping[tuple[str, ...], Callable[[Cursor], Show]] = {
-    ("PARTITIONS",): _show_partitions,
-    ("CREATE", "TABLE"): _show_create_table,
-    ("TBLPROPERTIES",): _show_properties,
-    ("INDEXES",): _show_indexes,
-}
-"""Parsers of the text after the words of what is shown."""
-
-
-def _show_table_extended(cursor: Cursor) -> ShowTableExtended:
-    database = cursor.name() if cursor.take("FROM") or cursor.take("IN") else None
-    cursor.take("LIKE")
-    pattern = cursor.string() if cursor.kind() == "STRING" else ""
-    partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
-    return ShowTableExtended(database, pattern, partition)
-
-
-def parse_describe(cursor: Cursor) -> Describe | None:
-    """Parse DESCRIBE of a table; None for other objects."""
-    cursor.at += 1
-    if cursor.word() in ("DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG", "QUERY", "SELECT", "WITH", "DETAIL"):
-        return None
-    cursor.take("TABLE")
-    extended = cursor.take("EXTENDED") or cursor.take("FORMATTED")
-    if cursor.done or cursor.word() in ("(", "SELECT", "VALUES", "FROM"):
-        return None
-    name = cursor.name()
-    if cursor.done:
-        return Describe(name, extended)
-    if extended and cursor.take("AS", "JSON"):
-        return Describe(name, extended, as_json=True) if cursor.done else None
-    if cursor.sees("PARTITION", "("):
-        cursor.take("PARTITION")
-        partition = parse_partition(cursor)
-        return Describe(name, extended, partition=partition) if cursor.done else None
-    column = ".".join(cursor.name())
-    return Describe(name, extended, column) if cursor.done else None
+    return cursor.finished(RefreshTable(cursor.name())) if cursor.take("TABLE") else None
 
 
 def parse_comment(cursor: Cursor) -> SetProperties | None:
@@ -257,8 +157,8 @@ def parse_comment(cursor: Cursor) -> SetProperties | None:
     name = cursor.name()
     cursor.expect("IS")
     if cursor.take("NULL"):
-        return _whole(cursor, SetProperties(name, remove=("comment",)))
-    return _whole(cursor, SetProperties(name, changed={"comment": cursor.string()}))
+        return cursor.finished(SetProperties(name, remove=("comment",)))
+    return cursor.finished(SetProperties(name, changed={"comment": cursor.string()}))
 
 
 def parse_variable(cursor: Cursor) -> SelectStatement | None:
@@ -293,59 +193,3 @@ def _without_parentheses(cursor: Cursor) -> str:
             return inner
         cursor.at = start
     return cursor.rest()
-
-
-def parse_call(cursor: Cursor) -> Call | None:
-    """Parse CALL of a procedure, with values by position or by name (``name => value``); None if it is of another
-    catalog."""
-    cursor.expect("CALL")
-    name = cursor.name()
-    if len(name) == 3 and name[0].lower() != "spark_catalog":
-        return None
-    procedure = name[-1].lower()
-    try:
-        return _arguments(cursor, procedure)
-    except SqlSyntaxError:
-        if procedure in signatures():
-            raise
-        cursor.rest()
-        return Call(procedure)  # may be one of another catalog, whose arguments are written otherwise
-
-
-def _arguments(cursor: Cursor, procedure: str) -> Call:
-    positional: list[object] = []
-    named: dict[str, object] = {}
-    if cursor.done:  # CALL help
-        return Call(procedure)
-    cursor.expect("(")
-    while not cursor.take(")"):
-        if cursor.word(1) == "=>":
-            key = cursor.identifier().lower()
-            cursor.at += 1
-            if key in named:
-                raise SqlSyntaxError(f"the argument {key!r} of {procedure} is passed twice")
-            named[key] = _value(cursor)
-        elif named:
-            raise SqlSyntaxError(f"positional arguments of {procedure} must precede named ones")
-        else:
-            positional.append(_value(cursor))
-        if not cursor.take(",") and not cursor.sees(")"):
-            cursor.fail("',' or ')'")
-    cursor.finish()
-    return Call(procedure, tuple(positional), named)
-
-
-def _value(cursor: Cursor) -> object:
-    if cursor.word() in _CONSTANTS:
-        value = _CONSTANTS[cursor.word()]
-        cursor.at += 1
-        return value
-    if cursor.tokens[cursor.at].kind == "STRING":
-        return cursor.string()
-    text = cursor.literal()
-    if cursor.sees("::") and cursor.word(1) in _NUMBER_SUFFIXES:  # sqlglot's tokens of 10L
-        cursor.at += 2
-    try:
-        return float(text) if "." in text else int(text)
-    except ValueError:
-        raise SqlSyntaxError(f"{text!r} is not a text, number or constant in: {cursor.text.strip()}") from None

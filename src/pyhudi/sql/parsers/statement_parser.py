@@ -14,20 +14,19 @@ from pyhudi.sql.parsers.cache_parser import (
     parse_msck,
     parse_uncache,
 )
+from pyhudi.sql.parsers.call_parser import parse_call
 from pyhudi.sql.parsers.create_parser import parse_create, parse_replace
 from pyhudi.sql.parsers.ddl_parser import (
     parse_alter,
-    parse_call,
     parse_comment,
-    parse_describe,
     parse_drop,
     parse_execute,
     parse_refresh,
-    parse_show,
     parse_truncate,
     parse_variable,
 )
 from pyhudi.sql.parsers.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
+from pyhudi.sql.parsers.show_parser import parse_describe, parse_show
 from pyhudi.sql.scripts.script_parser import parse_script
 from pyhudi.sql.statements import (
     CreateTable,
