@@ -55,7 +55,7 @@ def rows(ids: np.ndarray, ts: int) -> pa.Table:
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """How long a run takes."""
+    """Return the seconds that a run takes."""
     begun = time.perf_counter()
     run()
     return time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""How each engine does each piece of work: its own idiom, its own defaults, the same data, keys and partition column.
+"""Work of each engine: its own idiom, its own defaults, the same data, keys and partition column.
 
 Nothing is tuned; what every engine gets alike stands in ``COMMON``. Rows match by partition and key: Apache Hudi and
 pyhudi do so with their default (not global) index, the others get the same three columns in the condition of MERGE. No
@@ -109,7 +109,7 @@ class Parquet(Engine):
 
 
 class HudiDataFrames(Engine):
-    """What Apache Hudi and pyhudi share: Apache Hudi's DataFrame API."""
+    """Common part of Apache Hudi and pyhudi: Apache Hudi's DataFrame API."""
 
     bucket_options: ClassVar[Mapping[str, str] | None] = {
         "hoodie.index.type": "BUCKET",

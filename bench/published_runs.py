@@ -1,5 +1,5 @@
-"""Which of the stored runs ``docs/benchmarks.md`` shows: for each Spark the newest whole one, and where no run is whole
-the newest of each piece of work. The figures of a row are always of one run, and so are its ratios."""
+"""Selection of the stored runs that ``docs/benchmarks.md`` shows: for each Spark the newest whole one; if no run is
+whole, the newest of each piece of work. The figures of a row are always of one run, and so are its ratios."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ class Row:
     run: Run
 
     def ratio(self, rival: str) -> float | None:
-        """What ours takes as a multiple of what the rival takes; ``None`` where one of them did not do it."""
+        """Return our time as a multiple of the rival's; None if one of them did not do the work."""
         ours, theirs = self.seconds.get("ours"), self.seconds.get(rival)
         return ours / theirs if ours and theirs else None
 
 
 def load_runs(results: Path) -> list[Run]:
-    """All stored runs, the newest first."""
+    """Return all stored runs, the newest first."""
     runs = [Run(path.name, json.loads(path.read_text())) for path in sorted(results.glob("*.json"))]
     return sorted(runs, key=lambda run: run.when, reverse=True)
 
 
 def is_whole(run: Run, series: str) -> bool:
-    """Whether every engine of that Spark took part, and ours did some work of every part.
+    """Return True if every engine of that Spark took part, and ours did some work of every part.
 
     A run that dies stores nothing, so a part of which there is something was done to its end.
     """
@@ -69,7 +69,7 @@ def is_whole(run: Run, series: str) -> bool:
 
 
 def newest_rows(runs: Sequence[Run], series: str) -> list[Row]:
-    """A row for each piece of work that ours has done on that Spark, in the order of ``WORK``.
+    """Return a row for each piece of work that ours has done on that Spark, in the order of ``WORK``.
 
     Args:
         runs: The newest first.
@@ -88,7 +88,7 @@ def newest_rows(runs: Sequence[Run], series: str) -> list[Row]:
 
 
 def deltas_run(runs: Sequence[Run], series: str) -> Run | None:
-    """The run that scanned merge-on-read tables after the most different numbers of deltas; of several, the newest.
+    """Return the run that scanned merge-on-read tables after the most numbers of deltas; of several, the newest one.
 
     Args:
         runs: The newest first.

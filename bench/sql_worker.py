@@ -131,7 +131,7 @@ class Tables(ABC):
 
 
 class Hudi(Tables):
-    """What Apache Hudi and pyhudi share."""
+    """Common part of Apache Hudi and pyhudi."""
 
     def create(self, name: str, rows: DataFrame, options: dict[str, str]) -> None:
         path = str(self.folder / "db" / name)

@@ -39,7 +39,7 @@ SERVICES = {
 
 @dataclass
 class Course:
-    """What was seen after each commit."""
+    """Measurements after each commit."""
 
     seconds: list[float] = field(default_factory=list)
     files: list[int] = field(default_factory=list)

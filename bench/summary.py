@@ -104,7 +104,7 @@ def _described(run: Run, letter: str) -> str:
 
 
 def _missed(tables: Mapping[str, Sequence[Row]]) -> list[str]:
-    """What was missed on each Spark, and how many goals there are no figures for."""
+    """Return the missed goals on each Spark, and the number of goals without figures."""
     said, cells = [], []
     for series, rows in tables.items():
         missed, judged = missed_goals(rows, series)

@@ -41,11 +41,11 @@ class Reporter:
         self._works = works
 
     def wants(self, work: str) -> bool:
-        """Whether ``work`` was asked for; the bulk insert always is."""
+        """Return True if ``work`` was requested; the bulk insert always is."""
         return work == "bulk_insert" or work in self._works
 
     def wants_any(self, *parts: str) -> bool:
-        """Whether any work of ``parts`` was asked for."""
+        """Return True if any work of ``parts`` was requested."""
         return not works_of(parts).isdisjoint(self._works)
 
     def say(self, **facts: Any) -> None:
@@ -192,7 +192,7 @@ def _merge_on_read(engine: Engine, data: Dataset, folder: Path, repeat: int, rep
 
 
 def _compactions(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> None:
-    """What is left by one upsert of each size is put into data files."""
+    """Compact the log files, or delete files, of one upsert of each size."""
     table = folder / "db" / "upserted"
     engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
     for name in SMALL_SHARES:

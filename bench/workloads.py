@@ -21,5 +21,5 @@ PARTS = tuple(WORKS)
 
 
 def works_of(names: Iterable[str]) -> frozenset[str]:
-    """The works that ``names`` select; a name is a part or one of its works."""
+    """Return the works that names select; a name is a part or one of its works."""
     return frozenset(work for name in names for work in WORKS.get(name, (name,)))

@@ -43,7 +43,7 @@ class PruningReport:
 
 @dataclass(frozen=True, slots=True)
 class FileReading:
-    """How rows of files become rows of the table.
+    """Conversion of rows of files to rows of the table.
 
     Attributes:
         bounds: Bounds on the instants of rows, log blocks and schema.
@@ -59,7 +59,7 @@ class FileReading:
 
 @dataclass(frozen=True, slots=True)
 class LogMerging:
-    """How slices with log files are merged.
+    """Settings for merging slices with log files.
 
     Attributes:
         context: Settings for all records.
@@ -137,7 +137,7 @@ class ScanPlan:
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """What each index pruned, or why it was not used."""
+        """Effect of each index, or the reason why it was not used."""
         return self.pruning.skipped
 
     @property

@@ -55,7 +55,7 @@ class StoreAssignment(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoreRules:
-    """How values are converted to the types of columns.
+    """Rules by which values are converted to the types of columns.
 
     Args:
         policy: What may be stored: as ANSI SQL says, anything that can be cast, or what surely fits.

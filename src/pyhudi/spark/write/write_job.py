@@ -81,7 +81,7 @@ class ExistingTable:
 
 @dataclass(frozen=True, slots=True)
 class RowKeys:
-    """How the rows of a write get their keys.
+    """Source of the keys of the rows of a write.
 
     Attributes:
         spec: Specification of keys.

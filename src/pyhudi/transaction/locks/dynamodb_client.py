@@ -48,7 +48,7 @@ class MissingTableError(LockError):
 
 @dataclass(frozen=True, slots=True)
 class DynamoDbEndpoint:
-    """Where requests are sent, and on whose behalf.
+    """Region, address and credentials of requests.
 
     Attributes:
         region: Region of AWS.
