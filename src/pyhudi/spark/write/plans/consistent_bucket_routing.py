@@ -32,12 +32,12 @@ def _first_buckets(partition: str, buckets: int) -> HashingMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsistentBucketLocations:
-    """Locations of keys, sent to tasks: the buckets of partitions that have some, and the base files of file groups by
-    partition and id. Partitions without buckets start with the default ones."""
+    """Locations of keys, sent to tasks: the buckets of partitions that have some, and the base files of these buckets.
+    Partitions without buckets start with the default ones."""
 
     bucketing: BucketIndex
     stored_buckets: Mapping[str, HashingMetadata]
-    base_paths: Mapping[tuple[str, str], str | None]
+    base_paths: Mapping[str, tuple[str | None, ...]]
 
     @classmethod
     def from_slices(
@@ -57,7 +57,12 @@ class ConsistentBucketLocations:
                 f"file group {file_id!r} of partition {partition!r} belongs to no bucket of consistent hashing: "
                 "the table was written with another index, or its buckets are being resized"
             )
-        return cls(bucketing, stored_buckets, dict(zip(groups, slices["base_path"].to_pylist(), strict=True)))
+        paths = dict(zip(groups, slices["base_path"].to_pylist(), strict=True))
+        base_paths = {
+            partition: tuple(paths.get((partition, file_id)) for file_id in metadata.file_ids())
+            for partition, metadata in stored_buckets.items()
+        }
+        return cls(bucketing, stored_buckets, base_paths)
 
     def buckets(self, partition: str) -> HashingMetadata:
         """Return the buckets of a partition."""
@@ -78,7 +83,7 @@ class ConsistentBucketLocations:
             number[in_partition] = metadata.buckets_of(hashes[in_partition]) + len(ids)
             file_ids = metadata.file_ids()
             ids += file_ids
-            paths += [self.base_paths.get((partition, file_id)) for file_id in file_ids]
+            paths += self.base_paths.get(partition, [None] * len(file_ids))
         at = pa.array(number)
         columns = [*batch.columns, pa.array(ids, pa.string()).take(at), pa.array(paths, pa.string()).take(at)]
         return pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, FILE_ID, BASE_PATH])
