@@ -12,6 +12,9 @@ import pyhudi
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
 from pyhudi.spark.read import cdc_frame
+from pyhudi.spark.write.dataframe_writer import write
+from tests.cases import seldom
+from tests.spark.model import batch, frame, options
 
 INCREMENTAL = {
     "hoodie.datasource.query.type": "incremental",
@@ -76,3 +79,22 @@ def test_ways_to_ask(
     finally:
         spark.sql("DROP TABLE cdc_rides")
         pyhudi.deactivate()
+
+
+@pytest.mark.parametrize("version", [6, seldom(9)])
+def test_logs_of_archived_writes_are_no_orphans(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    """Archives of version 6 do not say which change data files a write has made."""
+    path = str(tmp_path / "t")
+    more = {
+        "hoodie__table__cdc__enabled": "true",
+        "hoodie__write__table__version": version,
+        "hoodie__clean__automatic": "false",
+        "hoodie__metadata__enable": "false",
+    }
+    archival = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    for ts in range(1, 6):
+        write(frame(spark, batch(0, 4, ts, f"v{ts}", 1)), path, options("upsert", **more))
+    table = HudiTable.for_path(path)
+    assert table.services.archive(archival).instants
+    assert len(list(Path(path).rglob("*.cdc"))) == 4
+    assert table.services.delete_orphan_files().num_rows == 0

@@ -58,7 +58,8 @@ def find_orphan_files(table: TableSnapshot, partitions: Sequence[str] | None = N
     These are base files and change data files whose write has completed without recording them, and data files of an
     instant that neither the active nor the archived timeline has, although they have an older one. A log file is an
     orphan only if no write records any log file of its slice, because rollbacks append to those. Files of pending
-    instants, of savepoints, and from before the first known instant are no orphans.
+    instants, of savepoints, and from before the first known instant are no orphans, nor are change data files of
+    archived writes that name none: archives of version 6 have no room for them.
 
     Args:
         table: The table; its timeline is loaded again after the files are listed.
@@ -75,13 +76,15 @@ def find_orphan_files(table: TableSnapshot, partitions: Sequence[str] | None = N
     active = table.active.reload()
     history = read_archived_timeline(table.storage, table.config.layout)
     first, listed, recorded = _instants(active, history)
-    named = _is_recorded(files["path"], active, history)
+    named, silent = _recorded_files(files["path"], active, history)
     logs = pc.equal(files["kind"], LOG)
     slices = pc.binary_join_element_wise(*(files[name] for name in _SLICE), "\x00")
     kept = pc.is_in(slices, value_set=slices.filter(pc.and_(logs, named)).combine_chunks())
     younger = pc.greater(files["instant"], pa.scalar(first))
     forgotten = pc.and_(pc.invert(pc.is_in(files["instant"], value_set=listed)), younger)
     unnamed = pc.and_(pc.is_in(files["instant"], value_set=recorded), pc.invert(logs))
+    untold = pc.and_(pc.equal(files["kind"], CDC), pc.is_in(files["instant"], value_set=silent))
+    unnamed = pc.and_(unnamed, pc.invert(untold))
     orphaned = pc.and_(pc.or_(forgotten, unnamed), pc.invert(pc.or_(named, pc.and_(logs, kept))))
     orphans = files.filter(orphaned)
     for saved in read_savepoints(active).values():
@@ -166,26 +169,32 @@ def _instants(active: ActiveTimeline, history: pa.Table) -> tuple[str, pa.Array,
     )
 
 
-def _is_recorded(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.Table) -> pa.Array:
-    """Return a mask of the files that are recorded by a completed write, or a rollback."""
+def _recorded_files(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Return a mask of the files that are recorded by a completed write, or a rollback, and the instants of archived
+    writes that record no change data files."""
     listed = paths.combine_chunks().cast(pa.string())
     named = pa.repeat(pa.scalar(False), len(listed))
+    silent: list[str] = []
     if not len(listed):
-        return named
+        return named, pa.array(silent, pa.string())
     for instant in active.timeline.completed():
         if instant.is_write:
             named = pc.or_(named, pc.is_in(listed, value_set=active.commit_metadata(instant).named_files()))
         elif instant.action in _UNDOING:
             named = pc.or_(named, pc.is_in(listed, value_set=_appended(active.completed_record(instant))))
-    for action, data in zip(history["action"].to_pylist(), history["metadata"], strict=True):
+    instants, actions = history["requested"].to_pylist(), history["action"].to_pylist()
+    for instant_time, action, data in zip(instants, actions, history["metadata"], strict=True):
         if not data.is_valid:
             continue
         if action in WRITE_ACTIONS:
-            named = pc.or_(named, pc.is_in(listed, value_set=decode_commit(data.as_py()).named_files()))
+            metadata = decode_commit(data.as_py())
+            named = pc.or_(named, pc.is_in(listed, value_set=metadata.named_files()))
+            if not len(metadata.stats["cdcStats"].drop_null()):
+                silent.append(instant_time)
         elif action in _UNDOING:
             record = decode_record(action, State.COMPLETED, data.as_py())
             named = pc.or_(named, pc.is_in(listed, value_set=_appended(record)))
-    return named
+    return named, pa.array(silent, pa.string())
 
 
 def _appended(record: Mapping[str, Any]) -> pa.Array:
