@@ -20,10 +20,10 @@ export PYTHONDONTWRITEBYTECODE =
 not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect interop bench bench-quick bench-memory docs format clean
+.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect random-sequences interop bench bench-quick bench-memory docs format clean
 
 help: ## list the commands
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 # The main environment has pyspark 3.5, the version that Apache Hudi, Delta and Iceberg support as well.
 $(READY): pyproject.toml scripts/environment.sh
@@ -69,6 +69,9 @@ spark4: $(SPARK4_READY) ## the same tests on the newest Spark 4
 
 connect: $(SPARK4_READY) ## the tests of statements in sessions of Spark Connect, on the newest Spark 4
 	PYHUDI_TEST_CONNECT=1 $(IN_MEMORY) $(SPARK4)/bin/python -m pytest $(IN_PARALLEL) tests/spark/sql tests/spark/dml $(call not)
+
+random-sequences: $(READY) ## random lives of whole tables against a model (SEEDS=20 FIRST=0 MINIMIZE=1 WITH_HUDI=1)
+	$(IN_MEMORY) $(PYTHON_IN) -m tests.random_sequences --seeds $(or $(SEEDS),20) --first $(or $(FIRST),0) $(if $(MINIMIZE),--minimize)
 
 interop: $(READY) ## the real Apache Hudi 0.15, 1.0, 1.2 and hudi-rs against ours, both ways
 	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop $(call not)

@@ -76,7 +76,9 @@ class Layout:
         return engine.release in self.releases and engine.version in self.versions
 
 
-def _fields(keys: str, partitions: str, **more: str) -> dict[str, str]:
+def key_options(keys: str, partitions: str, **more: str) -> dict[str, str]:
+    """Return the options of a layout: fields of keys and partitions (separated by commas), and ``hive``, ``encode``,
+    ``slash`` or ``keygen``."""
     options = {
         "hoodie.datasource.write.recordkey.field": keys,
         "hoodie.datasource.write.partitionpath.field": partitions,
@@ -110,28 +112,30 @@ _TIMEBASED = {
 
 
 LAYOUTS = (
-    Layout("none", _fields("id", ""), lambda _: ""),
-    Layout("none-two-keys", _fields("id,num", ""), lambda _: "", lambda i: f"id:k{i:03d},num:{i}"),
-    Layout("one", _fields("id", "part"), lambda i: PARTS[i % 3]),
-    Layout("one-hive", _fields("id", "part", hive="true"), lambda i: f"part={PARTS[i % 3]}"),
+    Layout("none", key_options("id", ""), lambda _: ""),
+    Layout("none-two-keys", key_options("id,num", ""), lambda _: "", lambda i: f"id:k{i:03d},num:{i}"),
+    Layout("one", key_options("id", "part"), lambda i: PARTS[i % 3]),
+    Layout("one-hive", key_options("id", "part", hive="true"), lambda i: f"part={PARTS[i % 3]}"),
     Layout(
         "two-hive",
-        _fields("id,num", "part,sub", hive="true"),
+        key_options("id,num", "part,sub", hive="true"),
         lambda i: f"part={PARTS[i % 3]}/sub={i % 2}",
         lambda i: f"id:k{i:03d},num:{i}",
     ),
-    Layout("int-key", _fields("num", "sub"), lambda i: str(i % 2), str),
-    Layout("encoded", _fields("id", "odd", encode="true"), lambda i: ODD_ENCODED[i % 3], encoded_in_changes=("odd",)),
+    Layout("int-key", key_options("num", "sub"), lambda i: str(i % 2), str),
+    Layout(
+        "encoded", key_options("id", "odd", encode="true"), lambda i: ODD_ENCODED[i % 3], encoded_in_changes=("odd",)
+    ),
     Layout(
         "encoded-hive",
-        _fields("id", "odd", encode="true", hive="true"),
+        key_options("id", "odd", encode="true", hive="true"),
         lambda i: f"odd={ODD_ENCODED[i % 3]}",
         encoded_in_changes=("odd",),
     ),
     Layout(
         "slash-dates",
         # Apache Hudi's row writer fails on such a table: UTF8String cannot be cast to String
-        {**_fields("id", "day", slash="true"), "hoodie.datasource.write.row.writer.enable": "false"},
+        {**key_options("id", "day", slash="true"), "hoodie.datasource.write.row.writer.enable": "false"},
         lambda i: DAYS[i % 3].replace("-", "/"),
         releases=("1.2.0",),
         versions=(9,),
@@ -139,14 +143,14 @@ LAYOUTS = (
     ),
     Layout(
         "timestamp",
-        {**_fields("id", "ms", keygen="TimestampBasedKeyGenerator"), **_TIMEBASED},
+        {**key_options("id", "ms", keygen="TimestampBasedKeyGenerator"), **_TIMEBASED},
         lambda i: MS_DAYS[i % 3],
         read_as_text=("ms",),
         from_path={"0.15.0": ("ms",)},
     ),
     Layout(
         "custom",
-        _fields("id,num", "part:simple,sub:simple", keygen="CustomKeyGenerator", hive="true"),
+        key_options("id,num", "part:simple,sub:simple", keygen="CustomKeyGenerator", hive="true"),
         lambda i: f"part={PARTS[i % 3]}/sub={i % 2}",
         lambda i: f"id:k{i:03d},num:{i}",
         # it does not know the types behind the field names in hoodie.table.partition.fields

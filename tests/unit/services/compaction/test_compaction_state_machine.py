@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -23,12 +22,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pyhudi import RecordMerger, Records, register_merger, unregister_merger
+from pyhudi import register_merger, unregister_merger
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.timeline.instant import Action
+from tests.joining_merger import Joining
 from tests.properties import examples
 from tests.unit.services.compaction.compaction_tables import IN_THREADS, RunnerOf
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -53,19 +53,6 @@ changes = st.lists(
     max_size=5,
     unique_by=lambda change: change[0],
 )
-
-
-class Joining(RecordMerger):
-    """Joins the texts of all versions, older ones first; what is deleted stays deleted."""
-
-    strategy_id = "11111111-0000-0000-0000-00000000000a"
-    columns = ("v",)
-
-    def merge(self, older: Records, newer: Records) -> Records:
-        at = newer.rows.schema.get_field_index("v")
-        joined = pc.binary_join_element_wise(older.rows.column("v"), newer.rows.column("v"), "")
-        rows = newer.rows.set_column(at, newer.rows.schema.field(at), joined)
-        return Records(rows, pc.or_(older.is_delete, newer.is_delete), newer.ordering, newer.given)
 
 
 @dataclass(frozen=True)
