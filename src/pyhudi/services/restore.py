@@ -156,7 +156,9 @@ class Restorer:
             with self._phases("plan"):
                 config = current_config(self._storage, self._client.config)
                 active = ActiveTimeline.load(self._storage, config.layout)
-                plan = self._resumed_plan(active, to) or self._scheduled(active, config, to)
+                plan = self._resumed_plan(active, to)
+                if plan is None:  # one without targets is false, too
+                    plan = self._scheduled(active, config, to)
             begun = time.monotonic()
             with self._phases("rollback"):
                 # Delta commits of a metadata table of version 6 have the instants of rollbacks, which will be removed.

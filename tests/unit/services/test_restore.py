@@ -286,6 +286,20 @@ def test_after_a_death_the_restore_goes_on(hand: HandMadeTable) -> None:
         assert [i.requested for i in now.writes()] == [at(1), at(2)]
 
 
+def test_after_a_death_a_restore_of_no_write_goes_on(hand: HandMadeTable) -> None:
+    """One to the last write has a plan, too, even if it is empty."""
+
+    def act(storage: Storage) -> object:
+        opts = Options.parse(PLAIN)
+        return Restorer(TableMetaClient.open(storage, opts), opts, LOCAL).run(at(4))
+
+    for storage in deaths(hand.root, act):
+        dead = HudiTable.for_path(storage.root.removeprefix("file://"), PLAIN)
+        dead.services.restore(at(4))
+        assert values(dead) == [3, 4]
+        assert not ActiveTimeline.load(storage, hand.active.layout).timeline.pending()
+
+
 def test_after_a_death_the_rollback_is_finished(hand: HandMadeTable) -> None:
     def act(storage: Storage) -> object:
         opts = Options.parse(PLAIN)
