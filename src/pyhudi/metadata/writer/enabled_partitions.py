@@ -12,7 +12,11 @@ from pyhudi.config import Options, options
 from pyhudi.errors import MetadataTableError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions, retire_partitions
-from pyhudi.metadata.indexes.index_definitions import column_stats_definition, load_definitions
+from pyhudi.metadata.indexes.index_definitions import (
+    column_stats_definition,
+    is_supported_version,
+    load_definitions,
+)
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.indexed_columns import columns_to_index
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
@@ -111,8 +115,10 @@ def build_missing_partitions(
     needed -= set(config.metadata_partitions_inflight)  # Another process is building it.
     renewed = set()
     if config.version >= 8 and COLUMN_STATS in needed and columns.names:
-        indexed = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
-        if set(columns.names) != set(indexed):
+        definition = load_definitions(storage, config).get(COLUMN_STATS, {})
+        # Those of an upgraded table have an earlier form, and Apache Hudi cannot read a mixture.
+        is_outdated = not is_supported_version(definition, config.version)
+        if is_outdated or set(columns.names) != set(definition.get("sourceFields") or ()):
             renewed = {COLUMN_STATS, PARTITION_STATS} & needed
     missing = [p for p in FILE_PARTITIONS if p in needed and (p not in declared or p in renewed)]
     if not columns.names:

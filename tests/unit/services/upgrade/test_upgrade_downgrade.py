@@ -16,6 +16,8 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import BusyError, ConfigError, TransactionError, UnsupportedTableError
+from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
 from pyhudi.services.upgrade.metadata_table_conversion import JOURNAL
@@ -364,3 +366,19 @@ def test_ranges_that_end_before_a_compaction_that_is_archived(tmp_path: Path) ->
     assert start is not None
     assert max(instants) < start
     assert found(mor, instants, times, 2) == before
+
+
+def test_statistics_are_built_anew_in_the_form_of_the_version(tmp_path: Path) -> None:
+    mor = MorTable(tmp_path / "t", 8, options=OPTIONS)
+    mor.load([row("a0", "a", 1, "x")])
+    assert mor.table.services.upgrade(9, OPTIONS)
+    mor = MorTable(mor.root, 9, options=OPTIONS)
+    before = load_definitions(mor.client.storage, mor.client.config)["column_stats"]
+    mor.delta([row("a0", "a", 2, "y")])
+    after = load_definitions(mor.client.storage, mor.client.config)["column_stats"]
+    assert (before["version"], after["version"]) == ("V1", "V2")
+    opened = MetadataTable.open(mor.client.storage, mor.client.config, mor.client.active_timeline())
+    for partition in ("column_stats", "partition_stats"):
+        stats = opened.scan(partition).to_pylist()
+        assert stats
+        assert all(one["ColumnStatsMetadata"]["valueType"] for one in stats), partition
