@@ -36,6 +36,7 @@ from pyhudi.services.compaction.compaction_runner import CompactionRunner
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import PhaseTimer
 from pyhudi.services.upgrade import metadata_table_conversion
+from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.preconditions import (
     check_target,
     dropped_partitions,
@@ -131,7 +132,7 @@ class UpgradeDowngrade:
 
         Raises:
             ConfigError: The version does not exist, or is in the other direction.
-            UnsupportedTableError: The version does not support a feature of the table.
+            UnsupportedTableError: The version does not support a feature of the table, or keys of it.
             TransactionError: A plan of a table service is pending.
             BusyError: A write is running.
             CorruptInstantError: A file of the timeline cannot be parsed.
@@ -165,6 +166,8 @@ class UpgradeDowngrade:
                 if config.version == to:
                     return
                 if self._preparation.is_complete(config, active, to):
+                    if is_compacted(config, to):  # Log files had keys that base files have now.
+                        check_bucket_keys(TableSnapshot(self._storage, config, active), to)
                     if 6 <= config.version < 8 <= to:
                         late_data_files.delete_files_older_than(active, None)
                     self._change(config, active, to)

@@ -14,6 +14,7 @@ from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_pending_compactions
 from pyhudi.services.upgrade import metadata_table_conversion
+from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.preconditions import check_lossless, check_no_services
 from pyhudi.services.upgrade.timeline_copy import remove_leftovers
 from pyhudi.table.config.table_config import TableConfig
@@ -71,6 +72,7 @@ class UpgradePreparation:
     def check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
         """Check the preconditions. Return the failed writes that are to be rolled back."""
         check_lossless(self.storage, config, active, to, lossy=self.lossy)
+        check_bucket_keys(TableSnapshot(self.storage, config, active), to)
         # Failed writes of version 5 are left to writers of version 6.
         rollbacks = self._rollbacks(config)
         policy = failed_writes_policy(self.opts)

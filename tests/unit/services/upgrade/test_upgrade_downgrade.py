@@ -382,3 +382,22 @@ def test_statistics_are_built_anew_in_the_form_of_the_version(tmp_path: Path) ->
         stats = opened.scan(partition).to_pylist()
         assert stats
         assert all(one["ColumnStatsMetadata"]["valueType"] for one in stats), partition
+
+
+@pytest.mark.parametrize("in_log", [False, True])
+@pytest.mark.parametrize(("version", "to"), [(6, 9), (9, 6)])
+def test_keys_that_would_be_in_other_buckets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, to: int, in_log: bool
+) -> None:
+    for number, partition in enumerate("ab"):
+        monkeypatch.setitem(FILE_IDS, partition, f"0000000{number}-0000-4000-8000-000000000001-0")
+    mor = MorTable(tmp_path / "t", version, options=OPTIONS)
+    mor.load([row("a0", "a", 1, "x"), row("id:1,v:2", "b", 1, "x")])
+    unchanged = HudiTable.for_path(str(shutil.copytree(mor.root, tmp_path / "unchanged")), OPTIONS).services
+    assert unchanged.upgrade(to) if to > version else unchanged.downgrade(to, lossy=True)
+    (mor.delta if in_log else mor.load)([row("b:1", "b", 2, "y")])
+    services = mor.table.services
+    with pytest.raises(UnsupportedTableError, match=f"has the key 'b:1', for which the bucket index of version {to}"):
+        services.upgrade(to) if to > version else services.downgrade(to, lossy=True)
+    assert mor.client.config.version == version
+    assert mor.rows()["b:1"]["v"] == "y"
