@@ -108,7 +108,7 @@ def test_columns_of_properties_are_those_of_the_table(spark):
     for more, near in (
         ("TBLPROPERTIES (primaryKey = 'idd')", "did you mean 'id'"),
         ("TBLPROPERTIES (primaryKey = 'id', preCombineField = 'at')", "no column 'at'"),
-        ("TBLPROPERTIES (primaryKey = 'id,s.y')", "no column 'y'"),
+        ("TBLPROPERTIES (primaryKey = 'id,s.y')", "'s' has no field 'y'"),
         ("PARTITIONED BY (days)", "did you mean 'day'"),
         ("TBLPROPERTIES ('hoodie.datasource.write.partitionpath.field' = 'days')", "did you mean 'day'"),
     ):
