@@ -30,7 +30,7 @@ from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_result import WriteResult
 
-_MEETS, _ROWS = "_pyhudi_meets", "_pyhudi_rows"
+_MEETS, _NEW_ROWS = "_pyhudi_meets", "_pyhudi_new_rows"
 
 
 def replace_where_pinned(
@@ -90,10 +90,10 @@ def _partitions_of_new_rows(new: DataFrame, condition: str | Column) -> list[str
         QueryError: A row does not meet the condition.
     """
     counted = new.groupBy(PARTITION_PATH).agg(
-        F.count(F.lit(1)).alias(_ROWS), F.sum(F.col(_MEETS).cast("bigint")).alias(_MEETS)
+        F.count(F.lit(1)).alias(_NEW_ROWS), F.sum(F.col(_MEETS).cast("bigint")).alias(_MEETS)
     )
     found = counted.collect()  # one row for each partition
-    total, met = sum(row[_ROWS] for row in found), sum(row[_MEETS] for row in found)
+    total, met = sum(row[_NEW_ROWS] for row in found), sum(row[_MEETS] for row in found)
     if met < total:
         raise QueryError(
             f"{total - met:,} of the {total:,} new rows do not meet the condition {condition} of the rows that they "
