@@ -65,4 +65,7 @@ def archivable_instants(
     if end is None:
         return []
     # Initial instants are not times; their age is that of their completion.
-    return [i for i in metadata.completed() if i.requested < end and i.order_time < end]
+    old = [i for i in metadata.completed() if i.requested < end and i.order_time < end]
+    # Readers take what is not on the timeline as archived only if it is before the first instant that is there.
+    first_kept = min((i.requested for i in metadata if i not in old), default=end)
+    return [i for i in old if i.requested < first_kept]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pyhudi.config import Options
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
-from pyhudi.metadata.maintenance.metadata_archival import archive_metadata_timeline
+from pyhudi.metadata.maintenance.metadata_archival import archivable_instants, archive_metadata_timeline
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.metadata.reader.metadata_timeline import unknown_writes
 from pyhudi.storage import Storage
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.archiver import archive
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.timeline import Timeline
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
 
@@ -168,3 +170,20 @@ def test_dying_while_archiving(mor: MorTable) -> None:
         check(left, 19)
         seen.add(bool(begun))
     assert seen == {True, False}
+
+
+def test_an_index_that_is_built_between_compactions_holds_archival_up() -> None:
+    """A reader that finds its build first on the timeline would not take later instants for archived."""
+
+    def instant(number: int, action: str = Action.DELTA_COMMIT) -> Instant:
+        time = f"202601010000{number:02}000"
+        return Instant(time, action, State.COMPLETED, time, "")
+
+    commits = [instant(n, Action.COMMIT if n % 10 == 0 else Action.DELTA_COMMIT) for n in range(1, 31)]
+    archived = archivable_instants(Timeline(commits), Timeline([]), least=4, most=6)
+    assert [i.requested for i in archived] == [i.requested for i in commits[: len(archived)]]
+    assert len(archived) > 10
+    build = replace(commits[0], requested="00000000000000002", completion=f"{commits[27].requested[:-3]}500")
+    assert archivable_instants(Timeline([build, *commits]), Timeline([]), least=4, most=6) == []
+    earlier = replace(build, completion=f"{commits[1].requested[:-3]}500")
+    assert archivable_instants(Timeline([earlier, *commits]), Timeline([]), least=4, most=6) == [earlier, *archived]
