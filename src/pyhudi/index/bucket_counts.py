@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -59,11 +58,6 @@ class BucketCounts:
     def of_partition(self, path: str) -> int:
         """Return the number of buckets of a partition."""
         return next((count for rule, count in self.rules if re.search(rule, path, re.ASCII)), self.default)
-
-    def changed_partitions(self, before: BucketCounts, partitions: Iterable[str]) -> dict[str, int]:
-        """Return the number of buckets of those partitions that have another number in ``before``."""
-        counts = {path: self.of_partition(path) for path in partitions}
-        return {path: count for path, count in counts.items() if count != before.of_partition(path)}
 
     def encode(self, instant: str = FIRST_INSTANT) -> bytes:
         """Return the content of the file of an instant, as written by Apache Hudi."""
@@ -123,8 +117,7 @@ def _valid_instants(storage: Storage, timeline: Timeline) -> list[str]:
 
 
 def _decode(storage: Storage, instant: str) -> BucketCounts:
-    path = join_path(FOLDER, instant + _EXTENSION)
-    return BucketCounts.decode(storage.read(path), path)
+    return BucketCounts.decode(read_counts(storage, instant), join_path(FOLDER, instant + _EXTENSION))
 
 
 def counted_instants(storage: Storage) -> list[str]:

@@ -73,7 +73,14 @@ class BucketIndex:
         Raises:
             ConfigError: The options contain other numbers.
         """
-        stored_counts = load_counts(storage, timeline) if self.engine is BucketIndexEngine.SIMPLE else None
+        return self.with_counts(load_counts(storage, timeline) if self.engine is BucketIndexEngine.SIMPLE else None)
+
+    def with_counts(self, stored_counts: BucketCounts | None) -> BucketIndex:
+        """Return the bucketing with the numbers of buckets that the table stores; None: it stores none.
+
+        Raises:
+            ConfigError: The options contain other numbers.
+        """
         if stored_counts is None:
             return self
         if self.counts.rules and self.counts != stored_counts:

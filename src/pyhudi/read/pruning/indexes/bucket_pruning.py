@@ -79,10 +79,9 @@ def _eras(table: TableSnapshot, bucketing: BucketIndex, slices: pa.Table) -> Ite
     Raises:
         ConfigError: The options contain other numbers than the table has now.
     """
-    timeline = table.active.timeline
-    now = bucketing.with_stored_counts(table.storage, timeline)
+    changes = load_counts_history(table.storage, table.active.timeline)
+    now = bucketing.with_counts(changes[-1][1] if changes else None)
     instants = slices["base_instant"].combine_chunks()
-    changes = load_counts_history(table.storage, timeline)
     eras = [("", bucketing), *((since, replace(now, counts=counts)) for since, counts in changes)]
     ends = [since for since, _ in changes]
     for (since, era), until in zip_longest(eras, ends):
