@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -170,6 +170,11 @@ class ScanPlan:
         tasks = self.tasks.take(numbers)
         partitions = pc.unique(tasks["partition"])
         return replace(self, tasks=tasks, partition_columns=self.partition_columns.select_partitions(partitions))
+
+    def select_partitions(self, partitions: Iterable[str]) -> ScanPlan:
+        """Return the part of the plan with these partitions, given by path."""
+        is_selected = pc.is_in(self.tasks["partition"], pa.array(list(partitions), pa.string()))
+        return self.select_slices(pc.indices_nonzero(is_selected))
 
     def explain(self) -> str:
         """Describe the files to read and the effect of pruning in a few lines of text."""

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
@@ -131,8 +130,7 @@ class TargetSnapshot:
     ) -> DataFrame:
         plan = plan_scan(self.table, columns=columns, opts=opts)
         if partitions is not None:
-            is_selected = pc.is_in(plan.tasks["partition"], pa.array(partitions, pa.string()))
-            plan = plan.select_slices(pc.indices_nonzero(is_selected))
+            plan = plan.select_partitions(partitions)
         return dataframe(spark, self.table, plan, opts)
 
     def read(self, spark: SparkSession, where: str | None = None) -> TargetTable:

@@ -7,7 +7,7 @@ the old numbers conflict with it (`pyhudi.transaction.conflicts.conflict_detecti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -88,14 +88,12 @@ class BucketRescaling:
         slices: Its file slices (SLICE_SCHEMA).
         before: The numbers of the table.
         after: The new numbers.
-        partitions: Paths of the partitions whose number changes, with the new number.
     """
 
     table: TableSnapshot
     slices: pa.Table
     before: BucketCounts
     after: BucketCounts
-    partitions: Mapping[str, int]
 
     @classmethod
     def plan(cls, client: TableMetaClient, new_counts: NewCounts) -> BucketRescaling:
@@ -114,9 +112,13 @@ class BucketRescaling:
             )
         stored = load_counts(client.storage, table.active.timeline)
         after = new_counts(stored)
-        before = BucketCounts(after.default) if stored is None else stored
-        paths: list[str] = pc.unique(slices["partition"]).to_pylist()
-        return cls(table, slices, before, after, after.changed_partitions(before, sorted(paths)))
+        return cls(table, slices, BucketCounts(after.default) if stored is None else stored, after)
+
+    @property
+    def partitions(self) -> dict[str, int]:
+        """Paths of the partitions whose number changes, with the new number."""
+        paths = filter(self.is_rewritten, pc.unique(self.slices["partition"]).to_pylist())
+        return {path: self.after.of_partition(path) for path in sorted(paths)}
 
     def is_rewritten(self, partition: str) -> bool:
         """Return True if the number of buckets of a partition changes, whether it exists yet or not."""
@@ -174,6 +176,5 @@ def _write_options(opts: Options, before: BucketCounts) -> Options:
 
 def _rows(spark: SparkSession, planned: BucketRescaling, opts: Options) -> DataFrame:
     """Return the rows of the partitions that are rewritten."""
-    plan = plan_scan(planned.table, opts=opts)
-    rewritten = pc.is_in(plan.tasks["partition"], pa.array(list(planned.partitions), pa.string()))
-    return dataframe(spark, planned.table, plan.select_slices(pc.indices_nonzero(rewritten)), opts)
+    plan = plan_scan(planned.table, opts=opts).select_partitions(planned.partitions)
+    return dataframe(spark, planned.table, plan, opts)

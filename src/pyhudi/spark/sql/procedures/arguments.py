@@ -18,6 +18,7 @@ from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.procedure_signatures import Signature
 from pyhudi.sql.token_cursor import Cursor
+from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
 
 Rows: TypeAlias = Iterable[Sequence[Any]]
@@ -46,6 +47,11 @@ class Arguments:
         """Return as many rows as ``limit`` allows; no more are made."""
         limit = self.number("limit")
         return list(rows if limit is None or limit < 0 else itertools.islice(rows, limit))
+
+    def file(self, spark: SparkSession, name: str) -> bytes:
+        """Return the content of the file whose path is an argument, by the session's settings of its storage."""
+        folder, _, file_name = str(self.values[name]).rpartition("/")
+        return open_storage(folder or "/", Options.parse(session_settings(spark, folder))).read(file_name)
 
     def location(self, spark: SparkSession) -> str:
         """Return where the table of ``table`` or ``path`` is.

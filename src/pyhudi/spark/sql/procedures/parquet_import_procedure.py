@@ -47,7 +47,7 @@ def hdfs_parquet_import(spark: SparkSession, arguments: Arguments) -> Rows:
         raise QueryError(f"command is one of {', '.join(_COMMANDS)}, not {command!r}")
     operation, parallelism = _COMMANDS[command]
     target, partition = str(arguments.text("target_path")), str(arguments.text("partition_key"))
-    schema = spark_schema(from_avro(_read(spark, str(arguments.text("schema_file_path"))).decode()))
+    schema = spark_schema(from_avro(arguments.file(spark, "schema_file_path").decode()))
     rows = _source(spark, str(arguments.text("src_path")), schema)
     write_options = {
         **session_options(spark),
@@ -83,13 +83,7 @@ def _source(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
 
 def _properties(spark: SparkSession, arguments: Arguments) -> dict[str, str]:
     """Return the options of the file ``props_file_path``, if it is given."""
-    path = arguments.text("props_file_path")
-    return dict(parse_properties(_read(spark, path))) if path else {}
-
-
-def _read(spark: SparkSession, path: str) -> bytes:
-    folder, _, name = path.rpartition("/")
-    return open_storage(folder or "/", Options.parse(session_settings(spark, folder))).read(name)
+    return parse_properties(arguments.file(spark, "props_file_path")) if arguments.text("props_file_path") else {}
 
 
 def _check_absent(spark: SparkSession, target: str) -> None:

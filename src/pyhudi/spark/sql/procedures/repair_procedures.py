@@ -51,11 +51,10 @@ def repair_corrupted_clean_files(spark: SparkSession, arguments: Arguments) -> R
 
 def repair_overwrite_hoodie_props(spark: SparkSession, arguments: Arguments) -> Rows:
     """Replace the properties of the table by those of a file."""
-    folder, _, name = str(arguments.text("new_props_file_path")).rpartition("/")
-    source = open_storage(folder or "/", Options.parse(session_settings(spark, folder)))
+    properties = parse_properties(arguments.file(spark, "new_props_file_path"))
     location = arguments.location(spark)
     opts = Options.parse({**session_settings(spark, location), **session_options(spark)})
-    changed = repair_properties(open_storage(location, opts), parse_properties(source.read(name)), opts, dry_run=False)
+    changed = repair_properties(open_storage(location, opts), properties, opts, dry_run=False)
     return [
         tuple("null" if row[name] is None else row[name] for name in ("property", "old_value", "new_value"))
         for row in changed.to_pylist()
