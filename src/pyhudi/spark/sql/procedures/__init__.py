@@ -1,6 +1,7 @@
 """CALL: each procedure is a function of a session and its arguments that returns the rows of its result.
 
-A module adds its procedures to `PROCEDURES`. Unsupported procedures are refused by name, with the alternative.
+Each module, and each package, has its procedures in `PROCEDURES`. Unsupported procedures are refused by name, with the
+alternative.
 """
 
 from __future__ import annotations
@@ -9,22 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.spark.sql.procedures import (
-    bootstrap_procedures,
-    bucket_index_procedures,
-    cleaning_procedures,
-    clustering_procedures,
-    commit_procedures,
-    instant_export,
-    lock_audit_procedures,
-    log_file_procedures,
-    metadata_procedures,
-    parquet_import_procedure,
-    recovery_procedures,
-    repair_procedures,
-    service_procedures,
-    storage_procedures,
-    table_procedures,
-    upgrade_procedures,
+    files,
+    help_procedure,
+    locks,
+    metadata_table,
+    recovery,
+    table_services,
+    tables,
+    timeline,
 )
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure
 from pyhudi.spark.sql.spark_statements import result
@@ -32,22 +25,14 @@ from pyhudi.sql.procedure_signatures import signature_of
 from pyhudi.sql.statements import Call
 
 PROCEDURES: dict[str, Procedure] = {
-    **bootstrap_procedures.PROCEDURES,
-    **bucket_index_procedures.PROCEDURES,
-    **cleaning_procedures.PROCEDURES,
-    **clustering_procedures.PROCEDURES,
-    **commit_procedures.PROCEDURES,
-    **instant_export.PROCEDURES,
-    **lock_audit_procedures.PROCEDURES,
-    **log_file_procedures.PROCEDURES,
-    **metadata_procedures.PROCEDURES,
-    **recovery_procedures.PROCEDURES,
-    **parquet_import_procedure.PROCEDURES,
-    **repair_procedures.PROCEDURES,
-    **service_procedures.PROCEDURES,
-    **storage_procedures.PROCEDURES,
-    **table_procedures.PROCEDURES,
-    **upgrade_procedures.PROCEDURES,
+    **files.PROCEDURES,
+    **help_procedure.PROCEDURES,
+    **locks.PROCEDURES,
+    **metadata_table.PROCEDURES,
+    **recovery.PROCEDURES,
+    **table_services.PROCEDURES,
+    **tables.PROCEDURES,
+    **timeline.PROCEDURES,
 }
 _USE_INSTEAD = {
     "hive_sync": "a catalog is synced by its own tools; tables by name are in Spark's session catalog",

@@ -39,6 +39,10 @@ class Arguments:
         """Return a number."""
         return cast("int | None", self.values[name])
 
+    def texts(self, name: str) -> list[str]:
+        """Return the parts of a text with commas between; none without the argument."""
+        return [part.strip() for part in (self.text(name) or "").split(",") if part.strip()]
+
     def flag(self, name: str) -> bool:
         """Return a boolean."""
         return bool(self.values[name])

@@ -1,4 +1,4 @@
-"""Procedures of cleaning and archival."""
+"""Procedures of cleaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyhudi.config import options
-from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -26,12 +25,6 @@ _CLEANING = {
     "file_versions_retained": options.CLEAN_FILE_VERSIONS_RETAINED.key,
     "trigger_strategy": options.CLEAN_TRIGGER_STRATEGY.key,
     "trigger_max_commits": options.CLEAN_TRIGGER_MAX_COMMITS.key,
-}
-_ARCHIVAL = {
-    "min_commits": options.KEEP_MIN_COMMITS.key,
-    "max_commits": options.KEEP_MAX_COMMITS.key,
-    "retain_commits": options.CLEAN_COMMITS_RETAINED.key,
-    "enable_metadata": options.METADATA_ENABLE.key,
 }
 
 
@@ -147,17 +140,9 @@ def _planned(plan: dict[str, Any]) -> tuple[Any, ...]:
     return earliest, plan["lastCompletedCommitTimestamp"], plan["policy"], plan["version"], *counts, extra
 
 
-def archive_commits(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Move old instants into the history, if there are more commits than ``max_commits``."""
-    client, opts = arguments.opened(spark, arguments.as_options(_ARCHIVAL))
-    archive_table(client, opts, only_if_due=True)
-    return [(0,)]
-
-
 PROCEDURES: dict[str, Procedure] = {
     "run_clean": run_clean,
     "show_cleans": show_cleans,
     "show_cleans_metadata": show_cleans_metadata,
     "show_clean_plans": show_clean_plans,
-    "archive_commits": archive_commits,
 }

@@ -1,18 +1,14 @@
-"""Procedures of compaction, and those that delete rows by partitions."""
+"""Procedures of compaction."""
 
 from __future__ import annotations
 
-import time
-
 from pyspark.sql import SparkSession
 
-from pyhudi.config import options
-from pyhudi.errors import OptionWithoutEffectWarning, QueryError, warn
+from pyhudi.errors import QueryError
 from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
 from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.write.partition_expiry import delete_expired_partitions
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
@@ -82,47 +78,4 @@ def _operations(active: ActiveTimeline, requested: str) -> int:
     return len(CompactionPlan.decode(plan.action, requested, plan.state, active.read(plan)))
 
 
-def drop_partition(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Drop partitions, given by path with commas between."""
-    arguments.table(spark).delete_matching_partitions(spark, str(arguments.text("partition")))
-    return [("Success",)]
-
-
-def truncate_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Delete all rows, or those of partitions."""
-    begun = time.monotonic()
-    table, partitions = arguments.table(spark), arguments.text("partitions")
-    if partitions:
-        table.delete_matching_partitions(spark, partitions)
-    else:
-        table.delete_all(spark)
-    return [("Success", int((time.monotonic() - begun) * 1000))]
-
-
-_TTL = {"ttl_policy": options.TTL_STRATEGY.key, "retain_days": options.TTL_DAYS.key}
-
-
-def run_ttl(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Drop the expired partitions; without a number of days none expires.
-
-    Warns OptionWithoutEffectWarning if no number of days is set.
-    """
-    client, opts = arguments.opened(spark, arguments.as_options(_TTL))
-    days = opts.get_typed(options.TTL_DAYS)
-    if days <= 0:
-        warn(
-            f"run_ttl drops nothing: {options.TTL_DAYS.key}={days} lets no partition expire; pass retain_days => 30, "
-            "for example, or SET the option",
-            OptionWithoutEffectWarning,
-        )
-        return []
-    return [(path,) for path in delete_expired_partitions(spark, client, opts).partitions]
-
-
-PROCEDURES: dict[str, Procedure] = {
-    "run_compaction": run_compaction,
-    "show_compaction": show_compaction,
-    "run_ttl": run_ttl,
-    "drop_partition": drop_partition,
-    "truncate_table": truncate_table,
-}
+PROCEDURES: dict[str, Procedure] = {"run_compaction": run_compaction, "show_compaction": show_compaction}

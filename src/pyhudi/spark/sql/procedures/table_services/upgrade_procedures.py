@@ -13,6 +13,16 @@ from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 _NAMES = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
 
 
+def upgrade_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Upgrade the table."""
+    return _run(spark, arguments, downgrade=False)
+
+
+def downgrade_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Downgrade the table."""
+    return _run(spark, arguments, downgrade=True)
+
+
 def _run(spark: SparkSession, arguments: Arguments, *, downgrade: bool) -> Rows:
     client, opts = arguments.opened(spark)
     work = UpgradeDowngrade(client, opts, SparkCompactionRunner(spark), SparkFileStatsReader(spark))
@@ -31,16 +41,6 @@ def _version(text: str) -> int:
     if not text.isdigit():
         raise QueryError(f"to_version is a table version, as 'EIGHT' or '8', not {text!r}")
     return int(text)
-
-
-def upgrade_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Upgrade the table."""
-    return _run(spark, arguments, downgrade=False)
-
-
-def downgrade_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Downgrade the table."""
-    return _run(spark, arguments, downgrade=True)
 
 
 PROCEDURES: dict[str, Procedure] = {"upgrade_table": upgrade_table, "downgrade_table": downgrade_table}

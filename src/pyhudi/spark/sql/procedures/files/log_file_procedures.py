@@ -24,6 +24,32 @@ from pyhudi.table.view.file_system_view import FileSystemView
 _COUNTED = DATA_BLOCKS | {BlockType.DELETE, BlockType.CDC_DATA}
 
 
+def show_logfile_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the blocks of log files, with their headers."""
+    client = arguments.client(spark)
+    return arguments.limited(
+        (
+            block.instant,
+            count_records(block) if block.type in _COUNTED else 0,
+            f"{block.type.name}_BLOCK",
+            json.dumps({Header(key).name: value for key, value in block.headers.items() if key in list(Header)}),
+            "{}",
+        )
+        for block in _blocks(client, _log_files(client, str(arguments.text("log_file_path_pattern"))))
+    )
+
+
+def show_logfile_records(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the records of log files as JSON: as they were written, or (``merge``) the last version of each record in
+    these files, without those that are deleted."""
+    client = arguments.client(spark)
+    paths = _log_files(client, str(arguments.text("log_file_path_pattern")))
+    batches = _merged_records(client, paths) if arguments.flag("merge") else _records(client, paths)
+    return arguments.limited(
+        (json.dumps(row, default=str, ensure_ascii=False),) for batch in batches for row in batch.to_pylist()
+    )
+
+
 def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
     """The committed log files whose address, or path in the table, fits a pattern with ``*``, ``?`` and ``[…]``.
 
@@ -51,32 +77,6 @@ def _blocks(client: TableMetaClient, paths: list[str]) -> Iterator[LogBlock]:
     with LogFiles(client.storage) as files:
         for path in paths:
             yield from files.blocks([path])
-
-
-def show_logfile_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the blocks of log files, with their headers."""
-    client = arguments.client(spark)
-    return arguments.limited(
-        (
-            block.instant,
-            count_records(block) if block.type in _COUNTED else 0,
-            f"{block.type.name}_BLOCK",
-            json.dumps({Header(key).name: value for key, value in block.headers.items() if key in list(Header)}),
-            "{}",
-        )
-        for block in _blocks(client, _log_files(client, str(arguments.text("log_file_path_pattern"))))
-    )
-
-
-def show_logfile_records(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the records of log files as JSON: as they were written, or (``merge``) the last version of each record in
-    these files, without those that are deleted."""
-    client = arguments.client(spark)
-    paths = _log_files(client, str(arguments.text("log_file_path_pattern")))
-    batches = _merged_records(client, paths) if arguments.flag("merge") else _records(client, paths)
-    return arguments.limited(
-        (json.dumps(row, default=str, ensure_ascii=False),) for batch in batches for row in batch.to_pylist()
-    )
 
 
 def _records(client: TableMetaClient, paths: list[str]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Procedures that repair table metadata."""
+"""Procedures that repair metadata, and duplicate rows, of a table."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _BOTH, _SCHEDULE, _EXECUTE = "scheduleandexecute", "schedule", "execute"
 
 def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     """Plan a clustering, run plans, or both (the default): ``op`` is schedule, execute, or scheduleandexecute."""
-    instants = [part.strip() for part in (arguments.text("instants") or "").split(",") if part.strip()]
+    instants = arguments.texts("instants")
     op = (arguments.text("op") or (_EXECUTE if instants else _BOTH)).lower()
     if op not in (_BOTH, _SCHEDULE, _EXECUTE):
         raise QueryError(f"op is schedule, execute or scheduleandexecute, not {op!r}")
@@ -82,9 +82,10 @@ def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
     Raises:
         QueryError: The predicate is about other columns than the partition columns.
     """
-    named, predicate = arguments.text("selected_partitions"), arguments.text("predicate")
+    predicate = arguments.text("predicate")
     if predicate is None:
-        return None if named is None else [path.strip() for path in named.split(",") if path.strip()]
+        is_given = arguments.text("selected_partitions") is not None
+        return arguments.texts("selected_partitions") if is_given else None
     handle = arguments.table(spark)
     fields = [field.name for field in handle.load_config().partition_fields]
     if not fields:

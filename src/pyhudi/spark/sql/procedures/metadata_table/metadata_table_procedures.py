@@ -1,0 +1,70 @@
+"""Procedures that create, open and delete the metadata table."""
+
+from __future__ import annotations
+
+import time
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import AlreadyExistsError, NotFoundError
+from pyhudi.metadata.delete_metadata_table import delete_metadata_table as delete_table
+from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
+from pyhudi.services.indexing.index_builder import lock_table
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.storage.table_paths import METADATA_FOLDER
+
+
+def create_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Build the metadata table, with the indexes enabled by the session's options.
+
+    Raises:
+        AlreadyExistsError: There is one.
+    """
+    client, opts = arguments.opened(spark)
+    folder = client.storage.uri(METADATA_FOLDER)
+    begun = time.monotonic()
+    with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
+        if FILES in table.config.metadata_partitions:
+            raise AlreadyExistsError(
+                f"the metadata table already exists in {folder}; CALL delete_metadata_table deletes it"
+            )
+        build_enabled_partitions(table.metadata_context(), table.config)
+    return [(f"Created Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}secs)",)]
+
+
+def delete_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Disable the metadata table and delete it."""
+    client, opts = arguments.opened(spark)
+    with lock_table(client, opts) as table:
+        delete_table(table.storage, table.config)
+    return [(f"Deleted Metadata Table at '{client.storage.uri(METADATA_FOLDER)}'",)]
+
+
+def init_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Open the metadata table; unless ``read_only``, also build the missing partitions enabled by the session's
+    options.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    client, opts = arguments.opened(spark)
+    folder = client.storage.uri(METADATA_FOLDER)
+    if FILES not in client.config.metadata_partitions:
+        raise NotFoundError(f"there is no metadata table in {folder}; CALL create_metadata_table builds one")
+    begun = time.monotonic()
+    if arguments.flag("read_only"):
+        MetadataTable.open(client.storage, client.config, client.active_timeline())
+        return [(f"Opened Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
+    with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
+        build_enabled_partitions(table.metadata_context(), table.config)
+    return [(f"Initialized Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "create_metadata_table": create_metadata_table,
+    "delete_metadata_table": delete_metadata_table,
+    "init_metadata_table": init_metadata_table,
+}

@@ -1,0 +1,22 @@
+"""Procedures of whole tables: their creation from files, copies, deletion of partitions, numbers of buckets."""
+
+from __future__ import annotations
+
+from pyhudi.spark.sql.procedures.arguments import Procedure
+from pyhudi.spark.sql.procedures.tables import (
+    bootstrap_procedures,
+    bucket_index_procedures,
+    copy_procedures,
+    deletion_procedures,
+    parquet_import_procedure,
+    table_property_procedures,
+)
+
+PROCEDURES: dict[str, Procedure] = {
+    **bootstrap_procedures.PROCEDURES,
+    **bucket_index_procedures.PROCEDURES,
+    **copy_procedures.PROCEDURES,
+    **deletion_procedures.PROCEDURES,
+    **parquet_import_procedure.PROCEDURES,
+    **table_property_procedures.PROCEDURES,
+}
