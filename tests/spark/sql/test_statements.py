@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from datetime import date
 from pathlib import Path
@@ -318,11 +319,17 @@ def test_what_is_refused(spark):
 
 def test_the_guide_runs(spark):
     text = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
-    blocks = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
-    assert len(blocks) == 3
+    examples = re.findall(r"^```(python|sql)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(examples) > 15
     names = {"spark": spark}
-    for block in blocks:
-        exec(compile(block, "docs/sql.md", "exec"), names)
+    for language, example in examples:
+        if language == "python":
+            exec(compile(example, "docs/sql.md", "exec"), names)
+        elif not example.startswith("BEGIN"):
+            for statement in filter(str.strip, example.split(";\n")):
+                spark.sql(statement).collect()
+        elif not spark.version.startswith("3."):
+            spark.sql(example)
 
 
 def test_nested_values(spark):
