@@ -32,7 +32,7 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import FileReading, LogMerging, PruningReport, ScanPlan
 from pyhudi.read.schema.partition_values import decode_paths
 from pyhudi.read.schema.table_columns import TableSchema, project, resolve_table_schema
-from pyhudi.read.selection.selected_slices import Selection
+from pyhudi.read.selection.selected_slices import PartitionPruning, Selection
 from pyhudi.read.selection.slice_selection import Prune, select_slices
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -140,7 +140,7 @@ def _planned(
     projected = project(schema, list(columns) if columns is not None else None)
     warn_of_path_texts(table.config, schema, row_filter)
     pruning = None if row_filter is None else row_filter.for_pruning(schema)
-    tasks, partitions = _prune(table, context, schema, selection, pruner, pruning)
+    tasks, partitions, report = _prune(table, context, schema, selection, pruner, pruning)
     bounds = selection.bounds
     names = None if history is None else history.column_names(schema, bounds.schema)
     renamed = {} if names is None else names.for_instants(pc.unique(tasks["base_instant"]).to_pylist())
@@ -156,7 +156,7 @@ def _planned(
             slices=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
             partitions=len(selection.partitions) if earlier is None else earlier.pruning.partitions,
             files_from=files.source if not query.is_incremental else "the commits of the range",
-            skipped=tuple(pruner.report),
+            skipped=report,
         ),
         keys=_key_columns(table, schema),
     )
@@ -175,7 +175,7 @@ def _select(
     """Return the slices of the query in partitions that may have its rows; None if files may have been deleted before
     they were listed."""
 
-    def prune(paths: list[str]) -> list[str]:
+    def prune(paths: list[str]) -> PartitionPruning:
         return pruner.prune_partitions(context.prune_by_path(pruner.predicate, paths), len(paths))
 
     if earlier is not None:
@@ -191,8 +191,9 @@ def _prune(
     selection: Selection,
     pruner: MetadataPruner,
     row_filter: RowFilter | None,
-) -> tuple[pa.Table, pa.Table]:
-    """Return the slices that may have rows of the query, and the path values of their partitions."""
+) -> tuple[pa.Table, pa.Table, tuple[str, ...]]:
+    """Return the slices that may have rows of the query, the path values of their partitions, and the report on the
+    indexes that have pruned either."""
     tasks = selection.slices
     values = decode_paths(table.config, schema, sorted(pc.unique(tasks["partition"]).to_pylist()))
     pruned = values
@@ -201,8 +202,10 @@ def _prune(
     if pruned.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=pruned["partition"].combine_chunks()))
     tasks = prune_buckets(table, schema, tasks, row_filter, context.opts)
-    tasks = pruner.prune_slices(tasks, len(selection.partitions))
-    return tasks, pruned.filter(pc.is_in(pruned["partition"], value_set=pc.unique(tasks["partition"])))
+    partitions = selection.pruning or PartitionPruning([], len(selection.partitions))
+    tasks, report = pruner.prune_slices(tasks, partitions.num_partitions)
+    remaining = pruned.filter(pc.is_in(pruned["partition"], value_set=pc.unique(tasks["partition"])))
+    return tasks, remaining, tuple(dict.fromkeys((*partitions.report, *report)))  # each reason once
 
 
 def _with_merging(
@@ -227,11 +230,11 @@ def _with_merging(
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
     """Return the selection of a plan without a filter, without the partitions that ``prune`` excludes."""
-    slices, partitions = plan.tasks, plan.partitions
+    slices, partitions, pruning = plan.tasks, plan.partitions, None
     if prune is not None and not plan.query.is_incremental:
-        kept = pa.array(prune(partitions), pa.string())
-        slices = slices.filter(pc.is_in(slices["partition"], value_set=kept))
-    return Selection(slices, partitions, plan.reading.bounds)
+        pruning = prune(partitions)
+        slices = slices.filter(pc.is_in(slices["partition"], value_set=pa.array(pruning.paths, pa.string())))
+    return Selection(slices, partitions, plan.reading.bounds, pruning)
 
 
 def _deletes_since(table: TableSnapshot) -> bool:

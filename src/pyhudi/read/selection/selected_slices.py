@@ -28,6 +28,21 @@ class InstantBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionPruning:
+    """Partitions that may have rows of a query.
+
+    Attributes:
+        paths: Their paths.
+        num_partitions: Number of partitions before pruning.
+        report: Lines on each index by which they were pruned.
+    """
+
+    paths: list[str]
+    num_partitions: int
+    report: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """File slices of a query.
 
@@ -35,8 +50,10 @@ class Selection:
         slices: The slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
         partitions: Paths of all partitions that were considered.
         bounds: Bounds on the instants that are read in the slices.
+        pruning: The partitions that may have rows of the query; None: partitions were not pruned.
     """
 
     slices: pa.Table
     partitions: list[str]
     bounds: InstantBounds = InstantBounds()
+    pruning: PartitionPruning | None = None

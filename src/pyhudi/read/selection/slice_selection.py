@@ -14,14 +14,14 @@ from pyhudi.errors import QueryError
 from pyhudi.read.query.query import Query, glob_pattern
 from pyhudi.read.selection.incremental_query import select_incremental
 from pyhudi.read.selection.retention_limits import check_as_of
-from pyhudi.read.selection.selected_slices import InstantBounds, Selection
+from pyhudi.read.selection.selected_slices import InstantBounds, PartitionPruning, Selection
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.read.selection.table_files import TableFiles
     from pyhudi.table.table_snapshot import TableSnapshot
 
-Prune = Callable[[list[str]], list[str]]
+Prune = Callable[[list[str]], PartitionPruning]
 """Prunes partitions, given by path, that cannot have rows of a query."""
 
 
@@ -46,10 +46,11 @@ def select_slices(
     else:
         if query.as_of is not None:
             check_as_of(table.active, query.as_of)
-        lister, partitions, selected = None, None, None
+        lister, partitions, selected, pruning = None, None, None, None
         if files is not None:
             lister, partitions = files.list, files.partitions()
-            selected = partitions if partitions is None or prune is None else prune(partitions)
+            pruning = None if partitions is None or prune is None else prune(partitions)
+            selected = partitions if pruning is None else pruning.paths
         if query.partitions is not None:
             selected = sorted(set(query.partitions).intersection(query.partitions if selected is None else selected))
         view = FileSystemView.load(table, partitions=selected, lister=lister)
@@ -57,7 +58,7 @@ def select_slices(
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
         if partitions is None or files is None or files.metadata is None:
             partitions = view.partitions
-        selection = Selection(slices, partitions, InstantBounds(log_blocks=query.as_of, schema=query.as_of))
+        selection = Selection(slices, partitions, InstantBounds(log_blocks=query.as_of, schema=query.as_of), pruning)
     return _restricted(selection, query, table.storage.uri())
 
 

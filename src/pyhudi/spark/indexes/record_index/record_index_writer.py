@@ -95,9 +95,7 @@ def write_base_files(keys: DataFrame, files: pa.Table, target: RecordIndexWrite,
         prepare_worker()
         token = this_task().token
         for number, parts in ranges_by_group(batches, ranges):
-            entries = merge.sorted_entries(number, parts)
-            stat = target.files.write_sorted(target.slices[number].file_id, entries, token=token)
-            yield _result(stat, entries.duplicates)
+            yield _result(*merge.write_base_file(number, parts, token))
 
     return _write(keys, write, routing.tasks)
 
@@ -153,22 +151,6 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
     return sum(int(row[0]) for row in counts)
 
 
-class SortedEntries:
-    """Entries of a file group in the order of HFiles, merged while they are iterated over, which is possible once.
-
-    ``duplicates``: number of keys with two locations among the entries so far.
-    """
-
-    def __init__(self, ranges: Iterable[tuple[RecordChanges, int]]) -> None:
-        self._ranges = ranges
-        self.duplicates = 0
-
-    def __iter__(self) -> Iterator[tuple[pa.Array, pa.Array]]:
-        for records, duplicates in self._ranges:
-            self.duplicates += duplicates
-            yield records.sorted()
-
-
 @dataclass(frozen=True, slots=True)
 class LocationMerge:
     """Merge of the keys of one file group."""
@@ -185,9 +167,20 @@ class LocationMerge:
         values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
         return cls(files, locations.partitions, values, target)
 
-    def sorted_entries(self, number: int, parts: Iterable[pa.Table]) -> SortedEntries:
-        """Return the entries of the ranges of a file group."""
-        return SortedEntries(self.records(number, rows) for rows in parts)
+    def write_base_file(self, number: int, parts: Iterable[pa.Table], token: str) -> tuple[Mapping[str, Any], int]:
+        """Write the keys of a file group, range by range in their order. Return the write stat, and the number of keys
+        with two locations."""
+        counts: list[int] = []
+
+        def entries() -> Iterator[tuple[pa.Array, pa.Array]]:
+            for rows in parts:
+                records, duplicates = self.records(number, rows)
+                counts.append(duplicates)
+                yield records.sorted()
+
+        target = self.target
+        stat = target.files.write_sorted(target.slices[number].file_id, entries(), token=token)
+        return stat, sum(counts)
 
     def records(self, number: int, rows: pa.Table) -> tuple[RecordChanges, int]:
         """Return the last location of each key with the keys that have none any more, and the number of keys with two
