@@ -19,7 +19,7 @@ from pyhudi.spark.dml import update as update_module
 from pyhudi.spark.execution.cached_frames import planned_once
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
-from pyhudi.spark.write.plans import file_group_plan, row_routing
+from pyhudi.spark.write.plans import row_routing, tagged_batch
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.row_change_locations import with_base_paths
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW_POSITION
@@ -32,9 +32,9 @@ from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, rows
 @pytest.mark.parametrize("per_core", [4, 0], ids=["few-groups", "counted"])
 def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core):
     """Of two rows with one key, which an insert may make, the one is changed that meets the condition."""
-    monkeypatch.setattr(file_group_plan, "_GROUPS_PER_CORE", per_core)
+    monkeypatch.setattr(tagged_batch, "_GROUPS_PER_CORE", per_core)
     counted = []
-    monkeypatch.setattr(file_group_plan, "count_rows", lambda *a, **k: counted.append(1) or count_rows(*a, **k))
+    monkeypatch.setattr(tagged_batch, "count_rows", lambda *a, **k: counted.append(1) or count_rows(*a, **k))
     table = HudiTable.create(str(tmp_path / "t"), KEYED)
     table.bulk_insert(frame(spark, *FIRST, (1, "Oslo", 11, None)).coalesce(1))
     assert table.update({"fare": "fare + 100"}, "fare = 11").rows_updated == 1

@@ -17,7 +17,7 @@ from pyhudi.errors import ConflictError, UnsupportedTableError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes.record_index import record_index_update
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans import file_group_plan, planned_keys
+from pyhudi.spark.write.plans import file_group_plan, file_group_planner, planned_keys
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, stored_locations
@@ -281,7 +281,7 @@ def test_two_writers_that_add_one_key_at_once(
 
     def beside(rows: list[Row], others: list[list[Row]]) -> None:
         """A write in which one of others is done whenever it comes to that moment."""
-        of: Any = file_group_plan if moment == "record_index_of" else file_group_plan.FileGroupPlan
+        of: Any = file_group_planner if moment == "record_index_of" else file_group_plan.FileGroupPlan
         step = getattr(of, moment)
 
         def later(*args: Any, **named: Any) -> Any:

@@ -14,8 +14,8 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.enums import TableType
 from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans import file_group_plan, in_task_tagging_plan
-from pyhudi.spark.write.plans.in_task_tagging_plan import count_partitions, is_cheaper
+from pyhudi.spark.write.plans import file_group_planner, partition_work
+from pyhudi.spark.write.plans.partition_work import count_partitions, is_cheaper
 from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
@@ -74,7 +74,7 @@ def test_writes_against_a_dict(
     version: int,
     more: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(in_task_tagging_plan, "_SHARED", 1)  # files of a partition are written by several tasks
+    monkeypatch.setattr(partition_work, "_SHARED", 1)  # files of a partition are written by several tasks
     path, model, dice = str(tmp_path / "t"), Model(), random.Random(version + len(more))
     for number in range(5):
         # ties are told apart by the values, which are the greater the later they come
@@ -110,14 +110,14 @@ def test_a_record_index_wants_to_know_the_keys(spark: SparkSession, tmp_path: Pa
 def test_micro_batches_without_partitions_are_counted_only_if_they_are_many(
     spark: SparkSession, tmp_path: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(file_group_plan, "UNCOUNTED_ROWS", most)
+    monkeypatch.setattr(file_group_planner, "UNCOUNTED_ROWS", most)
     counted: list[DataFrame] = []
 
     def count(rows: DataFrame, *args: Any) -> pa.Table:
         counted.append(rows)
         return count_partitions(rows, *args)
 
-    monkeypatch.setattr(file_group_plan, "count_partitions", count)
+    monkeypatch.setattr(file_group_planner, "count_partitions", count)
     path, model = str(tmp_path / "t"), Model()
     whole = given("upsert", "COPY_ON_WRITE", 9) | {"hoodie.datasource.write.partitionpath.field": ""}
     for number in range(2):

@@ -11,53 +11,38 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.enums import BucketIndexEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
+from pyhudi.config.enums import DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.index.bucket_counts import store_counts, store_first_counts
-from pyhudi.index.bucket_file_ids import SHARED_FILE_ID_SUFFIX, bucket_groups, new_file_id_suffix
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.index.consistent_hashing import (
-    HashingMetadata,
-    VisibleGroups,
-    known_partitions,
-    load_metadata,
     store_first_metadata,
 )
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
-from pyhudi.spark.keys.deduplication import POSITION, dedupe_in_tasks, mark_deletes, with_batch_positions
+from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
-from pyhudi.spark.write.plans.bucket_column import with_bucket
+from pyhudi.spark.write.plans.bucket_locations import bucket_locations
+from pyhudi.spark.write.plans.bucket_routing import cluster_by_file_group, no_position, route_to_buckets
 from pyhudi.spark.write.plans.consistent_bucket_routing import (
     ConsistentBucketLocations,
     check_in_view,
     created_buckets,
-    refuse_replacing,
     with_bucket_locations,
 )
-from pyhudi.spark.write.plans.row_tagging import keys_only, refuse_stored_keys
-from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
+from pyhudi.spark.write.plans.row_tagging import refuse_stored_keys, with_delete_marks
 from pyhudi.spark.write.row_change_locations import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view
-from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -65,16 +50,13 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.locks.lock_provider import is_non_blocking
-from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, PLACEMENT_KEY, ROW_POSITION
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import log_slices
 from pyhudi.write.settings.write_context import WriteContext
-from pyhudi.write.write_checks import check_log_free
 from pyhudi.write.write_operations import REPLACING, type_name
 
-_BUCKET, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_known_id"
 _UNLIMITED = 1 << 60
-_FEWEST_TASKS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +122,10 @@ class BucketPlan:
         if job.combines:
             rows = with_batch_positions(rows)
         if self.locations is not None:
-            routed = _clustered(with_bucket_locations(rows, self.locations).withColumn(ROW_POSITION, _no_row()), job)
+            located = with_bucket_locations(rows, self.locations).withColumn(ROW_POSITION, no_position())
+            routed = cluster_by_file_group(located, job)
         else:
-            rows = with_bucket(rows, job.spec, self.bucketing, _BUCKET)
-            routed = _routed(rows, job, bucket_groups(self.written), self.written)
+            routed = route_to_buckets(rows, job, self.bucketing, self.written)
         stats = run_upsert(routed, _context(job, instant, self.logs))
         if self.out_of_view is not None:
             check_in_view(stats, self.out_of_view)
@@ -182,7 +164,7 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     bucketing = job.bucketing
     if timeline is not None and job.operation is not Operation.BUCKET_RESCALE:
         bucketing = bucketing.with_stored_counts(job.storage, timeline)
-    locations = _locations(job, bucketing, slices, timeline)
+    locations = bucket_locations(job, bucketing, slices, timeline)
     written = slices.slice(0, 0) if job.operation in REPLACING else slices
     out_of_view = logs = None
     if active is not None:
@@ -216,42 +198,12 @@ def store_bucket_counts(job: WriteJob, instant: str) -> None:
         store_first_counts(job.storage, job.bucketing.counts)
 
 
-def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[str, HashingMetadata]:
-    completed = [instant.requested for instant in timeline.completed()]
-    groups = VisibleGroups([instant.requested for instant in timeline.pending()], lambda: slices["file_id"])
-    return load_metadata(job.storage, known_partitions(job.storage), completed, marks=True, groups=groups)
-
-
-def _locations(
-    job: WriteJob, bucketing: BucketIndex, slices: pa.Table, timeline: Timeline | None
-) -> ConsistentBucketLocations | None:
-    """Check whether the table can be written with these settings of the index; return the locations of keys by
-    consistent hashing (None if they follow from the key alone)."""
-    if bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
-        if job.operation in REPLACING:
-            refuse_replacing(job.operation.value)
-        return ConsistentBucketLocations.from_slices(
-            bucketing, {} if timeline is None else _known_buckets(job, slices, timeline), slices
-        )
-    if job.operation in REPLACING:
-        return None
-    if job.config.table_type is not TableType.MERGE_ON_READ:
-        check_log_free(int(pc.sum(has_log_files(slices)).as_py() or 0))
-    bucket_groups(slices)
-    check_buckets(job.storage, bucketing, slices, keys=job.config.populate_meta_fields)
-    return None
-
-
 def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrames) -> DataFrame:
     """Return the rows with keys and delete marks, without rows that must not be inserted again, for which they are
     looked up, and cached."""
     if job.changes is not None:
         return keyed_changes(job, instant)
-    rows = with_keys(job.df, job.spec, instant)
-    deletes = job.operation is Operation.DELETE
-    if deletes:
-        rows = keys_only(rows, job.spec)
-    rows = mark_deletes(rows, job.merging, every_row=deletes)
+    rows = with_delete_marks(job, with_keys(job.df, job.spec, instant))
     policy = job.duplicate_policy
     if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
         opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
@@ -260,57 +212,9 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrame
         if policy is DuplicatePolicy.FAIL:
             refuse_stored_keys(tagged.where(F.col(FILE_ID).isNotNull()).count())
         return tagged.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW_POSITION)
-    if deletes or job.operation is Operation.UPSERT:
+    if job.operation.changes_records:
         return rows
     return untagged(rows).drop(FILE_ID, BASE_PATH, ROW_POSITION)
-
-
-def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
-    """Return the rows with the file groups of their buckets, on the tasks that write these."""
-    suffix = SHARED_FILE_ID_SUFFIX if is_non_blocking(job.opts) else new_file_id_suffix()
-    opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(suffix))
-    file_id, base_path = opened_id, F.lit(None).cast("string")
-    keys, tasks = _task_placement(slices, job)
-    if groups.num_rows:
-        groups_with_tasks = groups.append_column(PLACEMENT_KEY, pa.array(keys, pa.int32())).rename_columns(
-            [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, PLACEMENT_KEY]
-        )
-        rows = rows.join(
-            F.broadcast(small_frame(rows.sparkSession, groups_with_tasks)), [PARTITION_PATH, _BUCKET], "left"
-        )
-        file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened_id), F.col(BASE_PATH)
-    table_columns = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, PLACEMENT_KEY)]
-    added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW_POSITION: _no_row()}
-    merges = job.config.table_type is not TableType.MERGE_ON_READ and groups.num_rows > 0
-    if merges:
-        added[PLACEMENT_KEY] = F.coalesce(F.col(PLACEMENT_KEY), F.hash(PARTITION_PATH, _BUCKET))
-    routed = rows.select(*(quoted([name]) for name in table_columns), *(c.alias(n) for n, c in added.items()))
-    return _clustered(routed, job, tasks if merges else 0)
-
-
-def _clustered(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
-    """Return rows with their file groups, clustered by file group, in their order.
-
-    With a number of tasks, rows have the placement keys of these. Otherwise the work of a task depends only on its
-    rows, whose number Spark knows after the shuffle.
-    """
-    order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in rows.columns else [])]
-    num_tasks = requested_tasks(job)
-    if tasks:
-        return rows.repartition(num_tasks or tasks, PLACEMENT_KEY).sortWithinPartitions(*order)
-    by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
-    return (rows.repartition(num_tasks, *by) if num_tasks else rows.repartition(*by)).sortWithinPartitions(*order)
-
-
-def _no_row() -> Column:
-    return F.lit(None).cast("bigint")
-
-
-def _task_placement(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
-    """Return the placement keys of the file groups' tasks, from the sizes of base files, and the number of tasks."""
-    sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
-    most = most_tasks(job)
-    return place(sizes, most, fewest=min(most, _FEWEST_TASKS))
 
 
 def _context(job: WriteJob, instant: str, logs: pa.Table | None) -> WriteContext:

@@ -14,6 +14,7 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
+from pyhudi.spark.keys.deduplication import mark_deletes
 from pyhudi.spark.lookup.global_tagging import merges_moved_records
 from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, tag, untagged
 from pyhudi.spark.write.plans.table_state import TableState
@@ -108,7 +109,13 @@ def refuse_stored_keys(count: int) -> None:
         )
 
 
-def keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
+def with_delete_marks(job: WriteJob, rows: DataFrame) -> DataFrame:
+    """Return keyed rows with the marks of those that delete their records; a delete needs only the keys of its rows."""
+    deletes = job.operation is Operation.DELETE
+    return mark_deletes(_keys_only(rows, job.spec) if deletes else rows, job.merging, every_row=deletes)
+
+
+def _keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
     """Select the keys of records to be deleted, and the columns from which they are made."""
     tops = dict.fromkeys(top_column(name, rows.columns) for name in spec.record_fields)
     return rows.select(*(quoted([name]) for name in tops), RECORD_KEY, PARTITION_PATH)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.write.write_job import WriteJob
@@ -54,6 +55,11 @@ class WritePlan(Protocol):
 
     def release(self) -> None:
         """Release the rows that the plan caches in the session."""
+
+
+def without_key_indexes(partitions: Collection[str]) -> bool:
+    """Return True if no partition of the metadata table needs the individual keys."""
+    return set(partitions) <= set(FILE_PARTITIONS)
 
 
 def requested_tasks(job: WriteJob) -> int:

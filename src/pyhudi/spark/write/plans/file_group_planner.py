@@ -1,0 +1,146 @@
+"""Planner of writes to existing and new file groups: rows are keyed, merged, tagged and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pyhudi.config import options
+from pyhudi.config.enums import DuplicatePolicy, Operation
+from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.write.plans.file_group_plan import FileGroupPlan
+from pyhudi.spark.write.plans.in_task_tagging_plan import (
+    InTaskTaggingPlan,
+    supports_in_task_tagging,
+    write_cores,
+)
+from pyhudi.spark.write.plans.partition_work import (
+    UNCOUNTED_ROWS,
+    base_files,
+    count_partitions,
+    is_cheaper,
+    only_partition,
+)
+from pyhudi.spark.write.plans.row_tagging import record_index_of, refuse_stored_keys, with_delete_marks
+from pyhudi.spark.write.plans.table_state import TableState
+from pyhudi.spark.write.plans.tagged_batch import tag_by_key, tag_by_location
+from pyhudi.spark.write.plans.write_plan import without_key_indexes
+from pyhudi.spark.write.row_change_locations import keyed_changes
+from pyhudi.spark.write.stored_keys import with_stored_keys
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.write.settings.log_settings import appended_groups
+from pyhudi.write.tasks.in_task_tagging import InTaskTagging
+from pyhudi.write.write_result import ChangeCounts
+
+
+def plan_file_groups(
+    job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str = ""
+) -> FileGroupPlan | InTaskTaggingPlan:
+    """Key the rows of a job, and merge, tag and count them, unless the write tasks do so (`in_task_tagging_plan`),
+    which requires that no partition of the metadata table needs the individual keys. Runs Spark jobs; rows stay cached
+    until the plan is released.
+
+    ``active`` is the timeline on which the plan is based, with its file slices and pending table services (None: there
+    is no table yet); ``instant`` is needed for generated keys.
+
+    Raises:
+        RecordKeyError: Keys are missing, or exist already and duplicates are not allowed.
+        NonRetryableConflictError: A file group to be changed has a pending clustering.
+        UnsupportedTableError: A file group of a copy-on-write table has log files.
+        KeyConstraintError: The rows violate the key constraint of the job.
+    """
+    table = TableState.load(job, active)
+    cached = CachedFrames()
+    try:
+        rows = _keyed(job, instant)
+        if job.changes is None:
+            if without_key_indexes(metadata_partitions) and supports_in_task_tagging(
+                job, table.slices, table.logged, table.clustering
+            ):
+                rows = with_batch_positions(rows) if job.combines else rows
+                return _plan_in_tasks(table, rows, cached, metadata_partitions)
+            if job.key_constraint is not None:
+                rows = cached.add(rows)
+                checked = ChangeCounts(sum(count for _, count in job.key_constraint.count_partitions(rows)))
+                return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
+        return _plan_by_counts(table, rows, cached, metadata_partitions)
+    except BaseException:
+        cached.release()
+        raise
+
+
+def _plan_by_counts(
+    table: TableState,
+    rows: DataFrame,
+    cached: CachedFrames,
+    metadata_partitions: Collection[str],
+    checked: ChangeCounts | None = None,
+) -> FileGroupPlan:
+    """Tag keyed rows, and count them by file group. ``checked``: number of the rows, if their keys were checked."""
+    job = table.job
+    records = record_index_of(job)
+    if job.changes is not None and job.changes.located:
+        batch = tag_by_location(table, job.changes, rows, cached, records, metadata_partitions)
+    else:
+        batch = replace(tag_by_key(table, rows, cached, records), changes=checked)
+    _check_duplicates(job, batch.counts)
+    workload = table.workload(batch.counts)
+    logs = table.log_slices(appended_groups(workload))
+    return FileGroupPlan(job, batch, workload, table.slices, logs, table.snapshot, cached, records)
+
+
+def _plan_in_tasks(
+    table: TableState, rows: DataFrame, cached: CachedFrames, metadata_partitions: Collection[str]
+) -> FileGroupPlan | InTaskTaggingPlan:
+    """Have rows tagged in tasks, unless this takes longer. They are counted first, except for micro-batches that one
+    task writes."""
+    job = table.job
+    most = job.opts.get_typed(options.INDEX_TASK_ROWS)
+    cores, kind = write_cores(job, rows), job.config.table_type
+
+    def counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
+        partitions = count_partitions(rows, table.slices, job.key_constraint)
+        if is_cheaper(partitions, base_files(table.slices, partitions), kind, cores, most):
+            return _in_task_tagging(table, rows, partitions, cached)
+        checked = None if job.key_constraint is None else ChangeCounts(pc.sum(partitions["rows"]).as_py() or 0)
+        return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
+
+    if job.cached and not job.spec.partition_fields and job.key_constraint is None:
+        alone = only_partition(table.slices)
+        plan = _in_task_tagging(table, rows, alone, cached, UNCOUNTED_ROWS)
+        if is_cheaper(alone, plan.lookup.bases, kind, cores, most) and plan.takes_one_task:
+            return replace(plan, plan_by_counts=lambda: counted(rows))
+    return counted(cached.add(rows))
+
+
+def _in_task_tagging(
+    table: TableState, rows: DataFrame, partitions: pa.Table, cached: CachedFrames, most_rows: int | None = None
+) -> InTaskTaggingPlan:
+    """A plan whose tasks look keys up themselves."""
+    job = table.job
+    bases = base_files(table.slices, partitions)
+    deletes = job.operation is Operation.DELETE
+    dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
+    lookup = InTaskTagging(bases, table.placement, dedupes, most_rows)
+    logs = table.log_slices(bases)
+    return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
+
+
+def _keyed(job: WriteJob, instant: str) -> DataFrame:
+    """Return the rows with keys and delete marks."""
+    if job.changes is not None:
+        return keyed_changes(job, instant)
+    rows = with_stored_keys(job, instant) if job.keys.stored else with_keys(job.df, job.spec, instant)
+    return with_delete_marks(job, rows)
+
+
+def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
+    if job.duplicate_policy is DuplicatePolicy.FAIL:
+        refuse_stored_keys(pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py() or 0)

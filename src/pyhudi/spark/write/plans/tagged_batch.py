@@ -1,0 +1,143 @@
+"""Rows of a batch, tagged with the file groups of their records and counted by these."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config.enums import DuplicatePolicy, Operation
+from pyhudi.spark.column_names import quoted
+from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.indexes.record_index.record_index import RecordIndex
+from pyhudi.spark.lookup.record_index_lookup import BatchLocations
+from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
+from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin
+from pyhudi.spark.write.plans.row_routing import count_rows
+from pyhudi.spark.write.plans.row_tagging import tag_rows
+from pyhudi.spark.write.plans.table_state import TableState
+from pyhudi.spark.write.plans.write_plan import without_key_indexes
+from pyhudi.spark.write.row_change_locations import located_changes, read_groups, with_base_paths
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
+from pyhudi.write.planning.log_file_summary import LogContents
+from pyhudi.write.write_result import ChangeCounts
+
+_GROUPS_PER_CORE = 4
+"""File groups for each core up to which rows of a statement need no count: tasks without rows cost less."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedBatch:
+    """Tagged rows of a batch, and the file groups to which they go.
+
+    Attributes:
+        rows: The rows.
+        counts: Their numbers by file group (COUNTS_SCHEMA).
+        by_key: Rows have file groups, but no positions.
+        index_locations: Locations of all keys in the record index, if no others are needed.
+        is_counted: Each file group of `counts` has as many rows; False: it may have any number, or none.
+        adaptive: The plan of the rows may improve while it is executed.
+        inconsistencies: Contradictions found in the record index.
+        changes: Numbers of the rows that a statement changes; None: not counted.
+    """
+
+    rows: DataFrame
+    counts: pa.Table
+    by_key: bool
+    index_locations: BatchLocations | None = None
+    is_counted: bool = True
+    adaptive: bool = True
+    inconsistencies: tuple[str, ...] = ()
+    changes: ChangeCounts | None = None
+
+
+def tag_by_key(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> TaggedBatch:
+    """Tag rows by their keys, and count them."""
+    tagged = tag_rows(table, rows, cached, records)
+    counts = count_rows(tagged.rows)[0] if tagged.counts is None else tagged.counts
+    by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
+    return TaggedBatch(
+        tagged.rows,
+        counts,
+        by_key=by_key,
+        index_locations=tagged.index_locations,
+        inconsistencies=tagged.inconsistencies,
+    )
+
+
+def tag_by_location(
+    table: TableState,
+    changes: RowChanges,
+    rows: DataFrame,
+    cached: CachedFrames,
+    records: RecordIndex | None,
+    metadata_partitions: Collection[str],
+) -> TaggedBatch:
+    """Tag rows with the file groups from which they were read, and count them if necessary."""
+    bases = _bases_to_rewrite(table, changes, metadata_partitions)
+    rows = rows if bases is not None or changes.origin is RowOrigin.CACHED else cached.add(rows)
+    tagged = _tag_located(table, changes, rows, cached, records)
+    # the rows are then not joined with anything
+    no_lookup = not _needs_lookup(table.job, changes)
+    simple = no_lookup and (bases is None or changes.origin is not RowOrigin.QUERY)
+    counted: ChangeCounts | None = None
+    if bases is None:
+        counts, counted = count_rows(tagged.rows, counts_changes=table.job.counts_changes, adaptive=not simple)
+    else:
+        counts = read_groups(bases)
+    counts = with_base_paths(counts, table.slices, changes.bases)
+    # without positions only the file groups are known
+    by_key = records is not None or changes.bases is None
+    return TaggedBatch(
+        *(tagged.rows, counts, by_key),
+        is_counted=bases is None,
+        adaptive=not simple,
+        inconsistencies=tagged.inconsistencies,
+        changes=counted,
+    )
+
+
+def _bases_to_rewrite(table: TableState, changes: RowChanges, metadata_partitions: Collection[str]) -> pa.Table | None:
+    """Return the base files (`RowLocations.bases`) that a job may change, if its rows need not be counted: the files
+    are few, there are no new records to place, and no index of keys to update."""
+    adds = changes.new_records is not NewRecords.NONE
+    if changes.bases is None or adds or table.clustering.num_rows or table.logged != LogContents():
+        return None
+    few = changes.bases.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
+    return changes.bases if few and without_key_indexes(metadata_partitions) else None
+
+
+def _tag_located(
+    table: TableState, changes: RowChanges, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
+) -> Tagged:
+    """Return changes of rows with their locations. New records are looked up unless their keys are known to be new."""
+    job = table.job
+    if not _needs_lookup(job, changes):
+        return Tagged(located_changes(rows))
+    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
+    located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
+    added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
+    if _are_new(job, changes):
+        added = cached.add(added)
+        untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, cached.add)
+        return Tagged(located.unionByName(untagged))
+    tagged = tag_rows(table, added, cached, records)
+    return Tagged(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
+
+
+def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:
+    """Return True if new records have to be compared with each other or with the keys of the table."""
+    if changes.new_records is NewRecords.NONE or job.operation is Operation.DELETE:
+        return False
+    distinct = job.spec.auto_keys or changes.new_records.have_distinct_keys or not job.combines
+    return not (_are_new(job, changes) and distinct)
+
+
+def _are_new(job: WriteJob, changes: RowChanges) -> bool:
+    """Return True if the table does not have the keys of new records."""
+    return changes.new_records.have_new_keys or job.spec.auto_keys
