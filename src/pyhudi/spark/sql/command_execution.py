@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
+from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_connect, quotes_names_by_double_quotes
@@ -18,7 +18,6 @@ from pyhudi.spark.sql.catalog import (
     SESSION_CATALOG,
     CatalogTable,
     find_table,
-    full_name,
     non_hudi_tables,
 )
 from pyhudi.spark.sql.catalog_listing import with_details_of_hudi_tables, without_hudi_tables
@@ -32,31 +31,23 @@ from pyhudi.spark.sql.commands.ddl.drop_table import drop_table
 from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, truncate
 from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
+from pyhudi.spark.sql.commands.dml.multi_insert import run_inserts
 from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
-from pyhudi.spark.sql.commands.dml.view_target import refuse_view_target
 from pyhudi.spark.sql.commands.nested_statements import hudi_statement_of, runnable_script, uses_hudi_tables
-from pyhudi.spark.sql.procedures import call
+from pyhudi.spark.sql.commands.other_tables import run_on_other_table
+from pyhudi.spark.sql.commands.view_commands import create_view, no_view
+from pyhudi.spark.sql.procedures import call_procedure
 from pyhudi.spark.sql.queries import table_cache
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables, rewrite_query
-from pyhudi.spark.sql.queries.view_refresh import refresh_loaded_view, view_definition
-from pyhudi.spark.sql.queries.view_registry import (
-    forget_view,
-    global_name,
-    is_temporary,
-    remember_view,
-    rename_view,
-)
 from pyhudi.spark.sql.scripts.script_execution import run_script
 from pyhudi.spark.sql.spark_statements import collect_statement, empty_result
+from pyhudi.spark.sql.statement_call import StatementCall
 from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.sql import statements as s
-from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.scripts.script_nodes import Script
-from pyhudi.sql.table_query_shorthand import expand_table_statements
-from pyhudi.sql.table_references import find_references
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.ShowViews, s.ShowTableExtended, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
@@ -76,7 +67,6 @@ _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | Non
     s.CacheTable: cache_commands.cache_table,
     s.UncacheTable: cache_commands.uncache_table,
 }
-_HUDI_STATEMENTS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
 
 def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[str, Any] | None = None) -> DataFrame:
@@ -108,11 +98,12 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
             raise
         non_hudi_tables.clear()
         return run_on_spark()  # syntax of another format's tables
+    call = StatementCall(spark, values, run_on_spark)
     if isinstance(statement, _READS_ONLY):
-        return _execute(spark, statement, values, run_on_spark)
+        return _execute(call, statement)
     non_hudi_tables.clear()
     try:
-        return _execute(spark, statement, values, run_on_spark)
+        return _execute(call, statement)
     finally:
         non_hudi_tables.clear()  # a temporary view may have hidden a table
 
@@ -125,18 +116,14 @@ def _identifier(spark: SparkSession, args: Any, expression: str) -> object:
         return None
 
 
-def _execute(
-    spark: SparkSession, statement: Any, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
-) -> DataFrame:
-    args = values.args
+def _execute(call: StatementCall, statement: Any) -> DataFrame:
+    spark, values, run_on_spark = call.spark, call.values, call.run_on_spark
     match statement:
         case None:
             return run_on_spark()
         case s.SelectStatement():
-            prepared = rewrite_query(spark, statement.query, prunes=_view_scope(spark, statement), args=args)
-            if not prepared.reads_hudi_tables:
-                return run_on_spark()
-            return values.run(spark, f"{statement.head} {prepared.text}")
+            prepared = rewrite_query(spark, statement.query, prunes=_view_scope(spark, statement), args=call.args)
+            return call.run_rewritten(statement.head, prepared)
         case Script():
             if not uses_hudi_tables(spark, statement):
                 return run_on_spark()
@@ -144,7 +131,7 @@ def _execute(
                 body = runnable_script(spark, values.with_literals(statement))
                 return run_script(spark, body, partial(run_sql, spark))
         case s.ExecuteImmediate():
-            text = hudi_statement_of(spark, statement, args)
+            text = hudi_statement_of(spark, statement, call.args)
             return run_on_spark() if text is None else run_sql(spark, text)
         case s.CreateFunction(name=name, query=query):
             if reads_hudi_tables(spark, query):
@@ -154,11 +141,11 @@ def _execute(
                 )
             return run_on_spark()
         case s.CreateView():
-            return _create_view(spark, statement, values, run_on_spark)
+            return create_view(call, statement)
         case s.Call() if statement.procedure not in signatures() and has_other_catalog(spark):
             return run_on_spark()
         case s.Call():
-            return call(spark, statement)
+            return call_procedure(spark, statement)
         case s.ShowViews():
             return without_hudi_tables(spark, run_on_spark())
         case s.ShowTableExtended() if statement.partition:
@@ -172,16 +159,16 @@ def _execute(
             table_cache.clear(spark)
             return run_on_spark()
         case s.CacheTable(query=str(query)):
-            prepared = rewrite_query(spark, query, args=args)
+            prepared = rewrite_query(spark, query, args=call.args)
             if not prepared.reads_hudi_tables:
                 return run_on_spark()
-            if args:
+            if call.args:
                 raise QueryError("CACHE TABLE … AS takes no parameters (args); put the values into the statement")
             with values.frames_as_views(spark):
                 cache_commands.cache_query(spark, statement, prepared)
             return empty_result(spark)
         case s.MultiInsert():
-            return _insert_several(spark, statement, values, run_on_spark)
+            return run_inserts(call, statement, partial(run_sql, spark))
         case s.CreateTable(like=like, like_any=True) if like is not None and find_table(spark, like) is None:
             return run_on_spark()
         case s.CreateTable():
@@ -190,7 +177,7 @@ def _execute(
             return empty_result(spark)
     table = find_table(spark, statement.name)
     if table is None:
-        return _run_on_other_table(spark, statement, values, run_on_spark)
+        return run_on_other_table(call, statement)
     with values.frames_as_views(spark):
         return _run_on(spark, table, values.with_literals(statement))
 
@@ -210,7 +197,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
         case s.UnsupportedStatement(what=what, instead=instead):
             raise UnsupportedTableError(f"{table.sql} is a Hudi table, which {what} does not support; {instead}")
         case s.ChangeView(verb=verb):
-            raise _no_view(table, f"use {verb} TABLE")
+            raise no_view(table, f"use {verb} TABLE")
         case s.UnsupportedAlter():
             raise UnsupportedTableError(
                 f"ALTER TABLE {table.sql} {statement.what} … is not supported; columns can be added, renamed, dropped, "
@@ -221,144 +208,6 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             if rows is not None:
                 return rows
     return empty_result(spark)
-
-
-def _insert_several(
-    spark: SparkSession, statement: s.MultiInsert, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
-) -> DataFrame:
-    """Run several INSERTs after one FROM, one after the other if some are into Hudi tables."""
-    tables = [table for name in statement.names if (table := find_table(spark, name)) is not None]
-    prepared = rewrite_query(spark, statement.source, args=values.args)
-    if not tables:
-        if not prepared.reads_hudi_tables:
-            return run_on_spark()
-        return values.run(spark, " ".join([prepared.text, *statement.inserts]))
-    read = next((table for table in tables if table.location in prepared.locations), None)
-    if read is not None:
-        raise UnsupportedTableError(
-            f"{read.sql} is a Hudi table, which FROM before several INSERTs cannot both read and change; write one "
-            "INSERT for each table"
-        )
-    with values.frames_as_views(spark):
-        for text in values.with_literals(statement).texts:
-            run_sql(spark, text)
-    return empty_result(spark)
-
-
-def _run_on_other_table(
-    spark: SparkSession, statement: Any, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
-) -> DataFrame:
-    """Execute a statement on a table that is not a Hudi table or does not exist."""
-    if isinstance(statement, _HUDI_STATEMENTS):
-        raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
-    if isinstance(statement, s.Insert | s.Update | s.Delete | s.Merge):
-        refuse_view_target(spark, statement.name, type(statement).__name__.upper())
-    head, text, tail = "", "", ""
-    match statement:
-        case s.RefreshTable(name=name) if refresh_loaded_view(spark, name):
-            return empty_result(spark)
-        case s.Insert():
-            head, text = statement.head, statement.query
-        case s.Update() | s.Delete() | s.Merge():
-            text = values.text
-        case s.UnsupportedStatement():
-            head, text, tail = statement.head, statement.text, statement.tail
-        case s.RefreshTable(name=name):
-            cache_commands.refresh_view(spark, name)
-        case s.CacheTable(name=name) if cache_commands.cache_view(spark, name, statement):
-            return empty_result(spark)
-        case s.UncacheTable(name=name) if cache_commands.uncache_view(spark, name):
-            return empty_result(spark)
-        case s.RenameTable(name=name, to=to) | s.ChangeView(name=name, to=tuple(to)):
-            cached = cache_commands.is_cached_view(spark, name)
-            rows = run_on_spark()
-            rename_view(spark, name, to)
-            if cached:
-                cache_commands.rename_view(spark, name, to)
-            return rows
-        case s.ChangeView(name=name, verb="DROP"):
-            rows = run_on_spark()
-            forget_view(spark, name)
-            return rows
-        case s.ChangeView(name=name, query=str(query), head=view_head):
-            view = s.CreateView(name, view_head, query, temporary=is_temporary(spark, name), replace=True)
-            if view.temporary:
-                return _create_temporary_view(spark, name, view, values, run_on_spark)
-            _check_view(spark, view)
-            return run_on_spark()
-    prepared = rewrite_query(spark, text, args=values.args) if text else None
-    if prepared is None or not prepared.reads_hudi_tables:
-        return run_on_spark()
-    return values.run(spark, f"{head} {prepared.text} {tail}")
-
-
-def _create_view(
-    spark: SparkSession, statement: s.CreateView, values: StatementParameters, run_on_spark: Callable[[], DataFrame]
-) -> DataFrame:
-    if not statement.temporary:
-        # by its full name, because temporary views with that name are not in the catalog
-        name = statement.name if len(statement.name) > 2 else full_name(spark, statement.name)
-        table = find_table(spark, name) if statement.replace else None
-        if table is not None:
-            raise _no_view(table, "use DROP TABLE first, or choose another name for the view")
-        _check_view(spark, statement)
-        return run_on_spark()  # its query is rewritten whenever it is used
-    name = statement.name[-1:]
-    if "GLOBAL" in statement.head.upper().split():
-        name = global_name(spark, name[0])
-    return _create_temporary_view(spark, name, statement, values, run_on_spark)
-
-
-def _create_temporary_view(
-    spark: SparkSession,
-    name: s.Name,
-    statement: s.CreateView,
-    values: StatementParameters,
-    run_on_spark: Callable[[], DataFrame],
-) -> DataFrame:
-    if statement.query is None:
-        rows = run_on_spark()
-        forget_view(spark, name)
-        return rows
-    prepared = rewrite_query(spark, statement.query, persistent=True, args=values.args)
-    view = view_definition(spark, statement, prepared, values.args)  # first: it may have the name of one of its tables
-    rows = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else run_on_spark()
-    if view is None:
-        forget_view(spark, name)
-    else:
-        remember_view(spark, name, view)
-    return rows
-
-
-def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
-    """Refuse a permanent view whose query only a session with pyhudi could check.
-
-    Raises:
-        QueryError: The query depends on pyhudi; the message has the reason.
-    """
-    query = expand_table_statements(statement.query or "")
-    if with_blob_calls(query, lambda _: "NULL") != query:
-        raise _no_permanent_view(statement, f"the function {READ_BLOB}")
-    for reference in find_references(query) or ():
-        what = None
-        if reference.arguments is not None:
-            what = f"the table function {reference.name[0]}"
-        elif (table := find_table(spark, reference.name)) is not None:
-            if reference.time_travel is not None:
-                what = f"time travel of {table.sql}"
-            elif table.is_path:
-                what = f"{table.sql}, which is a path and no table of the catalog"
-        if what is not None:
-            raise _no_permanent_view(statement, what)
-
-
-def _no_permanent_view(statement: s.CreateView, what: str) -> QueryError:
-    name = quoted(statement.name)
-    return QueryError(f"the permanent view {name} cannot have {what}; use CREATE TEMPORARY VIEW, or a table")
-
-
-def _no_view(table: CatalogTable, instead: str) -> QueryError:
-    return QueryError(f"{table.sql} is a Hudi table, and no view, although Spark lists it as one; {instead}")
 
 
 def _view_scope(spark: SparkSession, statement: s.SelectStatement) -> str:

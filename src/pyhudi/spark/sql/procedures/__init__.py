@@ -41,7 +41,7 @@ _USE_INSTEAD = {
 """Procedures that are refused, with the alternative."""
 
 
-def call(spark: SparkSession, statement: Call) -> DataFrame:
+def call_procedure(spark: SparkSession, statement: Call) -> DataFrame:
     """Run a procedure.
 
     Raises:
