@@ -20,37 +20,40 @@ from typing import TYPE_CHECKING
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import (
     AlreadyExistsError,
-    CorruptTableError,
-    FormatError,
     TimelineError,
     UnsupportedTableError,
 )
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
-from pyhudi.metadata.delete_metadata_table import delete_metadata_table, has_metadata_table
-from pyhudi.metadata.writer.metadata_rollback import TableRollback, apply_rollback, is_merged
-from pyhudi.table.config.table_config import TableConfig
+from pyhudi.metadata.writer.metadata_rollback import TableRollback
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
-from pyhudi.timeline.fencing.write_fence import close_fences, fenced_instants, remove_fences
+from pyhudi.timeline.fencing.write_fence import close_fences
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
-from pyhudi.timeline.markers import Markers, marked_instants
+from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.time_generator import TimeGenerator
+from pyhudi.transaction.rollback.late_completed_files import (
+    REMOVED_WITH_PLAN,
+    delete_completed_files,
+    delete_late_completed_files,
+)
 from pyhudi.transaction.rollback.late_data_files import MAY_HAVE_SEVERAL_ATTEMPTS
+from pyhudi.transaction.rollback.metadata_table_rollback import (
+    delete_metadata_table_if_merged,
+    roll_back_metadata_table,
+)
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_planner import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
+from pyhudi.transaction.rollback.stale_files import delete_stale_files
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
-_REMOVED_WITH_PLAN = WRITE_ACTIONS | {Action.LOG_COMPACTION}
-"""Actions that are removed completely by a rollback. For others the plan remains, to be retried. So it does for
-clusterings of version 6, which are replacecommits."""
 _log = logging.getLogger(__name__)
 
 
@@ -92,7 +95,7 @@ class RollbackExecutor:
 
     def complete_and_roll_back(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
         """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
-        self._delete_late_completed_files(active)
+        delete_late_completed_files(active)
         done: list[Instant | None] = []
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
             plan = read_rollback_plan(active, pending)
@@ -105,7 +108,7 @@ class RollbackExecutor:
             current = active.timeline.find(target.requested, target.action)
             if current is not None and not current.is_completed:
                 done.append(self.roll_back(active, current))
-        self._delete_stale_files(active)
+        delete_stale_files(active, self.heartbeats)
         return [rollback for rollback in done if rollback is not None]
 
     def roll_back(self, active: ActiveTimeline, target: Instant, *, with_plan: bool = False) -> Instant | None:
@@ -165,7 +168,7 @@ class RollbackExecutor:
             except AlreadyExistsError:  # By a delayed request.
                 _log.warning("%s was begun already", rollback)
         paths, commands = self._delete_data(active, plan, rollback, target)
-        self._roll_back_metadata_table(active, plan, rollback, commands)
+        roll_back_metadata_table(active, _metadata_rollback(plan, rollback, commands), self.generator)
         self._delete_records_of_write(active, plan)
         with self.generator.reserve(locked=True) as reserved:
             self._close_instant(active, plan, target)
@@ -174,7 +177,7 @@ class RollbackExecutor:
                 millis=int((time.monotonic() - begun) * 1000),
                 instant=plan.instant,
                 action=plan.action,
-                partitions=self._rolled_back_partitions(plan, paths, commands),
+                partitions=_rolled_back_partitions(self.storage, plan, paths, commands),
             )
             completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
             return _complete(active, rollback, metadata.encode(), completion)
@@ -188,8 +191,8 @@ class RollbackExecutor:
             By partition: the planned files, and the command blocks with their sizes.
         """
         if target is not None and target.is_completed:
-            self._delete_metadata_table_if_merged(target)
-        _delete_completed_files(active, target)  # First make it invisible.
+            delete_metadata_table_if_merged(self.storage, target)
+        delete_completed_files(active, target)  # First make it invisible.
         close_fences(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
         self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
         paths = planned_paths(plan)
@@ -209,84 +212,16 @@ class RollbackExecutor:
     def _close_instant(self, active: ActiveTimeline, plan: RollbackPlan, target: Instant | None) -> None:
         """Remove the write from the timeline, or revert it to its plan, and its signs of life."""
         # A completed compaction is a commit, so the action in the plan is used.
-        keeps_plan = plan.action not in _REMOVED_WITH_PLAN or (target is not None and is_clustering(active, target))
+        keeps_plan = plan.action not in REMOVED_WITH_PLAN or (target is not None and is_clustering(active, target))
         active.refresh()
         # A delayed request may have published the write since its completed files were deleted.
-        _delete_completed_files(active, active.timeline.find(plan.instant))
+        delete_completed_files(active, active.timeline.find(plan.instant))
         if keeps_plan:
             _revert_to_requested(active, plan)
         else:
             active.delete_pending(plan.instant, plan.action)
         self.storage.delete(heartbeat.heartbeat_path(plan.instant))
         PublicationIntent(self.storage, plan.instant).remove()
-
-    def _delete_late_completed_files(self, active: ActiveTimeline) -> None:
-        """Delete completed files that appeared after their writes had been rolled back, by delayed requests.
-
-        Such a file has no inflight file, because the rollback has deleted it, or it is older than a rollback of the
-        attempt that created it. Rollbacks are read only if there is such a file.
-        """
-        late = [(files, files[0].requested) for files in active.inconsistent_instants()]
-        late_writes = {requested for files, requested in late if files[0].is_write}
-        if not late_writes:
-            return
-        for rollback in active.timeline.completed().of_actions(Action.ROLLBACK):
-            plan = read_rollback_plan(active, rollback)
-            if plan is None or plan.instant not in late_writes:
-                continue
-            for files in (files for files, requested in late if requested == plan.instant):
-                for instant in _invalidated_files(files, rollback, forgets=plan.action in _REMOVED_WITH_PLAN):
-                    _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
-                    active.delete(instant)
-
-    def _delete_metadata_table_if_merged(self, target: Instant) -> None:
-        """Delete the metadata table if the changes of a completed write to it cannot be rolled back."""
-        config = TableConfig.load(self.storage)
-        if has_metadata_table(config) and is_merged(self.storage, config, target):
-            _log.warning("deleting the metadata table of %s, to be rebuilt", self.storage.root)
-            delete_metadata_table(self.storage, config)
-
-    def _roll_back_metadata_table(
-        self,
-        active: ActiveTimeline,
-        plan: RollbackPlan,
-        rollback: Instant,
-        commands: Mapping[str, Mapping[str, int]],
-    ) -> None:
-        """Roll back the changes to the metadata table while the write is pending and thus invisible."""
-        config = TableConfig.load(self.storage)
-        if not has_metadata_table(config):
-            return
-        files = {
-            partition: {file_name_of(path): size for path, size in paths.items()}
-            for partition, paths in commands.items()
-        }
-        try:
-            with self.generator.reserve(locked=True) as reserved:
-                done = TableRollback(
-                    plan.instant, rollback.requested, files, retried=plan.action in MAY_HAVE_SEVERAL_ATTEMPTS
-                )
-                apply_rollback(self.storage, config, done, lambda: reserved.take(active.latest_time))
-        except (CorruptTableError, FormatError) as failure:
-            _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
-            delete_metadata_table(self.storage, config)
-
-    def _rolled_back_partitions(
-        self, plan: RollbackPlan, deleted: Mapping[str, list[str]], commands: Mapping[str, Mapping[str, int]]
-    ) -> dict[str, RolledBackPartition]:
-        voided: dict[str, dict[str, int]] = {}
-        for request in plan.requests:
-            names = {file_name_of(name): size for name, size in request.log_blocks.items()}
-            voided.setdefault(request.partition, {}).update(names)
-        uri = self.storage.uri
-        return {
-            partition: RolledBackPartition(
-                deleted=tuple(uri(file) for file in deleted.get(partition, ())),
-                command_files={uri(path): size for path, size in commands.get(partition, {}).items()},
-                log_files=log_files,
-            )
-            for partition, log_files in voided.items()
-        }
 
     def _refuse_log_blocks(self, plan: RollbackPlan, rollback: Instant) -> None:
         """Refuse plans with command blocks from version 8 on, where log files are deleted: such a plan is from before
@@ -297,25 +232,6 @@ class RollbackExecutor:
                 "the table was upgraded, with command blocks for log files; let Apache Hudi complete it (its "
                 "next write does)"
             )
-
-    def _delete_stale_files(self, active: ActiveTimeline) -> None:
-        """Remove markers, fences and expired heartbeats of killed writers whose instants are not pending."""
-        marked = sorted(marked_instants(self.storage))
-        fenced = fenced_instants(self.storage)
-        beats = self.storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
-        if not marked and not fenced and not beats:
-            return
-        # Listed after these files: a writer that creates markers was in the timeline before.
-        pending = {i.requested for i in active.reload().timeline.pending()}
-        if not fenced <= pending:
-            remove_fences(self.storage, fenced - pending)
-        for instant in marked:
-            if instant not in pending:
-                Markers(self.storage, instant).delete()
-        for path in beats:
-            instant = file_name_of(path)
-            if instant not in pending and self.heartbeats.is_dead(self.storage, instant):
-                self.storage.delete(path)
 
 
 def _complete(active: ActiveTimeline, rollback: Instant, content: bytes, completion: str | None) -> Instant:
@@ -342,30 +258,38 @@ def _completed_before_rollback(target: Instant | None, rollback: Instant, announ
     return target.completion is None or target.completion > rollback.requested
 
 
-def _delete_completed_files(active: ActiveTimeline, target: Instant | None) -> None:
-    """Delete the completed files of an instant that is rolled back."""
-    if target is not None and target.is_completed:
-        for instant in active.states(target):
-            if instant.is_completed:
-                active.delete(instant)
-
-
-def _invalidated_files(files: list[Instant], rollback: Instant, *, forgets: bool) -> list[Instant]:
-    """Return the completed files of an instant that a rollback makes invalid. ``forgets``: all of them; otherwise a
-    later attempt may have created a valid one."""
-    states = {instant.state for instant in files}
-    undone = State.INFLIGHT not in states and (State.REQUESTED in states or forgets)
-    return [
-        instant
-        for instant in files
-        if instant.is_completed
-        and (undone or (instant.completion is not None and instant.completion < rollback.requested))
-    ]
-
-
 def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
     """Revert a rolled-back attempt at a compaction or clustering to its plan, to be retried."""
     target = active.timeline.find(plan.instant)
     inflight = None if target is None else active.in_state(target, State.INFLIGHT)
     if inflight is not None:
         active.delete(inflight)
+
+
+def _metadata_rollback(
+    plan: RollbackPlan, rollback: Instant, commands: Mapping[str, Mapping[str, int]]
+) -> TableRollback:
+    """Return the rollback of the changes to the metadata table, which gets the command blocks instead."""
+    files = {
+        partition: {file_name_of(path): size for path, size in paths.items()} for partition, paths in commands.items()
+    }
+    retried = plan.action in MAY_HAVE_SEVERAL_ATTEMPTS
+    return TableRollback(plan.instant, rollback.requested, files, retried=retried)
+
+
+def _rolled_back_partitions(
+    storage: Storage, plan: RollbackPlan, deleted: Mapping[str, list[str]], commands: Mapping[str, Mapping[str, int]]
+) -> dict[str, RolledBackPartition]:
+    voided: dict[str, dict[str, int]] = {}
+    for request in plan.requests:
+        names = {file_name_of(name): size for name, size in request.log_blocks.items()}
+        voided.setdefault(request.partition, {}).update(names)
+    uri = storage.uri
+    return {
+        partition: RolledBackPartition(
+            deleted=tuple(uri(file) for file in deleted.get(partition, ())),
+            command_files={uri(path): size for path, size in commands.get(partition, {}).items()},
+            log_files=log_files,
+        )
+        for partition, log_files in voided.items()
+    }

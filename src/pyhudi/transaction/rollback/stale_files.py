@@ -1,0 +1,30 @@
+"""Files of killed writers besides their data: markers, fences and heartbeats."""
+
+from __future__ import annotations
+
+from pyhudi.format.file_names import file_name_of
+from pyhudi.timeline import heartbeat
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.fencing.write_fence import fenced_instants, remove_fences
+from pyhudi.timeline.markers import Markers, marked_instants
+
+
+def delete_stale_files(active: ActiveTimeline, heartbeats: heartbeat.HeartbeatPolicy) -> None:
+    """Remove markers, fences and expired heartbeats of killed writers whose instants are not pending."""
+    storage = active.storage
+    marked = sorted(marked_instants(storage))
+    fenced = fenced_instants(storage)
+    beats = storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
+    if not marked and not fenced and not beats:
+        return
+    # Listed after these files: a writer that creates markers was in the timeline before.
+    pending = {i.requested for i in active.reload().timeline.pending()}
+    if not fenced <= pending:
+        remove_fences(storage, fenced - pending)
+    for instant in marked:
+        if instant not in pending:
+            Markers(storage, instant).delete()
+    for path in beats:
+        instant = file_name_of(path)
+        if instant not in pending and heartbeats.is_dead(storage, instant):
+            storage.delete(path)
