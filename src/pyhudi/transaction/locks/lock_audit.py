@@ -90,7 +90,7 @@ def is_audit_enabled(storage: Storage) -> bool:
 
 
 def enable_audit(storage: Storage, *, enabled: bool) -> None:
-    """Turn the audit of the table's lock on or off. Writers that hold the lock go on as they began."""
+    """Turn the audit of the table's lock on or off. Writes and services that have held the lock go on as they began."""
     storage.write(AUDIT_SWITCH, json.dumps({_ENABLED: enabled}, separators=(",", ":")).encode())
 
 

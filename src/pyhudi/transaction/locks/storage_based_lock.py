@@ -91,6 +91,7 @@ class StorageBasedLockProvider(LockProvider):
         self._guard = threading.Lock()
         self._lease: Lease | None = None
         self._version: str | None = None
+        self._is_audited: bool | None = None
         self._audit: LockAudit | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -152,9 +153,12 @@ class StorageBasedLockProvider(LockProvider):
         return self.held
 
     def _begin_audit(self) -> None:
-        """Record that the lease begins, if it is to be audited."""
+        """Record that the lease begins, if it is to be audited. A writer, which has a lock of its own for each write,
+        reads the switch once."""
         self._audit = None
-        if self._lease is not None and is_audit_enabled(self._storage):
+        if self._is_audited is None:
+            self._is_audited = is_audit_enabled(self._storage)
+        if self._lease is not None and self._is_audited:
             self._audit = LockAudit(self._storage, self._owner, self._lease.valid_until - self._validity_ms)
             self._audit.record(AuditState.START, self._audit.started, self._lease.valid_until, held=True)
 

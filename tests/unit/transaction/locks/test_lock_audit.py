@@ -55,6 +55,15 @@ def test_each_holding_has_a_file(storage: Storage) -> None:
     assert storage.list(AUDIT_FOLDER).num_rows == 1
 
 
+def test_a_writer_reads_the_switch_once(storage: Storage) -> None:
+    counted = FaultyStorage(storage)
+    lock = _lock(counted)
+    for _ in range(3):
+        with lock:
+            pass
+    assert sum(operation == ("read", AUDIT_SWITCH) for operation in counted.operations) == 1
+
+
 def test_without_a_valid_switch_nothing_is_recorded(storage: Storage) -> None:
     for content in (b"", b"[]", b"{}", b'{"STORAGE_LOCK_AUDIT_SERVICE_ENABLED":"true"}'):
         storage.write(AUDIT_SWITCH, content)
