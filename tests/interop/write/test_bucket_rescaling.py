@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
+from tests.bucket_tables import KEYS_AND_BUCKETS
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
 from tests.interop.harness.scenarios import PARALLELISM
@@ -22,18 +23,7 @@ Row = tuple[str, str, int, str]
 
 
 def _options(table_type: str) -> dict[str, str]:
-    return {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.table.type": table_type,
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "part",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.index.type": "BUCKET",
-        "hoodie.bucket.index.num.buckets": "2",
-        "hoodie.compact.inline": "false",
-        **PARALLELISM,
-    }
+    return {**KEYS_AND_BUCKETS, "hoodie.datasource.write.table.type": table_type, **PARALLELISM}
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans.bucket_plan import BucketPlan
+from tests.bucket_tables import KEYS_AND_BUCKETS, NON_BLOCKING, meanwhile
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
 from tests.interop.harness.scenarios import PARALLELISM
@@ -25,19 +25,12 @@ Row = tuple[str, str, int, str]
 
 def _options(version: str) -> dict[str, str]:
     return {
-        "hoodie.table.name": "t",
+        **KEYS_AND_BUCKETS,
+        **NON_BLOCKING,
         "hoodie.write.table.version": version,
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "part",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.index.type": "BUCKET",
-        "hoodie.bucket.index.num.buckets": "2",
-        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
         "hoodie.cleaner.policy.failed.writes": "LAZY",
         "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-        "hoodie.compact.inline": "false",
         **PARALLELISM,
     }
 
@@ -61,15 +54,8 @@ def test_both_write_at_once(
         oracle.write(path, table, {**given, **own, **{key.replace("__", "."): value for key, value in more.items()}})
         merged(*rows)
 
-    def ours(*rows: Row, meanwhile: Callable[[], object] = lambda: None) -> None:
-        real = BucketPlan.write
-
-        def write_after_another(plan: BucketPlan, instant: str) -> pa.Table:
-            monkeypatch.setattr(BucketPlan, "write", real)
-            meanwhile()
-            return real(plan, instant)
-
-        monkeypatch.setattr(BucketPlan, "write", write_after_another)
+    def ours(*rows: Row, other: Callable[[], object] = lambda: None) -> None:
+        meanwhile(monkeypatch, other)
         own = {key: value for key, value in given.items() if "lock.provider" not in key}
         write(spark.createDataFrame(list(rows), "id string, part string, ts long, v string"), str(path), own)
         merged(*rows)
@@ -89,7 +75,7 @@ def test_both_write_at_once(
     ours(
         *((key, "p", 3, "ours") for key in keys[:4]),
         *((f"q{key}", "q", 2, "ours") for key in keys[:3]),
-        meanwhile=lambda: theirs(
+        other=lambda: theirs(
             *((key, "p", 2 + 2 * (number % 2), "theirs") for number, key in enumerate(keys)),
             *((f"q{key}", "q", 1 + 2 * number, "theirs") for number, key in enumerate(keys)),
         ),
@@ -100,11 +86,11 @@ def test_both_write_at_once(
         (keys[0], "p", 1, "late"),
         (keys[1], "p", 9, "ours"),
         ("new", "p", 1, "ours"),
-        meanwhile=lambda: theirs((keys[0], "p", 8, "theirs"), (keys[2], "p", 8, "theirs"), **compacts),
+        other=lambda: theirs((keys[0], "p", 8, "theirs"), (keys[2], "p", 8, "theirs"), **compacts),
     )
     assert any(name.endswith(".parquet") for name in map(str, path.glob("p/*")))
     check()
-    ours((keys[3], "p", 9, "ours"), meanwhile=HudiTable.for_path(str(path)).services.compact)
+    ours((keys[3], "p", 9, "ours"), other=HudiTable.for_path(str(path)).services.compact)
     check()
     theirs((keys[3], "p", 10, "theirs"), ("new", "p", 0, "late"), **compacts)
     check()

@@ -8,8 +8,8 @@ import pytest
 
 from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, QueryError, UnsupportedTableError
 from pyhudi.index.bucket_counts import counted_instants
-from pyhudi.spark.write.plans.bucket_plan import BucketPlan
 from pyhudi.storage import open_storage
+from tests.bucket_tables import meanwhile
 
 pytest.importorskip("sqlglot")
 BUCKETS = "`hoodie.index.type` = 'BUCKET', `hoodie.bucket.index.num.buckets` = '2'"
@@ -122,16 +122,9 @@ def test_refused(spark, bucketed, tmp_path):
 @pytest.mark.usefixtures("bucketed")
 def test_a_write_with_the_old_numbers_conflicts(spark, monkeypatch):
     """Also in a partition that the change did not know."""
-    real = BucketPlan.write
-
-    def write_after_the_change(plan, instant):
-        monkeypatch.setattr(BucketPlan, "write", real)
-        _call(spark, overwrite="bergen,5", bucket_number=2, dry_run=False)
-        return real(plan, instant)
-
     spark.sql("SET hoodie.write.concurrency.mode = OPTIMISTIC_CONCURRENCY_CONTROL")
     try:
-        monkeypatch.setattr(BucketPlan, "write", write_after_the_change)
+        meanwhile(monkeypatch, lambda: _call(spark, overwrite="bergen,5", bucket_number=2, dry_run=False))
         with pytest.raises(ConflictError):
             spark.sql("INSERT INTO bucketed VALUES (500, 'a', 0, 'bergen')")
     finally:
