@@ -10,6 +10,7 @@ session, such as its time zone.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -188,20 +189,9 @@ class _Parser:
         if word in _COMPARISONS and not negated:
             self._at += 1
             condition = _compared(left, _COMPARISONS[word], self._operand())
-        elif self._take("BETWEEN"):
-            low = self._operand()
-            self._expect("AND")
-            condition = _compared(left, ">=", low) & _compared(left, "<=", self._operand())
-        elif self._take("IN"):
-            condition = self._among(left)
-        elif self._take("LIKE"):
-            pattern = self._operand()
-            condition = _like(left, pattern)
-        elif self._take("ILIKE", "RLIKE", "REGEXP"):
-            self._operand()
-            condition = UNKNOWN
-        elif self._take("IS"):
-            condition = self._is(left)
+        elif word in _TESTS:
+            self._at += 1
+            condition = _TESTS[word](self, left)
         elif negated:
             raise _NotUnderstoodError
         else:
@@ -210,6 +200,18 @@ class _Parser:
             raise _NotUnderstoodError
         return ~condition if negated else condition
 
+    def _between(self, left: Operand) -> _Condition:
+        low = self._operand()
+        self._expect("AND")
+        return _compared(left, ">=", low) & _compared(left, "<=", self._operand())
+
+    def _like(self, left: Operand) -> _Condition:
+        return _matching(left, self._operand())
+
+    def _unknown(self, _: Operand) -> _Condition:
+        self._operand()
+        return UNKNOWN
+
     def _is(self, left: Operand) -> _Condition:
         negated = self._take("NOT") is not None
         if self._take("NULL"):
@@ -217,8 +219,7 @@ class _Parser:
             if isinstance(left, Column):
                 condition = _leaf(Term(left.name, "=", None))
             return ~condition if negated else condition
-        self._operand()
-        return UNKNOWN
+        return self._unknown(left)
 
     def _among(self, left: Operand) -> _Condition:
         self._expect("(")
@@ -250,6 +251,16 @@ class _Parser:
         if not operand_tokens or depth:
             raise _NotUnderstoodError
         return operand_of(operand_tokens, self._schema, self._known)
+
+
+_TESTS: Mapping[str, Callable[[_Parser, Operand], _Condition]] = {
+    "BETWEEN": _Parser._between,
+    "IN": _Parser._among,
+    "LIKE": _Parser._like,
+    "IS": _Parser._is,
+    **dict.fromkeys(("ILIKE", "RLIKE", "REGEXP"), _Parser._unknown),
+}
+"""Parsers of what follows an operand, by its first word."""
 
 
 def _compared(left: Operand, op: str, right: Operand) -> _Condition:
@@ -286,7 +297,7 @@ def _compare_with_fraction(column: Column, op: str, value: Decimal) -> _Conditio
     return _leaf(Term(column.name, "<", math.ceil(value))) if op in ("<", "<=") else UNKNOWN
 
 
-def _like(left: Operand, pattern: Operand) -> _Condition:
+def _matching(left: Operand, pattern: Operand) -> _Condition:
     if not isinstance(left, Column) or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return UNKNOWN
     if not is_text(left.kind):

@@ -232,31 +232,3 @@ def _holes(opts: Options) -> HollowPolicy:
         allowed = "FAIL, BLOCK (USE_TRANSITION_TIME depends on modification times of files, which copies change)"
         raise InvalidOptionError(opts.spelling(option), policy, allowed)
     return policy
-
-
-def glob_pattern(glob: str) -> str:
-    """Return the RE2 regular expression for one of Hadoop's path globs; ``*`` also matches ``/``."""
-    out, depth, i = "", 0, 0
-    while i < len(glob):
-        c = glob[i]
-        if c == "\\" and i + 1 < len(glob):
-            i += 1
-            out += re.escape(glob[i])
-        elif c == "*":
-            out += ".*"
-        elif c == "?":
-            out += "."
-        elif c == "{":
-            out, depth = out + "(?:", depth + 1
-        elif c == "}" and depth:
-            out, depth = out + ")", depth - 1
-        elif c == "," and depth:
-            out += "|"
-        elif c == "[" and "]" in glob[i + 1 :]:
-            close = glob.index("]", i + 1)
-            out += "[" + glob[i + 1 : close].replace("!", "^", 1) + "]"
-            i = close
-        else:
-            out += re.escape(c)
-        i += 1
-    return f"^{out}$"

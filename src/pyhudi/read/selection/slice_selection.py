@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError
-from pyhudi.read.query.query import Query, glob_pattern
+from pyhudi.read.query.path_glob import glob_pattern
+from pyhudi.read.query.query import Query
 from pyhudi.read.selection.incremental_query import select_incremental
 from pyhudi.read.selection.retention_limits import check_as_of
 from pyhudi.read.selection.selected_slices import InstantBounds, PartitionPruning, Selection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.scripts.script_nodes import Script
@@ -51,36 +51,66 @@ def _parts(text: str) -> Iterator[str]:
     except NotUnderstoodError:
         return
     while not cursor.done:
-        word = cursor.word()
         if cursor.word(1) == ":" and cursor.word(2) in _LABELLED:  # a label, and no parameter
             cursor.at += 2
-        elif cursor.take("BEGIN"):
-            cursor.take("NOT", "ATOMIC")
-            yield from _parts(cursor.rest())  # sqlglot keeps the rest of some statements after BEGIN as one token
-        elif word in ("LOOP", "REPEAT", "ELSE"):
-            cursor.at += 1
-        elif word in _ENDS_OF_CONDITIONS:
-            cursor.at += 1
-            yield _query_of(cursor.until(_ENDS_OF_CONDITIONS[word]))
-            cursor.take(_ENDS_OF_CONDITIONS[word])
-            if word == "UNTIL":
-                return
-        elif cursor.take("CASE"):
-            yield _query_of(cursor.until("WHEN"))
-        elif cursor.take("FOR"):
-            if cursor.word(1) == "AS":
-                cursor.at += 2
-            yield cursor.until("DO")
-            cursor.take("DO")
-        elif word in _WITHOUT_QUERIES:
-            return
-        elif word == "DECLARE":
-            yield from _declaration(cursor)
-        elif word == "SET" and cursor.word(1) not in ("VAR", "VARIABLE"):
-            cursor.at += 1
-            yield f"SET VARIABLE {cursor.rest()}"
         else:
-            yield cursor.rest()
+            yield from _PARSERS.get(cursor.word(), _statement)(cursor)
+
+
+def _statement(cursor: Cursor) -> Iterator[str]:
+    """Yield a statement, which takes the rest of the text."""
+    yield cursor.rest()
+
+
+def _keyword(cursor: Cursor) -> Iterator[str]:
+    """Skip a word with no query in it."""
+    cursor.at += 1
+    return iter(())
+
+
+def _without_query(cursor: Cursor) -> Iterator[str]:
+    """Skip a statement with no query in it."""
+    cursor.rest()
+    return iter(())
+
+
+def _block(cursor: Cursor) -> Iterator[str]:
+    cursor.expect("BEGIN")
+    cursor.take("NOT", "ATOMIC")
+    return _parts(cursor.rest())  # sqlglot keeps the rest of some statements after BEGIN as one token
+
+
+def _condition(cursor: Cursor) -> Iterator[str]:
+    """Yield the query of a condition."""
+    word = cursor.word()
+    end = _ENDS_OF_CONDITIONS[word]
+    cursor.at += 1
+    yield _query_of(cursor.until(end))
+    cursor.take(end)
+    if word == "UNTIL":
+        cursor.rest()
+
+
+def _case(cursor: Cursor) -> Iterator[str]:
+    cursor.expect("CASE")
+    yield _query_of(cursor.until("WHEN"))
+
+
+def _for(cursor: Cursor) -> Iterator[str]:
+    cursor.expect("FOR")
+    if cursor.word(1) == "AS":
+        cursor.at += 2
+    yield cursor.until("DO")
+    cursor.take("DO")
+
+
+def _assignment(cursor: Cursor) -> Iterator[str]:
+    """Yield an assignment as a statement of the session."""
+    if cursor.word(1) in ("VAR", "VARIABLE"):
+        yield cursor.rest()
+    else:
+        cursor.expect("SET")
+        yield f"SET VARIABLE {cursor.rest()}"
 
 
 def _query_of(expression: str) -> str:
@@ -102,3 +132,16 @@ def _declaration(cursor: Cursor) -> Iterator[str]:
         cursor.take("HANDLER", "FOR")
         while not cursor.done and cursor.word() not in _STATEMENTS:
             cursor.at += 1
+
+
+_PARSERS: Mapping[str, Callable[[Cursor], Iterator[str]]] = {
+    "BEGIN": _block,
+    "CASE": _case,
+    "DECLARE": _declaration,
+    "FOR": _for,
+    "SET": _assignment,
+    **dict.fromkeys(("LOOP", "REPEAT", "ELSE"), _keyword),
+    **dict.fromkeys(_ENDS_OF_CONDITIONS, _condition),
+    **dict.fromkeys(_WITHOUT_QUERIES, _without_query),
+}
+"""Parsers of the parts of a script, by their first word; anything else is a statement."""

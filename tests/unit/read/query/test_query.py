@@ -10,7 +10,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.config.enums import HollowPolicy, QueryType
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
-from pyhudi.read.query.query import IncrementalSettings, InstantRange, Query, glob_pattern
+from pyhudi.read.query.query import IncrementalSettings, InstantRange, Query
 from pyhudi.table.config.table_config import TableConfig
 
 TYPE = "hoodie.datasource.query.type"
@@ -155,20 +155,3 @@ def test_queries_by_argument():
 def test_arguments_that_contradict_each_other(arguments, message):
     with pytest.raises(QueryError, match=message):
         Query.from_arguments(config(), **arguments)
-
-
-@pytest.mark.parametrize(
-    ("glob", "path", "matches"),
-    [
-        ("*/a/*", "file:///t/a/x.parquet", True),
-        ("*/a/*", "file:///t/b/x.parquet", False),
-        ("*/p=[ab]/*", "s3a://t/p=a/b/x.parquet", True),
-        ("*/p=[!ab]/*", "s3a://t/p=a/x.parquet", False),
-        ("*/{x,y?}/*", "/t/yz/f", True),
-        ("*/{x,y?}/*", "/t/y/f", False),
-        (r"*/\*/*", "/t/*/f", True),
-        ("*.parquet", "/t/aparquet", False),
-    ],
-)
-def test_path_globs(glob, path, matches):
-    assert bool(re.match(glob_pattern(glob), path)) is matches
