@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.spark.write.plans.bucket_plan import BucketPlan
+from pyhudi.spark.write.plans.buckets.bucket_plan import BucketPlan
 
 KEYS_AND_BUCKETS = {
     "hoodie.table.name": "t",

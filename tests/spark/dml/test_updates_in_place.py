@@ -19,8 +19,8 @@ from pyhudi.spark.dml import update as update_module
 from pyhudi.spark.execution.cached_frames import planned_once
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
-from pyhudi.spark.write.plans import row_routing, tagged_batch
-from pyhudi.spark.write.plans.row_routing import count_rows, route
+from pyhudi.spark.write.plans.file_groups import row_routing, tagged_batch
+from pyhudi.spark.write.plans.file_groups.row_routing import count_rows, route
 from pyhudi.spark.write.row_change_locations import with_base_paths
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW_POSITION
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing

@@ -17,7 +17,7 @@ from pyhudi.errors import ConflictError, UnsupportedTableError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes.record_index import record_index_update
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans import file_group_plan, file_group_planner, planned_keys
+from pyhudi.spark.write.plans.file_groups import file_group_plan, file_group_planner, planned_keys
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, stored_locations

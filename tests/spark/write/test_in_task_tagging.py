@@ -14,8 +14,9 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.enums import TableType
 from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans import file_group_planner, partition_work
-from pyhudi.spark.write.plans.partition_work import count_partitions, is_cheaper
+from pyhudi.spark.write.plans.file_groups import file_group_planner
+from pyhudi.spark.write.plans.in_task_tagging import partition_work
+from pyhudi.spark.write.plans.in_task_tagging.partition_work import count_partitions, is_cheaper
 from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
@@ -50,7 +51,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append(name)
             return run(*args, **more)
 
-        module = "in_task_tagging_plan" if name == "run_in_task_tagging" else "file_group_plan"
+        module = (
+            "in_task_tagging.in_task_tagging_plan" if name == "run_in_task_tagging" else "file_groups.file_group_plan"
+        )
         monkeypatch.setattr(f"pyhudi.spark.write.plans.{module}.{name}", noted)
     return found
 

@@ -31,8 +31,8 @@ def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: boo
 
 
 def run_upsert(rows: DataFrame, context: WriteContext, *, adaptive: bool = True) -> pa.Table:
-    """Write routed rows (`pyhudi.spark.write.plans.row_routing.route`); return the write stats of all files. Runs a
-    Spark job. ``adaptive``: the plan of the rows may improve while it is executed."""
+    """Write routed rows (`pyhudi.spark.write.plans.file_groups.row_routing.route`); return the write stats of all
+    files. Runs a Spark job. ``adaptive``: the plan of the rows may improve while it is executed."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return upsert_task(batches, context, task)
@@ -41,8 +41,8 @@ def run_upsert(rows: DataFrame, context: WriteContext, *, adaptive: bool = True)
 
 
 def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table | None:
-    """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.in_task_tagging_plan`); return
-    the write stats of all files, or None if there are more than ``lookup.most_rows``. Runs a Spark job."""
+    """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.in_task_tagging`); return the
+    write stats of all files, or None if there are more than ``lookup.most_rows``. Runs a Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return in_task_tagging_task(batches, context, task, lookup)

@@ -10,7 +10,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.write.plans.consistent_bucket_routing import check_not_consistent
+from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import check_not_consistent
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView

@@ -14,8 +14,8 @@ from pyhudi.config.enums import BucketIndexEngine, Operation
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.keys.key_errors import key_errors
-from pyhudi.spark.write.plans.bucket_plan import store_bucket_counts
-from pyhudi.spark.write.plans.consistent_bucket_routing import refuse_replacing
+from pyhudi.spark.write.plans.buckets.bucket_plan import store_bucket_counts
+from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import refuse_replacing
 from pyhudi.spark.write.plans.write_plan import WritePlan
 from pyhudi.spark.write.write_execution import batch_limits, plan_ahead, plan_write
 from pyhudi.spark.write.write_job import WriteJob

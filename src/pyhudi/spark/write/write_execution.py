@@ -18,9 +18,9 @@ from pyhudi.config.enums import Operation
 from pyhudi.spark.execution.arrow_batch_limits import batches_limited_by_rows
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.write.delete_partition import delete_partitions
-from pyhudi.spark.write.plans.bucket_plan import plan_buckets, store_bucket_counts
-from pyhudi.spark.write.plans.file_group_planner import plan_file_groups
-from pyhudi.spark.write.plans.new_files_plan import NewFilesPlan
+from pyhudi.spark.write.plans.buckets.bucket_plan import plan_buckets, store_bucket_counts
+from pyhudi.spark.write.plans.file_groups.file_group_planner import plan_file_groups
+from pyhudi.spark.write.plans.new_files.new_files_plan import NewFilesPlan
 from pyhudi.spark.write.plans.write_plan import WritePlan
 from pyhudi.spark.write.write_job import WriteJob, touched_partitions
 from pyhudi.timeline.active_timeline import ActiveTimeline

@@ -17,9 +17,9 @@ from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import is_delete
-from pyhudi.spark.write.plans.planned_keys import PlannedKeys
-from pyhudi.spark.write.plans.row_routing import route
-from pyhudi.spark.write.plans.tagged_batch import TaggedBatch
+from pyhudi.spark.write.plans.file_groups.planned_keys import PlannedKeys
+from pyhudi.spark.write.plans.file_groups.row_routing import route
+from pyhudi.spark.write.plans.file_groups.tagged_batch import TaggedBatch
 from pyhudi.spark.write.plans.write_plan import most_tasks, without_key_indexes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.commit_metadata import CommitMetadata

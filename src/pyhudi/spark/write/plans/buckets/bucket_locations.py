@@ -15,7 +15,7 @@ from pyhudi.index.consistent_hashing import (
     known_partitions,
     load_metadata,
 )
-from pyhudi.spark.write.plans.consistent_bucket_routing import (
+from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import (
     ConsistentBucketLocations,
     refuse_replacing,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.spark.write.plans.planned_keys import matches_plan
+from pyhudi.spark.write.plans.file_groups.planned_keys import matches_plan
 from pyhudi.write.planning.small_files import INSERT_TARGETS_SCHEMA, INSERTS_SCHEMA
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, GROUPS_SCHEMA, WorkloadProfile
 

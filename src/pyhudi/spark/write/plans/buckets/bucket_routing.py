@@ -17,7 +17,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.keys.deduplication import POSITION
-from pyhudi.spark.write.plans.bucket_column import with_bucket
+from pyhudi.spark.write.plans.buckets.bucket_column import with_bucket
 from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.transaction.locks.lock_provider import is_non_blocking

@@ -7,17 +7,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, Operation
-from pyhudi.errors import RecordKeyError
-from pyhudi.keygen import KeySpec
-from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.name_resolution import top_column
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
-from pyhudi.spark.keys.deduplication import mark_deletes
 from pyhudi.spark.lookup.global_tagging import merges_moved_records
 from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, tag, untagged
-from pyhudi.spark.write.plans.table_state import TableState
+from pyhudi.spark.write.plans.file_groups.table_state import TableState
 from pyhudi.spark.write.write_input import as_in_table, whole_rows
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
@@ -91,31 +85,3 @@ def record_index_of(job: WriteJob) -> RecordIndex | None:
     if job.client is None or not kind.is_record_index or not looks_up:
         return None
     return RecordIndex.open(job.client, partitioned=not kind.is_global)
-
-
-def refuse_stored_keys(count: int) -> None:
-    """Refuse an insert whose keys the table has, as the policy for duplicates requests.
-
-    Args:
-        count: Number of stored records with these keys.
-
-    Raises:
-        RecordKeyError: There are some.
-    """
-    if count:
-        raise RecordKeyError(
-            f"the table has the keys of {count:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; nothing "
-            "was written. Use upsert to update them, or the policy drop to leave them out"
-        )
-
-
-def with_delete_marks(job: WriteJob, rows: DataFrame) -> DataFrame:
-    """Return keyed rows with the marks of those that delete their records; a delete needs only the keys of its rows."""
-    deletes = job.operation is Operation.DELETE
-    return mark_deletes(_keys_only(rows, job.spec) if deletes else rows, job.merging, every_row=deletes)
-
-
-def _keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
-    """Select the keys of records to be deleted, and the columns from which they are made."""
-    tops = dict.fromkeys(top_column(name, rows.columns) for name in spec.record_fields)
-    return rows.select(*(quoted([name]) for name in tops), RECORD_KEY, PARTITION_PATH)

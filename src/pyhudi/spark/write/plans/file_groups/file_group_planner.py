@@ -14,22 +14,23 @@ from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.write.plans.file_group_plan import FileGroupPlan
-from pyhudi.spark.write.plans.in_task_tagging_plan import (
+from pyhudi.spark.write.plans.file_groups.file_group_plan import FileGroupPlan
+from pyhudi.spark.write.plans.file_groups.row_tagging import record_index_of
+from pyhudi.spark.write.plans.file_groups.table_state import TableState
+from pyhudi.spark.write.plans.file_groups.tagged_batch import tag_by_key, tag_by_location
+from pyhudi.spark.write.plans.in_task_tagging.in_task_tagging_plan import (
     InTaskTaggingPlan,
     supports_in_task_tagging,
     write_cores,
 )
-from pyhudi.spark.write.plans.partition_work import (
+from pyhudi.spark.write.plans.in_task_tagging.partition_work import (
     UNCOUNTED_ROWS,
     base_files,
     count_partitions,
     is_cheaper,
     only_partition,
 )
-from pyhudi.spark.write.plans.row_tagging import record_index_of, refuse_stored_keys, with_delete_marks
-from pyhudi.spark.write.plans.table_state import TableState
-from pyhudi.spark.write.plans.tagged_batch import tag_by_key, tag_by_location
+from pyhudi.spark.write.plans.row_preparation import refuse_stored_keys, with_delete_marks
 from pyhudi.spark.write.plans.write_plan import without_key_indexes
 from pyhudi.spark.write.row_change_locations import keyed_changes
 from pyhudi.spark.write.stored_keys import with_stored_keys

@@ -30,15 +30,15 @@ from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
-from pyhudi.spark.write.plans.bucket_locations import bucket_locations
-from pyhudi.spark.write.plans.bucket_routing import cluster_by_file_group, no_position, route_to_buckets
-from pyhudi.spark.write.plans.consistent_bucket_routing import (
+from pyhudi.spark.write.plans.buckets.bucket_locations import bucket_locations
+from pyhudi.spark.write.plans.buckets.bucket_routing import cluster_by_file_group, no_position, route_to_buckets
+from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import (
     ConsistentBucketLocations,
     check_in_view,
     created_buckets,
     with_bucket_locations,
 )
-from pyhudi.spark.write.plans.row_tagging import refuse_stored_keys, with_delete_marks
+from pyhudi.spark.write.plans.row_preparation import refuse_stored_keys, with_delete_marks
 from pyhudi.spark.write.row_change_locations import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.merge_settings import DELETE_FIELD

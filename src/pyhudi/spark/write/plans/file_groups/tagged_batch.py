@@ -17,9 +17,9 @@ from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
 from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin
-from pyhudi.spark.write.plans.row_routing import count_rows
-from pyhudi.spark.write.plans.row_tagging import tag_rows
-from pyhudi.spark.write.plans.table_state import TableState
+from pyhudi.spark.write.plans.file_groups.row_routing import count_rows
+from pyhudi.spark.write.plans.file_groups.row_tagging import tag_rows
+from pyhudi.spark.write.plans.file_groups.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import without_key_indexes
 from pyhudi.spark.write.row_change_locations import located_changes, read_groups, with_base_paths
 from pyhudi.spark.write.write_job import WriteJob

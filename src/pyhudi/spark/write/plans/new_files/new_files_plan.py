@@ -12,7 +12,7 @@ from pyhudi.spark.execution.write_stages import run_bulk_insert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.write.plans.bulk_insert_sort import sort_for_bulk_insert
+from pyhudi.spark.write.plans.new_files.bulk_insert_sort import sort_for_bulk_insert
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.timeline import Timeline

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.errors import TransactionError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import planned_once
@@ -25,7 +24,7 @@ from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.helper_columns import INDEX_LOCATION
-from pyhudi.spark.spark_errors import failure
+from pyhudi.spark.write.plans.row_preparation import changed_input_failure
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, PLACEMENT_KEY, ROW_POSITION
 from pyhudi.write.planning.small_files import target_lookup_table
@@ -102,20 +101,6 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
     )
     moved = rows.repartition(tasks, PLACEMENT_KEY)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW_POSITION).asc_nulls_last())
-
-
-def changed_input_failure(what: Column) -> Column:
-    """Return a column, castable to all types, whose evaluation fails with TransactionError, for rows of which the plan
-    of the write does not know. If an executor is lost, its cached rows are computed again, and may be other ones.
-
-    Args:
-        what: What the plan does not have.
-    """
-    text = (
-        "the input gave other rows when it was read again, after an executor was lost; nothing was committed. Write a "
-        "DataFrame that gives the same rows each time, such as one that was stored first. The plan does not have the "
-    )
-    return failure(TransactionError, F.concat(F.lit(text), what))
 
 
 def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Table) -> DataFrame:

@@ -20,8 +20,12 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.write_stages import run_in_task_tagging
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
-from pyhudi.spark.write.plans.partition_routing import route_by_partition, route_to_one_task
-from pyhudi.spark.write.plans.partition_work import MOST_PARTITION_BYTES, partition_shares, partition_sizes
+from pyhudi.spark.write.plans.in_task_tagging.partition_routing import route_by_partition, route_to_one_task
+from pyhudi.spark.write.plans.in_task_tagging.partition_work import (
+    MOST_PARTITION_BYTES,
+    partition_shares,
+    partition_sizes,
+)
 from pyhudi.spark.write.plans.write_plan import WritePlan, most_tasks, without_key_indexes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig

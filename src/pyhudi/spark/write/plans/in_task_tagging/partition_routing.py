@@ -12,8 +12,8 @@ from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.keys.deduplication import POSITION
-from pyhudi.spark.write.plans.partition_work import rewritten_bytes
-from pyhudi.spark.write.plans.row_routing import changed_input_failure
+from pyhudi.spark.write.plans.in_task_tagging.partition_work import rewritten_bytes
+from pyhudi.spark.write.plans.row_preparation import changed_input_failure
 from pyhudi.write.location_columns import PARTITION_SHARE, PLACEMENT_KEY
 from pyhudi.write.tasks.in_task_tagging import PartitionShare
 

@@ -1,0 +1,1 @@
+"""Plans of writes whose rows are tagged with existing file groups, counted, and assigned to these and to new ones."""

@@ -1,0 +1,1 @@
+"""Plans of writes whose tasks look up the locations of their rows."""

@@ -1,0 +1,1 @@
+"""Plan of a bulk insert, which creates new file groups only."""
