@@ -26,7 +26,7 @@ from tests.bucket_tables import bucket_index
 from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 from tests.spark.model import batch as records
-from tests.spark.write.bucket_writes import BUCKETS, batch, bucketed, check_files
+from tests.spark.write.plans.buckets.bucket_writes import BUCKETS, batch, bucketed, check_files
 
 _TEXTS = [
     "",

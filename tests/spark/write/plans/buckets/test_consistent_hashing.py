@@ -16,7 +16,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
 from tests.spark.model import Model, Row, frame, options, rows_of
-from tests.spark.write.bucket_writes import BUCKETS, batch, bucketed
+from tests.spark.write.plans.buckets.bucket_writes import BUCKETS, batch, bucketed
 
 
 def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""Queries that merge log files."""

@@ -1,0 +1,1 @@
+"""Queries of Hudi tables and views."""

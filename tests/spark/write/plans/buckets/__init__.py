@@ -1,0 +1,1 @@
+"""Writes to tables with the bucket index."""

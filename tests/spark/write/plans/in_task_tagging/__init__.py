@@ -1,0 +1,1 @@
+"""Writes whose tasks look up the locations of their rows."""
