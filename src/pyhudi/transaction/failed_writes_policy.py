@@ -1,4 +1,4 @@
-"""When a pending write of another writer counts as failed."""
+"""Policy by which pending writes of other writers count as failed."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a block declares. Names are in lower case."""
+    """Names that a block declares, in lower case."""
 
     label: str = ""
     variables: set[str] = field(default_factory=set)

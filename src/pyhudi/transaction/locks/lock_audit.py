@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class AuditState(StrEnum):
-    """What has happened to the lock."""
+    """Event in the life of a lease."""
 
     START = "START"
     RENEW = "RENEW"
@@ -115,8 +115,8 @@ def delete_old_audits(storage: Storage, before_ms: int, *, dry_run: bool) -> int
 
 @dataclass(frozen=True, slots=True)
 class LockHolding:
-    """What a file tells of a holding of the lock; times are in epoch milliseconds. ``ended`` is None if it does not
-    tell the end."""
+    """One holding of the lock, as its file records it; times are in epoch milliseconds. ``ended`` is None without a
+    record of the end."""
 
     file_name: str
     started: int
