@@ -18,7 +18,6 @@ from pyhudi.config.option import Option
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.keygen.date_patterns import PatternToken, tokens
 
-# Milliseconds per unit.
 _UNITS = {
     "NANOSECONDS": Fraction(1, 1_000_000),
     "MICROSECONDS": Fraction(1, 1_000),
@@ -28,11 +27,14 @@ _UNITS = {
     "HOURS": Fraction(3_600_000),
     "DAYS": Fraction(86_400_000),
 }
+"""Milliseconds per unit."""
 _TYPE_UNITS = {
     TimestampType.UNIX_TIMESTAMP: "SECONDS",
     TimestampType.EPOCHMILLISECONDS: "MILLISECONDS",
     TimestampType.EPOCHMICROSECONDS: "MICROSECONDS",
 }
+_TEXTS = (TimestampType.DATE_STRING, TimestampType.MIXED)
+"""Types of input that are texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,57 +59,67 @@ class TimestampSpec:
 
         Raises ConfigError for a missing key and InvalidOptionError for an invalid value, like Apache Hudi.
         """
+        given = _GivenOptions(lookup)
+        kind, output_format = given.type(), given.output_format()
+        timezone = given.get(options.TIMESTAMP_TIMEZONE)
+        return cls(
+            type=kind,
+            unit_ms=None if kind in _TEXTS else given.unit(kind),
+            input_formats=given.input_formats(kind) if kind in _TEXTS else (),
+            output_format=output_format,
+            input_zone=java_zone(timezone or given.get(options.TIMESTAMP_INPUT_TIMEZONE)),
+            output_zone=java_zone(timezone or given.get(options.TIMESTAMP_OUTPUT_TIMEZONE)),
+        )
 
-        def get(option: Option[Any]) -> str | None:
-            value = lookup(option.key)
-            return None if value is None or not value.strip() else value
 
-        raw_type = get(options.TIMESTAMP_TYPE)
-        if raw_type is None:
+@dataclass(frozen=True, slots=True)
+class _GivenOptions:
+    """Options ``TIMESTAMP_*`` as they are given: a blank one counts as absent."""
+
+    lookup: Callable[[str], str | None]
+
+    def get(self, option: Option[Any]) -> str | None:
+        """Return the text of an option; None if it is not given."""
+        value = self.lookup(option.key)
+        return None if value is None or not value.strip() else value
+
+    def type(self) -> TimestampType:
+        name = self.get(options.TIMESTAMP_TYPE)
+        if name is None:
             raise ConfigError(
                 f"the timestamp key generator requires {options.TIMESTAMP_TYPE.key}; allowed: "
                 f"{', '.join(TimestampType)}"
             )
-        if raw_type not in TimestampType.__members__:
-            raise InvalidOptionError(options.TIMESTAMP_TYPE.key, raw_type, ", ".join(TimestampType))
-        kind = TimestampType(raw_type)
-        output = get(options.TIMESTAMP_OUTPUT_FORMAT)
-        if output is None:
+        if name not in TimestampType.__members__:
+            raise InvalidOptionError(options.TIMESTAMP_TYPE.key, name, ", ".join(TimestampType))
+        return TimestampType(name)
+
+    def output_format(self) -> tuple[PatternToken, ...]:
+        pattern = self.get(options.TIMESTAMP_OUTPUT_FORMAT)
+        if pattern is None:
             raise ConfigError(
                 f"the timestamp key generator requires {options.TIMESTAMP_OUTPUT_FORMAT.key}, a date pattern such "
                 "as yyyy/MM/dd"
             )
-        texts = kind in (TimestampType.DATE_STRING, TimestampType.MIXED)
-        raw_input = get(options.TIMESTAMP_INPUT_FORMAT)
-        if texts and raw_input is None:
+        return tokens(pattern)
+
+    def input_formats(self, kind: TimestampType) -> tuple[tuple[PatternToken, ...], ...]:
+        patterns = self.get(options.TIMESTAMP_INPUT_FORMAT)
+        if patterns is None:
             raise ConfigError(
                 f"{options.TIMESTAMP_TYPE.key}={kind} requires {options.TIMESTAMP_INPUT_FORMAT.key}, a date pattern "
                 "such as yyyy-MM-dd"
             )
-        formats: tuple[tuple[PatternToken, ...], ...] = ()
-        if texts and raw_input is not None:
-            delimiter = (
-                get(options.TIMESTAMP_INPUT_FORMAT_DELIMITER) or options.TIMESTAMP_INPUT_FORMAT_DELIMITER.default
-            )
-            formats = tuple(tokens(part.strip()) for part in re.split(delimiter, raw_input) if part.strip())
-        unit: Fraction | None = None
-        if not texts:
-            name = (
-                _TYPE_UNITS.get(kind)
-                or (get(options.TIMESTAMP_SCALAR_UNIT) or options.TIMESTAMP_SCALAR_UNIT.default).upper()
-            )
-            if name not in _UNITS:
-                raise InvalidOptionError(options.TIMESTAMP_SCALAR_UNIT.key, name, ", ".join(_UNITS))
-            unit = _UNITS[name]
-        timezone = get(options.TIMESTAMP_TIMEZONE)
-        return cls(
-            type=kind,
-            unit_ms=unit,
-            input_formats=formats,
-            output_format=tokens(output),
-            input_zone=java_zone(timezone or get(options.TIMESTAMP_INPUT_TIMEZONE)),
-            output_zone=java_zone(timezone or get(options.TIMESTAMP_OUTPUT_TIMEZONE)),
-        )
+        option = options.TIMESTAMP_INPUT_FORMAT_DELIMITER
+        parts = re.split(self.get(option) or option.default, patterns)
+        return tuple(tokens(part.strip()) for part in parts if part.strip())
+
+    def unit(self, kind: TimestampType) -> Fraction:
+        option = options.TIMESTAMP_SCALAR_UNIT
+        name = _TYPE_UNITS.get(kind) or (self.get(option) or option.default).upper()
+        if name not in _UNITS:
+            raise InvalidOptionError(option.key, name, ", ".join(_UNITS))
+        return _UNITS[name]
 
 
 def java_zone(text: str | None) -> str | None:

@@ -9,35 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
-from pyhudi.errors import QueryError
 from pyhudi.read.cdc.cdc_plan import plan_cdc
 from pyhudi.read.execution.arrow_scan import TaskReader, tasks_of
-from pyhudi.read.filters.number_comparison import LISTS
 from pyhudi.read.filters.row_filter import Filter, RowFilter
-from pyhudi.read.filters.terms import Term
-from pyhudi.read.filters.time_comparison import is_date_or_time
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
-from pyhudi.read.schema.column_paths import resolve_column, type_of
-from pyhudi.read.selection.commit_time_filter import CommitTimes
-from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.helper_columns import SCANNED_ROW
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.cdc_frame import cdc_frame
+from pyhudi.spark.read.filter_columns import filter_column, with_conditions, with_sql_conditions
 from pyhudi.spark.read.merge_on_read.merge_strategy import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
 from pyhudi.spark.read.pruning.dataframe_pruning import FrameOrigin, remember_origin, remember_read
@@ -159,7 +150,7 @@ def dataframe(
         return union(_merged(spark, table, plan, settings))
     scan = single_scan(spark, table, plan, settings, merges=merges)
     if scan is not None:
-        return _selected(_with_conditions(scan, plan), plan)
+        return _selected(with_conditions(scan, plan), plan)
     parts = _merged(spark, table, with_logs, settings)
     if with_logs.tasks.num_rows < plan.tasks.num_rows:
         parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
@@ -190,7 +181,7 @@ def positioned_rows(
     frame = read_natively(spark, table, plan, settings, required=False, extras=ScanExtras(positions=True))
     if frame is None:
         return None
-    return _with_conditions(frame, plan).select(*map(quoted_name, plan.columns), SCANNED_ROW)
+    return with_conditions(frame, plan).select(*map(quoted_name, plan.columns), SCANNED_ROW)
 
 
 def _from_base_files(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> DataFrame:
@@ -201,19 +192,16 @@ def _from_base_files(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, 
         native = read_natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
     if native is None:
         return _with_arrow(spark, table, plan)
-    return _selected(_with_conditions(native, plan), plan)
+    return _selected(with_conditions(native, plan), plan)
 
 
 def _merged(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> list[DataFrame]:
     """Return the rows of slices with log files, in parts."""
     base, rows = merged_rows(spark, table, plan, settings)
-    rows = _with_sql_conditions(rows, plan)
+    rows = with_sql_conditions(rows, plan)
     if rows.columns != list(plan.columns):
         rows = rows.select(*map(quoted_name, plan.columns))
-    return [rows] if base is None else [_selected(_with_conditions(base, plan), plan), rows]
-
-
-# --- Arrow reader on the executors -----------------------------------------------------------------------------------
+    return [rows] if base is None else [_selected(with_conditions(base, plan), plan), rows]
 
 
 def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> DataFrame:
@@ -229,115 +217,7 @@ def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> Da
                 yield from reader.read(tasks[number])
 
     rows = rows_of_tasks(spark.range(0, len(tasks), 1, len(tasks)), run, reader.output_schema)
-    return _selected(_with_sql_conditions(rows, plan), plan)
-
-
-# --- conditions ------------------------------------------------------------------------------------------------------
-
-
-def _with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
-    """Return the rows of a scan that meet all conditions of a plan."""
-    if plan.commit_times is not None:
-        rows = rows.where(_commit_times(plan.commit_times))
-    if plan.filter is not None:
-        rows = rows.where(filter_column(plan.filter, plan.schema))
-    for text in plan.query.incremental.sql_filters:
-        rows = rows.where(text)
-    return rows
-
-
-def _with_sql_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
-    """Return the rows that meet the conditions of a plan that are SQL texts; pyhudi has evaluated the others."""
-    by_filter = () if plan.filter is None or plan.filter.sql is None else (plan.filter.sql,)
-    for text in (*by_filter, *plan.query.incremental.sql_filters):
-        rows = rows.where(text)
-    return rows
-
-
-def _commit_times(times: CommitTimes) -> Column:
-    time = sf.col(COMMIT_TIME)
-    parts = [time.isNotNull()]
-    if times.after is not None:
-        parts.append(time > times.after)
-    if times.up_to is not None:
-        parts.append(time <= times.up_to)
-    if times.any_of is not None:
-        parts.append(time.isin(*times.any_of))
-    if times.none_of:
-        parts.append(~time.isin(*times.none_of))
-    return reduce(lambda a, b: a & b, parts)
-
-
-def filter_column(row_filter: RowFilter, schema: pa.Schema) -> Column:
-    """Convert a filter to a Spark condition.
-
-    Args:
-        row_filter: The filter.
-        schema: Columns of the rows.
-
-    Raises:
-        QueryError: The filter is a pyarrow expression, which Spark cannot evaluate.
-    """
-    if row_filter.sql is not None:
-        return sf.expr(row_filter.sql)
-    if row_filter.expression is not None:
-        raise QueryError(
-            f"the filter {row_filter.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL "
-            "text or as [(column, op, value), …]"
-        )
-    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in row_filter.bind(schema).anyof]
-    return reduce(lambda a, b: a | b, groups)
-
-
-def _term(term: Term, schema: pa.Schema) -> Column:
-    if term.value is None:
-        column = sf.col(term.column)
-        return column.isNull() if term.op in ("=", "==") else column.isNotNull()
-    kind = type_of(resolve_column(term.column, schema), schema)
-    condition = _compared(term.column, term.op, term.value, kind)
-    if not pa.types.is_floating(kind):
-        return condition
-    # NaN is not included in the statistics of row groups, by which Spark would skip them. An explicit condition on NaN
-    # prevents that.
-    return condition | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else condition
-
-
-def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
-    column = sf.col(name)
-    if op in LISTS:
-        # Null is neither in a list nor outside of one, even if the list is empty.
-        is_listed = column.isin(*(_operand(one, kind) for one in value)) if value else sf.lit(False)
-        return is_listed if op == "in" else ~is_listed & column.isNotNull()
-    value = _operand(value, kind)
-    match op:
-        case "=" | "==":
-            return column == value
-        case "!=":
-            return column != value
-        case "<":
-            return column < value
-        case "<=":
-            return column <= value
-        case ">":
-            return column > value
-        case _:
-            return column >= value
-
-
-def _operand(value: Any, kind: pa.DataType) -> Any:
-    """Convert a value to an operand that Spark compares with a column of a type in the same way as Arrow.
-
-    Integers of more than 64 bits become decimals, and operands of single-precision columns stay single-precision,
-    regardless of ``spark.sql.ansi.enabled``. Dates and times become texts, because PySpark interprets those without a
-    time zone in the zone of the driver.
-    """
-    if is_date_or_time(kind):
-        return sf.lit(str(value)).cast(spark_schema(pa.schema([("value", kind)])).fields[0].dataType)
-    if not isinstance(value, int):
-        return value
-    if not -(1 << 63) <= value < 1 << 63:
-        return Decimal(value)
-    return sf.lit(value).cast("float") if pa.types.is_float32(kind) else value
+    return _selected(with_sql_conditions(rows, plan), plan)
 
 
 def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:

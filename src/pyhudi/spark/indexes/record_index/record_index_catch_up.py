@@ -7,12 +7,14 @@ keys of the file groups that the write has changed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.file_slice import SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import slice_changes
@@ -46,57 +48,64 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     Returns:
         The update; None if it cannot be determined, so that the index cannot be built.
     """
-    spark, config, opts, instant = commit.spark, commit.config, commit.opts, commit.instant
+    config = commit.config
     if not config.populate_meta_fields:
         return None
-    storage, version = commit.storage, config.version
-    changes = slice_changes(
-        FileSystemView.load(commit.client, commit.timeline).latest_slices(), commit.metadata, instant
-    )
+    slices = FileSystemView.load(commit.client, commit.timeline).latest_slices()
+    changes = slice_changes(slices, commit.metadata, commit.instant)
     after = [change.after for change in changes if change.after is not None]
     before = [change.before for change in changes if change.before is not None]
     if not after and not before:
         return IndexDelta(frozenset({RECORD_INDEX}))
-    millis = millis_of_instant(instant, config.timezone)
-    locations, ids, paths = (
-        pa.chunked_array([[getattr(one, name) for one in after]], pa.string())
-        for name in ("partition", "file_id", "base_path")
-    )
-    files = numbered_locations(locations, ids, paths, millis)
-    metadata = metadata_timeline(storage, version).timeline
-    partitioned = has_partitioned_record_index(storage, config)
-    file_ids = [group.file_id for group in group_slices(storage, metadata, RECORD_INDEX, version)]
-    groups = RecordIndexFileGroups.from_ids(file_ids, partitioned=partitioned)
-    groups = create_missing_file_groups(
-        storage, config, opts, instant, groups, sorted({one.partition for one in after})
-    )
+    groups = _file_groups(commit, sorted({one.partition for one in after}))
     partitions = sorted({one.partition for one in before})
-    routing = KeyRouting(groups, task_count(len(groups), spark))
-    table = TableSnapshot.load(commit.client)
-    schema = schema_after(table, commit.metadata)
-    context = slice_context(table, schema, names=column_names(table, schema), opts=opts)
-    slices_after = [(one, number) for number, one in enumerate(after)]
-    keys = slice_keys(spark, _with_own(context, instant), slices_after, routing)
-    if before:
-        slices_before = [(one, -1 - partitions.index(one.partition)) for one in before]
-        keys = keys.unionByName(slice_keys(spark, context, slices_before, routing))
+    routing = KeyRouting(groups, task_count(len(groups), commit.spark))
+    keys = _changed_keys(commit, after, [(one, -1 - partitions.index(one.partition)) for one in before], routing)
+    locations = KeyLocations(_numbered_files(commit, after), pa.array(partitions, pa.string()))
+    slices_of_index = file_groups_of(commit.storage, config, groups)
     target = RecordIndexWrite(
-        storage,
-        instant,
-        version,
-        groups,
-        file_groups_of(storage, config, groups),
-        fence=commit.fence,
+        commit.storage, commit.instant, config.version, groups, slices_of_index, fence=commit.fence
     )
     try:
-        written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, routing.tasks)
+        written = write_keys(keys, locations, target, routing.tasks)
     except UnsupportedTableError as reason:
-        _log.warning("the record index of %s cannot be built: %s", storage.root, reason)
+        _log.warning("the record index of %s cannot be built: %s", commit.storage.root, reason)
         return None
     if written.duplicates:
-        _log.warning("the record index of %s cannot be built: keys are in several file groups now", storage.root)
+        _log.warning("the record index of %s cannot be built: keys are in several file groups now", commit.storage.root)
         return None
     return IndexDelta(frozenset({RECORD_INDEX}), written.stats)
+
+
+def _file_groups(commit: IndexedCommit, partitions: list[str]) -> RecordIndexFileGroups:
+    """Return the file groups of the index, which are created for partitions that have none."""
+    storage, config = commit.storage, commit.config
+    metadata = metadata_timeline(storage, config.version).timeline
+    file_ids = [group.file_id for group in group_slices(storage, metadata, RECORD_INDEX, config.version)]
+    partitioned = has_partitioned_record_index(storage, config)
+    groups = RecordIndexFileGroups.from_ids(file_ids, partitioned=partitioned)
+    return create_missing_file_groups(storage, config, commit.opts, commit.instant, groups, partitions)
+
+
+def _numbered_files(commit: IndexedCommit, slices: Sequence[FileSlice]) -> pa.Table:
+    """Return the locations that keys of file slices have after the commit."""
+    partitions, ids, paths = (
+        pa.chunked_array([[getattr(one, name) for one in slices]], pa.string())
+        for name in ("partition", "file_id", "base_path")
+    )
+    return numbered_locations(partitions, ids, paths, millis_of_instant(commit.instant, commit.config.timezone))
+
+
+def _changed_keys(
+    commit: IndexedCommit, after: Sequence[FileSlice], before: Sequence[tuple[FileSlice, int]], routing: KeyRouting
+) -> DataFrame:
+    """Return the keys of file slices after the commit, and those before it with the numbers of their partitions."""
+    table = TableSnapshot.load(commit.client)
+    schema = schema_after(table, commit.metadata)
+    context = slice_context(table, schema, names=column_names(table, schema), opts=commit.opts)
+    numbered = [(one, number) for number, one in enumerate(after)]
+    keys = slice_keys(commit.spark, _with_own(context, commit.instant), numbered, routing)
+    return keys.unionByName(slice_keys(commit.spark, context, before, routing)) if before else keys
 
 
 def _with_own(context: SliceContext, instant: str) -> SliceContext:

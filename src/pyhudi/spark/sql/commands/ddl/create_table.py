@@ -25,8 +25,8 @@ from pyhudi.spark.sql.catalog import (
     find_table,
     full_name,
     qualified_location,
-    register,
 )
+from pyhudi.spark.sql.catalog_entries import register
 from pyhudi.spark.sql.commands.command_target import without_meta_columns
 from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
 from pyhudi.spark.sql.commands.ddl.location_checks import (
