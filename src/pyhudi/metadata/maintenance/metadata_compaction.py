@@ -37,7 +37,7 @@ from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
-from pyhudi.metadata.writer.metadata_rollback import file_names_by_partition
+from pyhudi.metadata.writer.instant_deletion import file_names_by_partition
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.compaction_operations import operations_of

@@ -29,8 +29,9 @@ from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_locations import encode_locations
-from pyhudi.metadata.writer import metadata_rollback
-from pyhudi.metadata.writer.metadata_rollback import TableRollback, apply_rollback
+from pyhudi.metadata.writer import instant_deletion
+from pyhudi.metadata.writer.metadata_rollback import apply_rollback
+from pyhudi.metadata.writer.table_rollback import TableRollback
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.clustering.clustering_runner import run_pending_clusterings as run_clustering
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner, run_pending_compactions
@@ -110,7 +111,7 @@ def test_tasks_that_outlive_their_attempt_add_nothing_to_indexes(
         listed.extend(partitions)
         return names_by_partition(storage, partitions)
 
-    for module in (index_delta, metadata_rollback):
+    for module in (index_delta, instant_deletion):
         monkeypatch.setattr(module, "names_by_partition", recorded)
     root = unpack("v9_mor_meta_all", tmp_path).path
     plan = HudiTable.for_path(str(root), FAST).services.schedule_clustering()

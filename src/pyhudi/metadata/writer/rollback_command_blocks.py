@@ -1,0 +1,110 @@
+"""Rollback of changes of the metadata table before version 8: command blocks make the blocks of a write invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.format.log.block_framing import rollback_frame
+from pyhudi.metadata.file_groups.delta_commit_writer import (
+    GroupFiles,
+    MetadataCommit,
+    Stat,
+    begin_delta_commit,
+    complete_delta_commit,
+    new_token,
+)
+from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
+from pyhudi.metadata.metadata_layout import (
+    FILE_PARTITIONS,
+    FILES,
+)
+from pyhudi.metadata.records.record_factory import file_records
+from pyhudi.metadata.writer.table_rollback import TableRollback, metadata_uri
+from pyhudi.storage import join_path
+from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+ROLLBACK_SUFFIX = "006"
+"""Suffix of rollback instants in metadata tables of version 6."""
+
+
+def append_rollback_blocks(
+    storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
+) -> None:
+    """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
+    delta_commit = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
+    rollback_instant = f"{rollback.instant}{ROLLBACK_SUFFIX}"
+    begun = active.timeline.find(rollback_instant, Action.ROLLBACK)
+    partitions = config.metadata_partitions_kept
+    if delta_commit is None and begun is None:
+        # Tasks write log files of indexes before the delta commit begins.
+        partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
+    if partitions and (delta_commit is not None or begun is None or not begun.is_completed):
+        _write_command_blocks(storage, config, active, rollback.target, rollback_instant, partitions)
+        if delta_commit is not None:
+            for state in active.states(delta_commit):
+                active.delete(state)
+    done = active.timeline.find(rollback.instant, Action.DELTA_COMMIT)
+    if done is not None and done.is_completed:
+        return
+    entry = begin_delta_commit(active, rollback.instant)
+    stats = _record_log_files(storage, config, active, rollback)
+    complete_delta_commit(active, entry, MetadataCommit(stats), config.version, None)
+
+
+def _record_log_files(
+    storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
+) -> list[Stat]:
+    """Add the log files of a rollback to the list of files."""
+    rows = [
+        {"partition": partition, "name": name, "size": size}
+        for partition, names in rollback.log_files.items()
+        for name, size in names.items()
+    ]
+    if not rows:
+        return []
+    schema = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+    records = file_records(pa.Table.from_pylist(rows, schema=schema), rollback.log_files, config.version)
+    return write_logs(GroupFiles(storage, FILES, rollback.instant, config.version), active.timeline, records)
+
+
+def _write_command_blocks(
+    storage: Storage,
+    config: TableConfig,
+    active: ActiveTimeline,
+    target: str,
+    rollback: str,
+    partitions: Iterable[str],
+) -> Instant:
+    groups = [
+        # A task that outlives its attempt may still write a file of the next version; the command block follows it.
+        (partition, replace(group, log_version=group.log_version + 1))
+        for partition in sorted(partitions)
+        for group in group_slices(storage, active.timeline, partition, config.version)
+    ]
+    plan = RollbackPlan(
+        target,
+        Action.DELTA_COMMIT,
+        tuple(RollbackRequest(partition, group.file_id, group.base_instant) for partition, group in groups),
+    )
+    entry = begin_delta_commit(active, rollback, Action.ROLLBACK, plan.encode())
+    written: dict[str, dict[str, int]] = {}
+    for partition, group in groups:
+        block = rollback_frame(rollback, target)
+        name = group.log_name(rollback, new_token(), config.version)
+        data = b"".join(bytes(part) for part in block.parts)
+        storage.write(join_path(METADATA_FOLDER, partition, name), data)
+        written.setdefault(partition, {})[metadata_uri(storage, partition, name)] = len(data)
+    partitions = {p: RolledBackPartition(command_files=files) for p, files in written.items()}
+    done = RollbackMetadata(rollback, 0, target, Action.DELTA_COMMIT, partitions)
+    return active.complete(entry, done.encode())
