@@ -17,6 +17,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
+from pyhudi.read.bound_columns import BoundColumns, columns_of_snapshot
 from pyhudi.read.execution.file_slice_reader import slice_context
 from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
@@ -26,17 +27,15 @@ from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
 from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.metadata_pruner import MetadataPruner
 from pyhudi.read.pruning.partition_pruning import prune_paths
-from pyhudi.read.pruning.pruner_protocol import Predicate, PruningFilter
-from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
+from pyhudi.read.pruning.pruner_protocol import Predicate
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import FileReading, LogMerging, PruningReport, ScanPlan
 from pyhudi.read.schema.partition_values import decode_paths
-from pyhudi.read.schema.table_columns import TableSchema, project, resolve_table_schema
+from pyhudi.read.schema.table_columns import project, resolve_table_schema
 from pyhudi.read.selection.selected_slices import PartitionPruning, Selection
 from pyhudi.read.selection.slice_selection import Prune, select_slices
 from pyhudi.read.selection.table_files import TableFiles
-from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
+from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 
@@ -123,54 +122,45 @@ def _planned(
     query = context.query
     files = TableFiles(table, context.opts, may_reload=earlier is None)
     table = files.table
-    table_schema = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
-    row_filter = context.bind_filter(row_filter, table, table_schema)
-    history = _history(table, table_schema)
-    pruner = _file_pruner(table, context, table_schema, history, row_filter, files)
-    selection = _select(table, context, files, pruner, earlier, prunes=row_filter is not None)
+    table_schema = None if query.is_incremental else columns_of_snapshot(table, query.as_of)
+    bound = BoundColumns.bind(table, context, table_schema, row_filter)
+    # prunes nothing for an incremental query, whose schema is not known yet
+    pruner = MetadataPruner(files, bound.predicate())
+    selection = _select(context, pruner, earlier, prunes=bound.row_filter is not None)
     if selection is None:
         return None
+    bounds = selection.bounds
     if query.is_incremental:
         # its columns are those as of its last commit
-        table_schema = resolve_table_schema(table, selection.bounds.schema)
-        row_filter, history = context.bind_filter(row_filter, table, table_schema), _history(table, table_schema)
-    if table_schema is None and selection.slices.num_rows:
+        bound = BoundColumns.bind(table, context, resolve_table_schema(table, bounds.schema), bound.row_filter)
+    if bound.table_schema is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
-    schema = context.columns(table, table_schema)
-    projected = project(schema, list(columns) if columns is not None else None)
-    warn_of_path_texts(table.config, schema, row_filter)
-    pruning = None if row_filter is None else row_filter.for_pruning(schema)
-    tasks, partitions, report = _prune(table, context, schema, selection, pruner, pruning)
-    bounds = selection.bounds
-    names = None if history is None else history.column_names(schema, bounds.schema)
+    projected = project(bound.schema, list(columns) if columns is not None else None)
+    warn_of_path_texts(table.config, bound.schema, bound.row_filter)
+    tasks, partitions, report = _prune(bound, selection, pruner)
+    names = bound.names(bounds.schema)
     renamed = {} if names is None else names.for_instants(pc.unique(tasks["base_instant"]).to_pylist())
     plan = ScanPlan(
         query=query,
         tasks=tasks,
-        schema=schema,
+        schema=bound.schema,
         columns=tuple(projected.names),
-        filter=row_filter,
+        filter=bound.row_filter,
         reading=FileReading(bounds, renamed, context.opts.get_typed(options.READ_INVALID_TEXT)),
-        partition_columns=context.path_values(table, schema, partitions),
+        partition_columns=context.path_values(table, bound.schema, partitions),
         pruning=PruningReport(
             slices=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
             partitions=len(selection.partitions) if earlier is None else earlier.pruning.partitions,
             files_from=files.source if not query.is_incremental else "the commits of the range",
             skipped=report,
         ),
-        keys=_key_columns(table, schema),
+        keys=bound.key_columns,
     )
-    return _with_merging(table, context, plan, pruner, pruning, names) if plan.num_slices_with_logs else plan
+    return _with_merging(bound, plan, pruner.predicate, names) if plan.num_slices_with_logs else plan
 
 
 def _select(
-    table: TableSnapshot,
-    context: PlanningContext,
-    files: TableFiles,
-    pruner: MetadataPruner,
-    earlier: ScanPlan | None,
-    *,
-    prunes: bool,
+    context: PlanningContext, pruner: MetadataPruner, earlier: ScanPlan | None, *, prunes: bool
 ) -> Selection | None:
     """Return the slices of the query in partitions that may have its rows; None if files may have been deleted before
     they were listed."""
@@ -180,20 +170,17 @@ def _select(
 
     if earlier is not None:
         return _selection_of(earlier, prune if prunes else None)
-    selection = select_slices(table, context.query, files, prune if prunes else None)
-    return None if files.metadata is None and _deletes_since(table) else selection
+    files = pruner.files
+    selection = select_slices(files.table, context.query, files, prune if prunes else None)
+    return None if files.metadata is None and _deletes_since(files.table) else selection
 
 
 def _prune(
-    table: TableSnapshot,
-    context: PlanningContext,
-    schema: pa.Schema,
-    selection: Selection,
-    pruner: MetadataPruner,
-    row_filter: RowFilter | None,
+    bound: BoundColumns, selection: Selection, pruner: MetadataPruner
 ) -> tuple[pa.Table, pa.Table, tuple[str, ...]]:
     """Return the slices that may have rows of the query, the path values of their partitions, and the report on the
     indexes that have pruned either."""
+    table, context, schema, row_filter = bound.table, bound.context, bound.schema, bound.pruning_filter
     tasks = selection.slices
     values = decode_paths(table.config, schema, sorted(pc.unique(tasks["partition"]).to_pylist()))
     pruned = values
@@ -209,23 +196,18 @@ def _prune(
 
 
 def _with_merging(
-    table: TableSnapshot,
-    context: PlanningContext,
-    plan: ScanPlan,
-    pruner: MetadataPruner,
-    row_filter: RowFilter | None,
-    names: ColumnNamesByInstant | None,
+    bound: BoundColumns, plan: ScanPlan, predicate: Predicate, names: ColumnNamesByInstant | None
 ) -> ScanPlan:
     """Return a plan with the settings by which its slices with log files are merged."""
     merging = slice_context(
-        table,
+        bound.table,
         plan.schema,
         path_columns=plan.partition_columns.required,
         bounds=plan.reading.bounds,
         names=names,
-        opts=context.opts,
+        opts=bound.context.opts,
     )
-    return replace(plan, merging=LogMerging(merging, _key_rows(plan, pruner.predicate, row_filter)))
+    return replace(plan, merging=LogMerging(merging, _key_rows(plan, predicate, bound.pruning_filter)))
 
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
@@ -245,16 +227,6 @@ def _deletes_since(table: TableSnapshot) -> bool:
     return any(instant.action in _DELETING and instant.requested not in before for instant in now)
 
 
-def _columns_of_snapshot(table: TableSnapshot, as_of: str | None) -> TableSchema | None:
-    """Return the columns at that time; before the first write, when there are no rows, the current ones."""
-    table_schema = resolve_table_schema(table, as_of)
-    return resolve_table_schema(table) if table_schema is None and as_of is not None else table_schema
-
-
-def _key_columns(table: TableSnapshot, schema: pa.Schema) -> frozenset[str]:
-    return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
-
-
 def _key_rows(plan: ScanPlan, predicate: Predicate, row_filter: RowFilter | None) -> KeyFilter | None:
     """Return the condition on record keys that a filter implies; None if there is none.
 
@@ -271,35 +243,6 @@ def _key_rows(plan: ScanPlan, predicate: Predicate, row_filter: RowFilter | None
         return None
     keys = None if by_path.intersection(predicate.table.config.record_keys) else selected_keys(predicate)
     return KeyFilter(condition, None if keys is None else tuple(keys.to_pylist()))
-
-
-def _history(table: TableSnapshot, table_schema: TableSchema | None) -> SchemaHistory | None:
-    return SchemaHistory.load(table.active) if table_schema is not None and table_schema.has_history else None
-
-
-def _unchanged(table_schema: TableSchema | None, history: SchemaHistory | None) -> frozenset[str] | None:
-    """Return the columns that have their current name in all files; None: all."""
-    if table_schema is None or not table_schema.has_history:
-        return None
-    return frozenset() if history is None else history.unchanged()
-
-
-def _file_pruner(
-    table: TableSnapshot,
-    context: PlanningContext,
-    table_schema: TableSchema | None,
-    history: SchemaHistory | None,
-    row_filter: RowFilter | None,
-    files: TableFiles,
-) -> MetadataPruner:
-    """Return the pruner of partitions and slices, which prunes nothing for an incremental query, whose schema is not
-    known yet."""
-    schema = context.columns(table, table_schema)
-    conditions = StatisticsEvaluator(
-        table.config, schema, context.path_columns(table, schema), _unchanged(table_schema, history)
-    )
-    filter = PruningFilter.from_filter(row_filter, schema, context.session.overridden_functions)
-    return MetadataPruner(files, Predicate(table, context.query, filter, conditions, context.opts))
 
 
 def _parsed(filter: Filter | RowFilter | None) -> RowFilter | None:
