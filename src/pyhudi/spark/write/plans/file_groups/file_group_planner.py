@@ -17,7 +17,7 @@ from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.write.plans.file_groups.file_group_plan import FileGroupPlan
 from pyhudi.spark.write.plans.file_groups.row_tagging import record_index_of
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
-from pyhudi.spark.write.plans.file_groups.tagged_batch import tag_by_key, tag_by_location
+from pyhudi.spark.write.plans.file_groups.tagged_batch import BatchTagger
 from pyhudi.spark.write.plans.in_task_tagging.in_task_tagging_plan import (
     InTaskTaggingPlan,
     supports_in_task_tagging,
@@ -87,10 +87,11 @@ def _plan_by_counts(
     """Tag keyed rows, and count them by file group. ``checked``: number of the rows, if their keys were checked."""
     job = table.job
     records = record_index_of(job)
+    tagger = BatchTagger(table, cached, records, metadata_partitions)
     if job.changes is not None and job.changes.located:
-        batch = tag_by_location(table, job.changes, rows, cached, records, metadata_partitions)
+        batch = tagger.by_location(rows, job.changes)
     else:
-        batch = replace(tag_by_key(table, rows, cached, records), changes=checked)
+        batch = replace(tagger.by_key(rows), changes=checked)
     _check_duplicates(job, batch.counts)
     workload = table.workload(batch.counts)
     logs = table.log_slices(appended_groups(workload))

@@ -56,78 +56,83 @@ class TaggedBatch:
     changes: ChangeCounts | None = None
 
 
-def tag_by_key(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> TaggedBatch:
-    """Tag rows by their keys, and count them."""
-    tagged = tag_rows(table, rows, cached, records)
-    counts = count_rows(tagged.rows)[0] if tagged.counts is None else tagged.counts
-    by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
-    return TaggedBatch(
-        tagged.rows,
-        counts,
-        by_key=by_key,
-        index_locations=tagged.index_locations,
-        inconsistencies=tagged.inconsistencies,
-    )
+@dataclass(frozen=True, slots=True)
+class BatchTagger:
+    """Tags the rows of a batch, and counts them.
 
+    Attributes:
+        table: State of the table.
+        cached: Persists DataFrames that are evaluated more than once.
+        records: The record index in which keys are looked up; None: in files.
+        metadata_partitions: Partitions of the metadata table, which may need the individual keys.
+    """
 
-def tag_by_location(
-    table: TableState,
-    changes: RowChanges,
-    rows: DataFrame,
-    cached: CachedFrames,
-    records: RecordIndex | None,
-    metadata_partitions: Collection[str],
-) -> TaggedBatch:
-    """Tag rows with the file groups from which they were read, and count them if necessary."""
-    bases = _bases_to_rewrite(table, changes, metadata_partitions)
-    rows = rows if bases is not None or changes.origin is RowOrigin.CACHED else cached.add(rows)
-    tagged = _tag_located(table, changes, rows, cached, records)
-    # the rows are then not joined with anything
-    no_lookup = not _needs_lookup(table.job, changes)
-    simple = no_lookup and (bases is None or changes.origin is not RowOrigin.QUERY)
-    counted: ChangeCounts | None = None
-    if bases is None:
-        counts, counted = count_rows(tagged.rows, counts_changes=table.job.counts_changes, adaptive=not simple)
-    else:
-        counts = read_groups(bases)
-    counts = with_base_paths(counts, table.slices, changes.bases)
-    # without positions only the file groups are known
-    by_key = records is not None or changes.bases is None
-    return TaggedBatch(
-        *(tagged.rows, counts, by_key),
-        is_counted=bases is None,
-        adaptive=not simple,
-        inconsistencies=tagged.inconsistencies,
-        changes=counted,
-    )
+    table: TableState
+    cached: CachedFrames
+    records: RecordIndex | None
+    metadata_partitions: Collection[str]
 
+    def by_key(self, rows: DataFrame) -> TaggedBatch:
+        """Tag rows by their keys, and count them."""
+        tagged = tag_rows(self.table, rows, self.cached, self.records)
+        return TaggedBatch(
+            tagged.rows,
+            count_rows(tagged.rows)[0] if tagged.counts is None else tagged.counts,
+            by_key=self.records is not None and self.table.job.duplicate_policy is DuplicatePolicy.NONE,
+            index_locations=tagged.index_locations,
+            inconsistencies=tagged.inconsistencies,
+        )
 
-def _bases_to_rewrite(table: TableState, changes: RowChanges, metadata_partitions: Collection[str]) -> pa.Table | None:
-    """Return the base files (`RowLocations.bases`) that a job may change, if its rows need not be counted: the files
-    are few, there are no new records to place, and no index of keys to update."""
-    adds = changes.new_records is not NewRecords.NONE
-    if changes.bases is None or adds or table.clustering.num_rows or table.logged != LogContents():
-        return None
-    few = changes.bases.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
-    return changes.bases if few and without_key_indexes(metadata_partitions) else None
+    def by_location(self, rows: DataFrame, changes: RowChanges) -> TaggedBatch:
+        """Tag rows with the file groups from which they were read, and count them if necessary."""
+        job = self.table.job
+        bases = self._bases_to_rewrite(changes)
+        rows = rows if bases is not None or changes.origin is RowOrigin.CACHED else self.cached.add(rows)
+        tagged = self._located(rows, changes)
+        # the rows are then not joined with anything
+        no_lookup = not _needs_lookup(job, changes)
+        simple = no_lookup and (bases is None or changes.origin is not RowOrigin.QUERY)
+        counted: ChangeCounts | None = None
+        if bases is None:
+            counts, counted = count_rows(tagged.rows, counts_changes=job.counts_changes, adaptive=not simple)
+        else:
+            counts = read_groups(bases)
+        return TaggedBatch(
+            tagged.rows,
+            with_base_paths(counts, self.table.slices, changes.bases),
+            # without positions only the file groups are known
+            by_key=self.records is not None or changes.bases is None,
+            is_counted=bases is None,
+            adaptive=not simple,
+            inconsistencies=tagged.inconsistencies,
+            changes=counted,
+        )
 
+    def _bases_to_rewrite(self, changes: RowChanges) -> pa.Table | None:
+        """Return the base files (`RowLocations.bases`) that a job may change, if its rows need not be counted: the
+        files are few, there are no new records to place, and no index of keys to update."""
+        table = self.table
+        adds = changes.new_records is not NewRecords.NONE
+        if changes.bases is None or adds or table.clustering.num_rows or table.logged != LogContents():
+            return None
+        few = changes.bases.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
+        return changes.bases if few and without_key_indexes(self.metadata_partitions) else None
 
-def _tag_located(
-    table: TableState, changes: RowChanges, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
-) -> Tagged:
-    """Return changes of rows with their locations. New records are looked up unless their keys are known to be new."""
-    job = table.job
-    if not _needs_lookup(job, changes):
-        return Tagged(located_changes(rows))
-    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
-    located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
-    added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
-    if _are_new(job, changes):
-        added = cached.add(added)
-        untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, cached.add)
-        return Tagged(located.unionByName(untagged))
-    tagged = tag_rows(table, added, cached, records)
-    return Tagged(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
+    def _located(self, rows: DataFrame, changes: RowChanges) -> Tagged:
+        """Return changes of rows with their locations. New records are looked up unless their keys are known to be
+        new."""
+        job = self.table.job
+        if not _needs_lookup(job, changes):
+            return Tagged(located_changes(rows))
+        table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
+        located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
+        added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
+        if _are_new(job, changes):
+            added = self.cached.add(added)
+            untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, self.cached.add)
+            return Tagged(located.unionByName(untagged))
+        tagged = tag_rows(self.table, added, self.cached, self.records)
+        return Tagged(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
 
 
 def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:
