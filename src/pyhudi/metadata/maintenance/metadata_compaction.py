@@ -9,7 +9,7 @@ they belong to the slice created by the compaction, and until its publication to
 In version 6 log files belong to slices by name, so the lock is kept, as in Apache Hudi 0.15.
 
 A heartbeat signals that a compaction is running. A plan without one is removed
-(`pyhudi.metadata.writer.metadata_rollback.drop_unfinished`); a new attempt has a new instant.
+(`pyhudi.metadata.writer.rollback.metadata_rollback.drop_unfinished`); a new attempt has a new instant.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
-from pyhudi.metadata.writer.instant_deletion import file_names_by_partition
+from pyhudi.metadata.writer.rollback.instant_deletion import file_names_by_partition
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.compaction_operations import operations_of

@@ -28,7 +28,7 @@ from pyhudi.metadata.indexes.index_declarations import (
 from pyhudi.metadata.indexes.index_definitions import Definitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import prepare_folder
-from pyhudi.metadata.writer.instant_deletion import delete_instant
+from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.index_plan import pending_index_plans, read_index_plan

@@ -40,7 +40,7 @@ from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records, p
 from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.initial_statistics import PARTITION, FileStatsReader, InitialFileGroups
-from pyhudi.metadata.writer.instant_deletion import delete_instant
+from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER, PARTITION_METADATA
 from pyhudi.table.config.properties_text import format_properties

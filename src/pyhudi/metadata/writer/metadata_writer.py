@@ -44,7 +44,7 @@ from pyhudi.metadata.writer.enabled_partitions import (
     is_enabled,
     recover_metadata_table,
 )
-from pyhudi.metadata.writer.instant_deletion import delete_instant, delete_unrecorded, drop_unfinished
+from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, delete_unrecorded, drop_unfinished
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.operation_types import COMPACTIONS
 

@@ -25,7 +25,7 @@ from pyhudi.errors import (
 )
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
-from pyhudi.metadata.writer.table_rollback import TableRollback
+from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat

@@ -29,9 +29,9 @@ from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_locations import encode_locations
-from pyhudi.metadata.writer import instant_deletion
-from pyhudi.metadata.writer.metadata_rollback import apply_rollback
-from pyhudi.metadata.writer.table_rollback import TableRollback
+from pyhudi.metadata.writer.rollback import instant_deletion
+from pyhudi.metadata.writer.rollback.metadata_rollback import apply_rollback
+from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.clustering.clustering_runner import run_pending_clusterings as run_clustering
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner, run_pending_compactions

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from pyhudi.transaction.locks.dynamodb_client import DynamoDbClient
+from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbClient
 from tests.dynamodb_server import DynamoDbServer, dynamodb_server
 from tests.unit.transaction.locks.dynamodb.dynamodb_locks import CLIENTS
 

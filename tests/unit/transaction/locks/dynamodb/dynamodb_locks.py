@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyhudi.transaction.locks.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb_lock import (
+from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
     DynamoDBBasedLockProvider,
 )
-from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockTable
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
 from tests.unit.transaction.lock_suite import QUICK
 

@@ -16,12 +16,12 @@ import pytest
 from pyhudi.errors import LockError
 from pyhudi.storage import open_storage
 from pyhudi.transaction.commit_outcome import Committed
-from pyhudi.transaction.locks.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb_lock import (
+from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
     DynamoDBBasedLockProvider,
     time_with_suspension,
 )
-from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockTable
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
 from tests.processes import separate_processes
 from tests.unit.transaction.lock_suite import LockProviderTests, Owners
@@ -192,7 +192,7 @@ def test_a_late_owner_goes_on_if_nobody_has_taken_over(
     lock = lock_of(server, key)
     with lock:
         now = time_with_suspension() + 3600
-        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb_lock.time_with_suspension", lambda: now)
+        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb.dynamodb_lock.time_with_suspension", lambda: now)
         assert not lock.held
         lock.ensure_held()
         assert lock.held

@@ -11,12 +11,12 @@ import pytest
 
 from pyhudi.errors import ConfigError, InvalidOptionError, LockError
 from pyhudi.storage import open_storage
-from pyhudi.transaction.locks.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb_lock import (
+from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
     DynamoDBBasedLockProvider,
     implicit_partition_key,
 )
-from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockTable
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.zookeeper_lock import implicit_path
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import ConfigError, LockError, SetupError
-from pyhudi.transaction.locks.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb_lock import (
+from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
     DynamoDBBasedLockProvider,
     time_with_suspension,
 )
-from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockTable
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
 from tests.unit.transaction.lock_suite import QUICK
 from tests.unit.transaction.locks.dynamodb.dynamodb_locks import TABLE, lock_of, stored
@@ -80,7 +80,7 @@ def test_an_acquisition_that_is_interrupted_leaves_no_lock(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyhudi.transaction.locks.dynamodb_lock._Heartbeat", interrupt)
+    monkeypatch.setattr("pyhudi.transaction.locks.dynamodb.dynamodb_lock._Heartbeat", interrupt)
     lock = lock_of(server, key)
     with pytest.raises(KeyboardInterrupt):
         lock.try_acquire()
@@ -105,7 +105,7 @@ def test_checks_without_an_answer_count_as_lost_after_the_lease(
     lock = lock_of(server, key)
     with lock:
         now = time_with_suspension() + 3600
-        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb_lock.time_with_suspension", lambda: now)
+        monkeypatch.setattr("pyhudi.transaction.locks.dynamodb.dynamodb_lock.time_with_suspension", lambda: now)
         with (
             lost(server, "update_item", 3, done=False),
             pytest.raises(LockError, match=r"(?s)could not be checked .*its lease has expired"),

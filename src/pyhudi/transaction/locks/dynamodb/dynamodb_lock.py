@@ -1,9 +1,9 @@
 """Lock in DynamoDB, as of Apache Hudi's ``DynamoDBBasedLockProvider``.
 
-The lock is an item of a table (:mod:`pyhudi.transaction.locks.dynamodb_lock_table`) that has a lease. A thread changes
-its version several times within the lease. Others take over the lock if its version has not changed for the duration of
-the lease, so no clocks are compared. Apache Hudi uses the DynamoDB Lock Client of AWS, whose items are the same, so
-writers of both exclude each other.
+The lock is an item of a table (:mod:`pyhudi.transaction.locks.dynamodb.dynamodb_lock_table`) that has a lease. A thread
+changes its version several times within the lease. Others take over the lock if its version has not changed for the
+duration of the lease, so no clocks are compared. Apache Hudi uses the DynamoDB Lock Client of AWS, whose items are the
+same, so writers of both exclude each other.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pyhudi.errors import HudiError, LockError
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.transaction.locks.base_path_hash import base_path_hash
-from pyhudi.transaction.locks.dynamodb_client import ThrottledError
-from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockItem, DynamoDbLockTable
+from pyhudi.transaction.locks.dynamodb.dynamodb_client import ThrottledError
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockItem, DynamoDbLockTable
 from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, dead_holder, new_owner, writer_name
 
 LEAST_LEASE_S = 5.0

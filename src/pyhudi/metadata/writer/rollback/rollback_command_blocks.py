@@ -23,7 +23,7 @@ from pyhudi.metadata.metadata_layout import (
     FILES,
 )
 from pyhudi.metadata.records.record_factory import file_records
-from pyhudi.metadata.writer.table_rollback import TableRollback, metadata_uri
+from pyhudi.metadata.writer.rollback.table_rollback import TableRollback, metadata_uri
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.instant import Action, Instant

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DynamoDbBillingMode
 from pyhudi.errors import LockError
-from pyhudi.transaction.locks.dynamodb_client import DynamoDbClient, DynamoDbEndpoint, MissingTableError, error_code
+from pyhudi.transaction.locks.dynamodb.dynamodb_client import (
+    DynamoDbClient,
+    DynamoDbEndpoint,
+    MissingTableError,
+    error_code,
+)
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient

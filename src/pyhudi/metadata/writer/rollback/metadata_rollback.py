@@ -18,9 +18,9 @@ from pyhudi.metadata.metadata_layout import (
     FILES,
     metadata_timeline,
 )
-from pyhudi.metadata.writer.instant_deletion import delete_instant, file_names_by_partition
-from pyhudi.metadata.writer.rollback_command_blocks import append_rollback_blocks
-from pyhudi.metadata.writer.table_rollback import TableRollback, metadata_uri
+from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, file_names_by_partition
+from pyhudi.metadata.writer.rollback.rollback_command_blocks import append_rollback_blocks
+from pyhudi.metadata.writer.rollback.table_rollback import TableRollback, metadata_uri
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 

@@ -1,0 +1,1 @@
+"""The lock that is an item of a table in DynamoDB."""
