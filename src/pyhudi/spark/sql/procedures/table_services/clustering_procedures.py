@@ -17,6 +17,7 @@ from pyhudi.services.service_plans import BusyPlans, read_plans
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.spark.sql.procedures.table_services.planned_instants import check_planned
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
@@ -45,10 +46,7 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     client, opts = arguments.opened(spark, {**arguments.as_options(_CLUSTERING), **_selected(partitions)})
     active = client.active_timeline()
     pending = {str(plan.instant): plan for plan in pending_clusterings(active)}
-    unknown = [instant for instant in instants if instant not in pending]
-    if unknown:
-        names = ", ".join(sorted(pending)) or "none"
-        raise QueryError(f"no clustering is planned at {unknown[0]!r}; there are: {names}")
+    check_planned(instants, pending, "clustering")
     chosen = instants or sorted(pending)[: arguments.number("limit")]
     if op != _EXECUTE:
         plan = schedule_clustering(client, opts)

@@ -9,7 +9,7 @@ from pyhudi.services.compaction.compaction_planner import pending_compactions, s
 from pyhudi.services.compaction.compaction_runner import run_pending_compactions
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.spark.sql.procedures.table_services.planned_instants import check_planned
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 
@@ -20,33 +20,20 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     Raises:
         QueryError: ``op`` is unknown, no compaction is planned at an instant, or an instant is passed for a new plan.
     """
-    op = str(arguments.text("op")).lower()
-    if op not in ("schedule", "scheduleandexecute", "run", "execute"):
-        raise QueryError(f"op is schedule, run, execute or scheduleandexecute, not {op!r}")
-    instants = arguments.text("instants") or arguments.number("timestamp")
-    if instants is not None and op.startswith("schedule"):
-        raise QueryError(
-            f"op {op!r} plans a compaction at a new instant, not at {instants}: leave instants and timestamp out, or "
-            "run an existing plan by op 'run'"
-        )
-    client = arguments.table(spark).client()
-    opts = client.config.validate_against(client.options)
+    op, instants = _requested(arguments)
+    client, opts = arguments.opened(spark)
     if op.startswith("schedule"):
         plan = schedule_compaction(client, opts)
         if plan.instant is None:
             return []
         if op == "schedule":
-            return [_planned(plan)]
+            return [(plan.instant, len(plan), (plan.state or State.REQUESTED).value)]
         pending = {plan.instant: plan}
     else:
         plans = pending_compactions(client.active_timeline(), Action.COMPACTION)
         pending = {plan.instant: plan for plan in plans if plan.instant is not None}
-    chosen = sorted(pending) if instants is None else [part.strip() for part in str(instants).split(",")]
-    unknown = [instant for instant in chosen if instant not in pending]
-    if unknown:
-        raise QueryError(
-            f"no compaction is planned at {unknown[0]!r}; there are: {', '.join(sorted(pending)) or 'none'}"
-        )
+    chosen = sorted(pending) if instants is None else instants
+    check_planned(chosen, pending, "compaction")
     rows = []
     for instant in chosen[: arguments.number("limit")]:
         run_pending_compactions(client, opts, SparkCompactionRunner(spark), instant=instant)
@@ -54,8 +41,20 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     return rows
 
 
-def _planned(plan: CompactionPlan) -> tuple[str | None, int, str]:
-    return plan.instant, len(plan), (plan.state or State.REQUESTED).value
+def _requested(arguments: Arguments) -> tuple[str, list[str] | None]:
+    """Return the operation, and the instants of the plans to run; None: all."""
+    op = str(arguments.text("op")).lower()
+    if op not in ("schedule", "scheduleandexecute", "run", "execute"):
+        raise QueryError(f"op is schedule, run, execute or scheduleandexecute, not {op!r}")
+    instants = arguments.text("instants") or arguments.number("timestamp")
+    if instants is None:
+        return op, None
+    if op.startswith("schedule"):
+        raise QueryError(
+            f"op {op!r} plans a compaction at a new instant, not at {instants}: leave instants and timestamp out, or "
+            "run an existing plan by op 'run'"
+        )
+    return op, [part.strip() for part in str(instants).split(",")]
 
 
 def show_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -63,19 +62,11 @@ def show_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     active = arguments.client(spark).active_timeline()
     rows = []
     for instant in reversed(list(active.timeline)):
-        plan = active.in_state(instant, State.REQUESTED)
-        if plan is None or plan.action != Action.COMPACTION:
-            continue
-        rows.append((instant.requested, _operations(active, instant.requested), instant.state.value))
+        requested = active.in_state(instant, State.REQUESTED)
+        if requested is not None and requested.action == Action.COMPACTION:
+            plan = CompactionPlan.decode(requested.action, instant.requested, requested.state, active.read(requested))
+            rows.append((instant.requested, len(plan), instant.state.value))
     return arguments.limited(rows)
-
-
-def _operations(active: ActiveTimeline, requested: str) -> int:
-    instant = active.timeline.find(requested)
-    assert instant is not None
-    plan = active.in_state(instant, State.REQUESTED)
-    assert plan is not None
-    return len(CompactionPlan.decode(plan.action, requested, plan.state, active.read(plan)))
 
 
 PROCEDURES: dict[str, Procedure] = {"run_compaction": run_compaction, "show_compaction": show_compaction}
