@@ -20,18 +20,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.config import Options
-from pyhudi.config.enums import FailedWritesPolicy, MergeMode
+from pyhudi.config.enums import MergeMode
 from pyhudi.errors import CommitStateUnknownError, TransactionError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import update_from_commit
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import persist_history
 from pyhudi.timeline import heartbeat
-from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
@@ -40,13 +38,11 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_detection import AllowedConflicts, find_conflict
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.locks.lock_provider import is_non_blocking
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
@@ -61,6 +57,7 @@ from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 from pyhudi.transaction.schema_versions import RecordedSchema
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.write_start import start_write
 from pyhudi.transaction.writer_coordination import WriterCoordination
 
 if TYPE_CHECKING:
@@ -127,35 +124,15 @@ class Transaction:
         self.stats_reader = stats_reader
         try:
             with self._coordination.generator.reserve() as reserved:
-                self._begin(reserved, action, instant)
+                rollbacks = self._coordination.rollbacks
+                started = start_write(self.config, rollbacks, self.opts, reserved, action, instant=instant)
+                self._heartbeat, self._fixed_instant = started.heartbeat, instant is not None
         except BaseException:
             self._stop_heartbeat()
             raise
+        self.config, self.timeline = started.config, started.timeline
+        self._active, self._entry = started.active, started.entry
         return self
-
-    def _begin(self, reserved: ReservedTime, action: str, instant: str | None) -> None:
-        """Roll back failed writes, and create the requested instant. The lock is held."""
-        storage, opts = self.storage, self.opts
-        policy = failed_writes_policy(opts)
-        config = self.config = current_config(storage, self.config)
-        active = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
-        refuse_pending_restore(active)
-        failed = self._coordination.rollbacks.failed_writes(active, policy)
-        self._coordination.rollbacks.check(active, failed)
-        # Before the first change of the timeline, because a metadata table must not survive the table that it
-        # describes.
-        self.config = delete_if_disabled(storage, config, opts)
-        self._coordination.rollbacks.complete_and_roll_back(active, failed)
-        self._fixed_instant = instant is not None
-        if self._fixed_instant:  # It may have been used before; those attempts are rolled back by now.
-            active = active.reload()
-        self.timeline, self._active = active.timeline, active
-        requested = instant or reserved.take(active.latest_time)
-        if policy is not FailedWritesPolicy.EAGER:
-            self._heartbeat = heartbeat.Heartbeat.from_options(storage, requested, opts)
-            self._heartbeat.start()
-        content = requested_replace(config.version) if action == Action.REPLACE_COMMIT else b""
-        self._entry = active.create_requested(action, requested, content)
 
     def _stop_heartbeat(self) -> None:
         """Stop the heartbeat, so that other writers may roll back the write."""

@@ -1,0 +1,93 @@
+"""Start of a write: failed writes of others are rolled back, and its requested instant is created."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyhudi.config.enums import FailedWritesPolicy
+from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
+from pyhudi.timeline.action_avro import requested_replace
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.heartbeat import Heartbeat
+from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.transaction.cleanup import stop_heartbeat
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.time_generator import ReservedTime
+    from pyhudi.timeline.timeline import Timeline
+    from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
+
+
+@dataclass(frozen=True, slots=True)
+class StartedWrite:
+    """A write whose instant is requested.
+
+    Attributes:
+        config: Configuration of the table from now on.
+        timeline: The timeline before the instant: the write must be planned on it.
+        active: The same with its files.
+        entry: The requested instant.
+        heartbeat: Heartbeat of the write; None if failed writes are rolled back eagerly.
+    """
+
+    config: TableConfig
+    timeline: Timeline
+    active: ActiveTimeline
+    entry: Instant
+    heartbeat: Heartbeat | None
+
+
+def start_write(
+    config: TableConfig,
+    rollbacks: RollbackExecutor,
+    opts: Options,
+    reserved: ReservedTime,
+    action: str,
+    *,
+    instant: str | None,
+) -> StartedWrite:
+    """Roll back failed writes, and create the requested instant. The caller holds the lock of the table.
+
+    Args:
+        config: Configuration of the table, as it was opened.
+        rollbacks: Rollbacks of failed writes.
+        opts: Options of the write.
+        reserved: Instant times under the lock.
+        action: Action of the write.
+        instant: The fixed requested time; None: a new one.
+
+    Raises:
+        TransactionError: A restore is pending.
+        UnsupportedTableError: The table cannot be written, or a failed write cannot be rolled back by pyhudi. Nothing
+            has been changed then.
+    """
+    storage, policy = rollbacks.storage, failed_writes_policy(opts)
+    config = current_config(storage, config)
+    active = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
+    refuse_pending_restore(active)
+    failed = rollbacks.failed_writes(active, policy)
+    rollbacks.check(active, failed)
+    # Before the first change of the timeline, because a metadata table must not survive the table that it describes.
+    config = delete_if_disabled(storage, config, opts)
+    rollbacks.complete_and_roll_back(active, failed)
+    if instant is not None:  # It may have been used before; those attempts are rolled back by now.
+        active = active.reload()
+    timeline = active.timeline
+    requested = instant or reserved.take(active.latest_time)
+    content = requested_replace(config.version) if action == Action.REPLACE_COMMIT else b""
+    heartbeat = None if policy is FailedWritesPolicy.EAGER else Heartbeat.from_options(storage, requested, opts)
+    try:
+        if heartbeat is not None:
+            heartbeat.start()
+        entry = active.create_requested(action, requested, content)
+    except BaseException:
+        if heartbeat is not None:
+            stop_heartbeat(heartbeat)
+        raise
+    return StartedWrite(config, timeline, active, entry, heartbeat)
