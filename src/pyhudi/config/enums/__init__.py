@@ -1,4 +1,5 @@
-"""Values of options and table properties, spelled as in Apache Hudi."""
+"""Values of options and table properties, spelled as in Apache Hudi, by subject: tables, keys, writes, files,
+concurrency, queries and services."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Rollback of changes of the metadata table, and deletion of what its instants have written."""
+"""Rollback of changes of the metadata table. Takes the rollback of a write to the table, and deletes or invalidates
+what the write has recorded."""

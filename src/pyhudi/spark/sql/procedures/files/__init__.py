@@ -1,4 +1,5 @@
-"""Procedures of file slices and log files of a table, and files in its storage."""
+"""Procedures of files. Take the arguments of a call, and return rows about file slices, log files, and files in
+storage."""
 
 from __future__ import annotations
 

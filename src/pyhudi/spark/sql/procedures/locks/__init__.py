@@ -1,4 +1,4 @@
-"""Procedures of the audit of the storage-based lock."""
+"""Procedures of the lock. Take the arguments of a call, and return rows about the audit of the storage-based lock."""
 
 from __future__ import annotations
 

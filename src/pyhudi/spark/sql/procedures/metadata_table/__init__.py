@@ -1,4 +1,5 @@
-"""Procedures of the metadata table: its creation, its file lists and column statistics."""
+"""Procedures of the metadata table. Take the arguments of a call; create, open or delete the metadata table, or
+return rows of its file lists and column statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Procedures of savepoints, rollbacks and repairs."""
+"""Procedures of recovery. Take the arguments of a call; create savepoints, roll writes back, restore or repair the
+table, and return rows about what was done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Procedures of table services: compaction, clustering, cleaning, archival, partition TTL, upgrades."""
+"""Procedures of table services: compaction, clustering, cleaning, archival, partition TTL, upgrades. Take the
+arguments of a call, run or plan a service, and return rows about its plans and results."""
 
 from __future__ import annotations
 

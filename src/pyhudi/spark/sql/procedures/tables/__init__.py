@@ -1,4 +1,5 @@
-"""Procedures of whole tables: their creation from files, copies, deletion of partitions, numbers of buckets."""
+"""Procedures of whole tables. Take the arguments of a call; create tables from files, copy them, delete partitions,
+or change numbers of buckets."""
 
 from __future__ import annotations
 

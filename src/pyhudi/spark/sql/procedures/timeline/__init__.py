@@ -1,4 +1,5 @@
-"""Procedures of the timeline: commits, their write statistics, instants of all actions."""
+"""Procedures of the timeline. Take the arguments of a call, and return rows about commits, their write statistics,
+and instants of all actions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Plan of a bulk insert, which creates new file groups only."""
+"""Plan of a bulk insert. Takes a write job, and returns a `WritePlan` that creates new file groups only, in one pass
+over the rows."""
