@@ -157,7 +157,8 @@ def _combined(first: Index, second: Index) -> Index:
 
 
 def _zero_filled(column: pa.Array) -> pa.Array:
-    return pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type)) if column.null_count else column
+    # a cast of an integer 0 needs room for every integer of its type, which decimal(5, 4) does not have
+    return pc.fill_null(column, pa.scalar(0, column.type)) if column.null_count else column
 
 
 def _float_order(column: pa.Array) -> Index:
