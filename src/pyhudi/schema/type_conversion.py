@@ -124,9 +124,13 @@ def _cast_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _round_decimal(text: pa.Array, target: pa.DataType) -> pa.Array:
-    """Parse decimal numbers and round half up to the scale of the target."""
-    scale = min(38, target.scale + 20)
-    wide = text.cast(pa.decimal256(76, scale))
+    """Parse decimal numbers and round half up to the scale of the target, as Java's BigDecimal does."""
+    # Arrow refuses more digits than the type has: the first one that is dropped decides.
+    text = pc.replace_substring_regex(text, rf"^([+-]?\d*\.\d{{{target.scale + 1}}})\d+$", r"\1")
+    exponents = pc.if_else(pc.match_substring_regex(text, "[eE]-"), text, "1").cast(pa.float64())
+    text = pc.if_else(pc.less(pc.abs(exponents), 10.0 ** -(target.scale + 1)), "0", text)
+    # The other numbers with exponents have up to 17 digits after the first one that counts.
+    wide = text.cast(pa.decimal256(76, target.scale + 20))
     return pc.round(wide, target.scale, "half_towards_infinity").cast(pa.decimal256(76, target.scale)).cast(target)
 
 

@@ -190,6 +190,11 @@ MOMENT = datetime.datetime(2024, 1, 2, 3, 4, 5, 678000, tzinfo=datetime.UTC)
         (pa.string(), ["2024-01-02"], pa.date32(), [DAY]),
         (pa.int32(), [5], pa.decimal128(9, 2), [Decimal("5.00")]),
         (pa.float64(), [5.255, -5.255], pa.decimal128(9, 2), [Decimal("5.26"), Decimal("-5.26")]),
+        # values far below the last digit, and more digits than fit
+        (pa.float64(), [1.2345678901234567e-7, -5e-324], pa.decimal128(9, 2), [Decimal("0.00"), Decimal("0.00")]),
+        (pa.float64(), [1.2345678901234567e-25], pa.decimal128(38, 30), [Decimal("1.23457E-25")]),
+        (pa.string(), ["1e-300", "0.00499999999999999999999999"], pa.decimal128(9, 2), [Decimal("0.00")] * 2),
+        (pa.string(), ["-0.0050000000000000000000000000000"], pa.decimal128(9, 2), [Decimal("-0.01")]),
         (pa.string(), ["5.25", "7"], pa.decimal128(9, 2), [Decimal("5.25"), Decimal("7.00")]),
         (pa.decimal128(9, 2), [Decimal("1.50")], pa.decimal128(12, 4), [Decimal("1.5000")]),
         (pa.timestamp("ms", "UTC"), [MOMENT], pa.timestamp("us", "UTC"), [MOMENT]),
