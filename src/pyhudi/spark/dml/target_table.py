@@ -38,7 +38,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA
-from pyhudi.transaction.conflicts.serializable_reads import ReadSet, completed_instants, partition_reads
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet, partition_reads
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 
 
@@ -162,7 +162,7 @@ class TargetSnapshot:
         locations = RowLocations(bases) if located else None
         read = dataframe(spark, table, planned, opts) if read is None else read
         stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
-        reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
+        reads = ReadSet.of_snapshot(table.active.timeline, _groups(planned), replan)
         return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, reads, locations)
 
     @property

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,11 +14,16 @@ import pyarrow.compute as pc
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.operation_types import COMPACTIONS
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA, common_group, touched_groups
+
+_Write: TypeAlias = tuple[Instant, Callable[[], CommitMetadata]]
+"""A completed write, and a function that reads its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,34 +35,37 @@ class ReadSet:
         groups: The file groups that were read (partition, file_id).
         replan: Returns the file groups that the same condition would read on another timeline. Called under the lock of
             the table, and only if another writer changed file groups that were not read.
+        first: Requested time of the first write on the active timeline of the snapshot, which may have been pending.
+            Everything before it had been archived.
     """
 
     seen: frozenset[str]
     groups: pa.Table
     replan: Callable[[ActiveTimeline], pa.Table]
+    first: str | None = None
+
+    @classmethod
+    def of_snapshot(cls, timeline: Timeline, groups: pa.Table, replan: Callable[[ActiveTimeline], pa.Table]) -> ReadSet:
+        """Return the read set of file groups that were read from a snapshot with this timeline."""
+        pending = timeline.pending().writes().first
+        starts = [timeline.start, None if pending is None else pending.requested]
+        first = min((start for start in starts if start is not None), default=None)
+        return cls(frozenset(instant.requested for instant in timeline.completed()), groups, replan, first)
 
     def union(self, other: ReadSet) -> ReadSet:
         """Return what two parts of one statement have read, on the same snapshot."""
         groups = pa.concat_tables([self.groups, other.groups])
-        return ReadSet(self.seen, groups, lambda active: pa.concat_tables([self.replan(active), other.replan(active)]))
+        return replace(self, groups=groups, replan=lambda now: pa.concat_tables([self.replan(now), other.replan(now)]))
 
     def find_conflict(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
         """Return the first write completed since the snapshot that changed data that were read, or would have been
         read, or the first rollback of a write of the snapshot; None if there is none."""
+        undone = self._find_undone(requested, active)
+        if undone is not None:
+            return undone
         now: pa.Table | None = None
-        for other in active.timeline.completed():
-            if other.requested in self.seen or other.requested == requested:
-                continue
-            if other.action == Action.RESTORE:
-                return Conflicted(requested, other, f"restore {other.requested} removed rows that were read")
-            if other.action == Action.ROLLBACK:
-                undone = self.seen.intersection(active.completed_record(other)["commitsRollback"])
-                if undone:
-                    reason = f"rollback {other.requested} removed the rows of {min(undone)}, which were read"
-                    return Conflicted(requested, other, reason)
-            if not other.is_write:
-                continue
-            other_metadata = active.commit_metadata(other)
+        for other, read in chain(self._active_writes(requested, active), self._archived_writes(active)):
+            other_metadata = read()
             if other_metadata.operation in COMPACTIONS:
                 continue
             touched = touched_groups(other_metadata)
@@ -67,6 +78,36 @@ class ReadSet:
                     requested, other, f"{other.action} {other.requested} concurrently changed {common}, which was read"
                 )
         return None
+
+    def _find_undone(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
+        """Return the first restore since the snapshot, or rollback of one of its writes."""
+        for other in active.timeline.completed().of_actions(Action.RESTORE, Action.ROLLBACK):
+            if other.requested in self.seen:
+                continue
+            if other.action == Action.RESTORE:
+                return Conflicted(requested, other, f"restore {other.requested} removed rows that were read")
+            undone = self.seen.intersection(active.completed_record(other)["commitsRollback"])
+            if undone:
+                reason = f"rollback {other.requested} removed the rows of {min(undone)}, which were read"
+                return Conflicted(requested, other, reason)
+        return None
+
+    def _active_writes(self, requested: str, active: ActiveTimeline) -> Iterator[_Write]:
+        for instant in active.timeline.completed().writes():
+            if instant.requested not in self.seen and instant.requested != requested:
+                yield instant, partial(active.commit_metadata, instant)
+
+    def _archived_writes(self, active: ActiveTimeline) -> Iterator[_Write]:
+        """Yield the writes that were completed and archived since the snapshot: a statement may read for so long that
+        archival passes it before its own instant is pending."""
+        if self.first is None or active.timeline.start == self.first:
+            return
+        before = str(int(self.first) - 1).zfill(len(self.first))
+        archived = read_archived_timeline(active.storage, active.layout, after=before)
+        names = ("requested", "action", "completion", "metadata")
+        for requested, action, completion, data in zip(*(archived[n].to_pylist() for n in names), strict=True):
+            if action in WRITE_ACTIONS and requested not in self.seen and data is not None:
+                yield Instant(requested, action, State.COMPLETED, completion, ""), partial(decode_commit, data)
 
 
 def partition_reads(table: TableSnapshot, is_read: Callable[[str], bool]) -> ReadSet:
@@ -83,9 +124,4 @@ def partition_reads(table: TableSnapshot, is_read: Callable[[str], bool]) -> Rea
         read = now.filter(pc.is_in(now["partition"], pa.array(paths, pa.string())))
         return read.select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
 
-    return ReadSet(completed_instants(table.active.timeline), groups(table.active), groups)
-
-
-def completed_instants(timeline: Timeline) -> frozenset[str]:
-    """Return the requested times of all completed instants."""
-    return frozenset(instant.requested for instant in timeline.completed())
+    return ReadSet.of_snapshot(table.active.timeline, groups(table.active), groups)

@@ -8,11 +8,14 @@ import pytest
 from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archive
 from pyhudi.timeline.instant import Action, State
 from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
-from tests.unit.transaction.conflicts.test_conflict_detection import EARLIER, LATER, ME, completed
+from tests.unit.transaction.conflicts.test_conflict_detection import EARLIER, LATER, ME, completed, metadata
 from tests.unit.transaction.tables import active
+
+BEFORE, BETWEEN = "20240101000000000", "20240101000000003"
 
 
 def groups(*names: str) -> pa.Table:
@@ -71,3 +74,29 @@ def test_rollbacks_of_what_was_read(storage: Storage, undone: str, stands_agains
     timeline.complete(inflight, encode_record(Action.ROLLBACK, State.COMPLETED, record, version), LATER)
     found = reads("a:1", seen=(EARLIER,)).find_conflict(ME, active(storage))
     assert (found is not None) == stands_against
+
+
+@pytest.mark.parametrize("was_pending", [False, True])
+def test_a_write_that_was_archived_since_the_snapshot(storage: Storage, was_pending: bool) -> None:
+    """A statement may read for longer than archival leaves commits on the active timeline."""
+    if was_pending:
+        active(storage).create_requested("commit", BEFORE, b"")
+    completed(storage, EARLIER, ["a:1"])
+    timeline = active(storage)
+    read = ReadSet.of_snapshot(timeline.timeline, groups("a:1"), lambda _: groups("a:1"))
+    if was_pending:
+        pending = timeline.to_inflight(timeline.timeline.instants[0])
+        version = 6 if timeline.layout.version == 1 else 9
+        timeline.complete(pending, metadata(["a:1"]).encode(version, "commit"), LATER)
+    else:
+        completed(storage, BETWEEN, ["a:1"])
+    completed(storage, LATER, ["b:1"])
+    gone = [i for i in active(storage).timeline.completed().writes() if i.requested <= BETWEEN]
+    archive(storage, active(storage), gone, ArchiveOptions())
+    now = active(storage)
+    assert now.timeline.start == LATER
+    found = read.find_conflict(ME, now)
+    assert found is not None
+    assert found.other.requested == (BEFORE if was_pending else BETWEEN)
+    unread = ReadSet.of_snapshot(timeline.timeline, groups("c:1"), lambda _: groups("c:1"))
+    assert unread.find_conflict(ME, now) is None
