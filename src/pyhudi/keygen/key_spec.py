@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -128,16 +128,24 @@ class KeySpec:
             timestamp=timestamp,
         )
 
-    def matching(self, *sample_keys: str) -> KeySpec:
-        """Return the specification with the encoding of one-field complex keys that existing keys of the table have.
+    def may_name_parts(self, keys: Iterable[str]) -> bool:
+        """Return True if all these keys of one field begin with its name, as in the form ``id:a``.
+
+        So may those in the form ``a``: values of a field ``urn`` are likely to begin with ``urn:``.
+        """
+        return all(key.startswith(f"{self.record_fields[0]}:") for key in keys)
+
+    def matching(self, key: str, value: str) -> KeySpec:
+        """Return the specification with the encoding of one-field complex keys that a record of the table has.
 
         Tables below version 9 have either ``id:a`` or ``a``, depending on the release and options of their first
-        writer; the other form would duplicate records. *sample_keys*: any keys of the table (the footer of a base file
-        has the minimum and maximum), empty for an empty table.
+        writer; the other form would duplicate records.
+
+        Args:
+            key: Record key of the record.
+            value: Text of its key field.
         """
-        if self.keygen is not KeyGenType.COMPLEX or len(self.record_fields) != 1 or not sample_keys:
-            return self
-        return replace(self, named_parts=all(key.startswith(self.record_fields[0] + ":") for key in sample_keys))
+        return replace(self, named_parts=key == f"{self.record_fields[0]}:{value}")
 
 
 def _partitions(keygen: KeyGenType, fields: tuple[PartitionField, ...]) -> tuple[PartitionField, ...]:

@@ -165,19 +165,25 @@ def test_generated_keys(spark: SparkSession, tmp_path: Path) -> None:
     assert all(key.startswith(time) for key, time in keys)
 
 
-@pytest.mark.parametrize(("encoding", "key"), [("false", "id:a"), ("true", "a")])
-def test_one_field_complex_keys_go_on_as_they_are(spark: SparkSession, tmp_path: Path, encoding: str, key: str) -> None:
+@pytest.mark.parametrize(
+    ("encoding", "value", "key"),
+    # a value may begin as a key with names does
+    [("false", "a", "id:a"), ("true", "a", "a"), ("false", "id:a", "id:id:a"), ("true", "id:a", "id:a")],
+)
+def test_one_field_complex_keys_go_on_as_they_are(
+    spark: SparkSession, tmp_path: Path, encoding: str, value: str, key: str
+) -> None:
     path = str(tmp_path / "table")
     option = "hoodie__write__complex__keygen__new__encoding"
     more = {
         "hoodie__write__table__version": 8,
         "hoodie__datasource__write__keygenerator__class": "org.apache.hudi.keygen.ComplexKeyGenerator",
     }
-    write(frame(spark, [("a", "p", 1, "one")]), path, options("insert", **more, **{option: encoding}))
+    write(frame(spark, [(value, "p", 1, "one")]), path, options("insert", **more, **{option: encoding}))
     assert rows_of(path, ("_hoodie_record_key",)) == [(key,)]
     # whatever a later writer says, or does not say, the record must be found again
     for ts, later in enumerate(({}, {option: "true"}, {option: "false"}), 2):
-        write(frame(spark, [("a", "p", ts, "again")]), path, options("upsert", **more, **later))
+        write(frame(spark, [(value, "p", ts, "again")]), path, options("upsert", **more, **later))
         assert rows_of(path, ("_hoodie_record_key", "ts")) == [(key, ts)]
 
 

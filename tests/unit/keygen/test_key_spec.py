@@ -95,12 +95,11 @@ def test_named_parts(keygen: str, keys: tuple[str, ...], version: int, options: 
 
 def test_encoding_of_the_keys_that_are_there() -> None:
     spec = KeySpec.from_config(Config(KeyGenType.COMPLEX, version=8))
-    assert spec.matching("id:7").named_parts
-    assert not spec.matching("7").named_parts
-    assert spec.matching() == spec
-    assert not spec.matching("7", "id:7").named_parts, "a bare value may look so"
-    several = KeySpec.from_config(Config(KeyGenType.COMPLEX, ("id", "b"), version=8))
-    assert several.matching("7").named_parts
+    assert spec.matching("id:7", "7").named_parts
+    assert not spec.matching("7", "7").named_parts
+    assert not spec.matching("id:7", "id:7").named_parts, "a value may begin with the name of its field"
+    assert spec.may_name_parts(["id:7", "id:8"])
+    assert not spec.may_name_parts(["7", "id:7"])
 
 
 def test_timestamp_parameters_come_from_options_or_the_table() -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, RecordKeyError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen import KeySpec
+from pyhudi.keygen.record_key_formatter import value_text
 from pyhudi.read.execution.file_slice_reader import column_names
-from pyhudi.read.log_only_slice_keys import log_only_keys
+from pyhudi.read.first_record import first_record
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.services.post_commit_services import check_inline
 from pyhudi.spark.keys.deduplication import check_ordering_columns
 from pyhudi.spark.keys.key_generator import check_key_columns
@@ -41,9 +45,20 @@ _ENCRYPTION = "parquet.crypto.factory.class"
 def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
     """Return the specification of the keys of a table."""
     spec, version = KeySpec.from_config(client.config, opts), client.config.version
-    if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and version < 9:
-        return spec.matching(*(sample_keys(client) or log_only_keys(client, opts)))
-    return spec
+    if spec.keygen is not KeyGenType.COMPLEX or len(spec.record_fields) != 1 or version >= 9:
+        return spec
+    keys = sample_keys(client)
+    if keys and not spec.may_name_parts(keys):
+        return replace(spec, named_parts=False)
+    record = first_record(client, opts, spec.record_fields)
+    if record is None:
+        return spec
+    key = record.column(RECORD_KEY)[0].as_py()
+    try:
+        value = value_text(record, spec.record_fields[0], replace(spec, consistent_timestamps=False))
+    except RecordKeyError:  # A type of other writers, whose text does not begin with a name.
+        return replace(spec, named_parts=spec.may_name_parts([key]))
+    return spec.matching(key, value[0].as_py())
 
 
 def prepare_write(
