@@ -24,20 +24,29 @@ __all__ = [
     "OPERATION",
     "PARTITION_PATH",
     "RECORD_KEY",
+    "RESERVED_PREFIX",
     "add_meta_columns",
     "is_meta_column",
+    "is_reserved",
     "remove_meta_columns",
 ]
 
 META_FIELDS: tuple[pa.Field, ...] = tuple(pa.field(name, pa.string(), nullable=True) for name in META_COLUMNS)
 META_SCHEMA: pa.Schema = pa.schema(META_FIELDS)
 
+RESERVED_PREFIX = "_pyhudi_"
+"""Prefix of the names of helper columns in plans, which no column of a table may have."""
 _ALL = frozenset((*META_COLUMNS, OPERATION))
 
 
 def is_meta_column(name: str) -> bool:
     """Return True for a meta column (the five, or ``_hoodie_operation``)."""
     return name in _ALL
+
+
+def is_reserved(name: str) -> bool:
+    """Return True for a name that no column may have, compared as Spark compares names."""
+    return name.lower().startswith(RESERVED_PREFIX)
 
 
 def remove_meta_columns(schema: pa.Schema) -> pa.Schema:

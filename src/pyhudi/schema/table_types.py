@@ -19,6 +19,9 @@ from pyhudi.schema.logical_types.vectors import is_vector, vector_type
 MAX_PRECISION = 38
 """Maximum number of decimal digits of a number in a table."""
 
+NAME_RULE = "names start with a letter or underscore, followed by letters, digits and underscores"
+"""Names that columns and fields may have, as said in error messages (`is_valid_name`)."""
+
 LIST_ITEM = "element"
 """Name of the item field of Arrow lists."""
 
@@ -159,10 +162,7 @@ def _check_names(path: str, names: list[str]) -> None:
     for name in names:
         if not is_valid_name(name):
             where = f" in {path!r}" if path else ""
-            raise SchemaError(
-                f"invalid column name {name!r}{where}: names start with a letter or underscore, followed by "
-                "letters, digits and underscores; rename the column"
-            )
+            raise SchemaError(f"invalid column name {name!r}{where}: {NAME_RULE}; rename the column")
     if len(set(names)) != len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise SchemaError(f"column names{f' in {path!r}' if path else ''} must be unique; duplicates: {twice}")

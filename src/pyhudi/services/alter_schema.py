@@ -84,10 +84,11 @@ def alter_schema(client: TableMetaClient, write_options: Options, change: Schema
             _check_indexes(client, before, after)
             _refuse_pending_clustering(active)
             action = action_of(Operation.UPSERT, client.config.table_type)
+            # before the instant, because a type or a name may be invalid
+            schema = to_avro(add_meta_columns(after.to_arrow()), client.config.name)
             with Transaction.begin(client, action, ALTER_SCHEMA, opts) as tx:
                 tx.to_inflight(CommitMetadata(ALTER_SCHEMA))
                 version = with_version(after, int(tx.instant))
-                schema = to_avro(add_meta_columns(version.to_arrow()), client.config.name)
                 metadata = CommitMetadata(ALTER_SCHEMA, extra={"schema": schema, LATEST_SCHEMA: version.to_json()})
                 committed = tx.commit(
                     metadata, conditions=CommitConditions(planned_on), schema_history=history.with_version(version)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-
 IS_DELETE = "_pyhudi_delete"
 """Boolean: the row is a delete. Null counts as false."""
 FILE_ID = "_pyhudi_file_id"
@@ -23,5 +21,3 @@ STATUS = "status"
 """Binary: the only column returned by handles, an Arrow IPC stream of write stats."""
 
 TAG_COLUMNS = (IS_DELETE, FILE_ID, BASE_PATH, ROW_POSITION)
-HELPER_COLUMNS = frozenset((RECORD_KEY, PARTITION_PATH, PLACEMENT_KEY, PARTITION_SHARE, *TAG_COLUMNS))
-"""All columns of an incoming batch that are not user columns."""

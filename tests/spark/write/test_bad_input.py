@@ -57,6 +57,8 @@ def test_columns_that_do_not_fit(spark: SparkSession, table: Path) -> None:
         upsert(rows.withColumnRenamed("v", "V"), table)
     with unchanged(table, errors.SchemaMismatchError, "'_pyhudi_row' is reserved"):
         upsert(rows.selectExpr("*", "1L _pyhudi_row"), table)
+    with unchanged(table, errors.SchemaMismatchError, "'_PyHudi_position' is reserved"):
+        upsert(rows.selectExpr("*", "1L _PyHudi_position"), table)
 
 
 def test_an_ordering_column_that_is_mistyped(spark: SparkSession, tmp_path: Path) -> None:

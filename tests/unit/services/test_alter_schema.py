@@ -109,6 +109,8 @@ def test_the_next_changes_go_on(tmp_path: Path) -> None:
         (lambda c: c.change_type("v", "string"), "ordering fields"),
         (lambda c: c.rename_column("gone", "x"), "column 'gone' does not exist"),
         (lambda c: c.drop_column("_hoodie_record_key"), "meta column"),
+        (lambda c: c.add_column("a b", "int"), "invalid column name 'a b': names start with a letter"),
+        (lambda c: c.add_column("_pyhudi_row", "int"), "'_pyhudi_row' is reserved"),
     ],
 )
 def test_refusals(tmp_path: Path, change: Any, text: str) -> None:

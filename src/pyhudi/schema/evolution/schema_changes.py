@@ -33,8 +33,9 @@ from pyhudi.schema.evolution.internal_schema import (
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_TEXT, is_blob_text
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_TEXT, is_variant_text
 from pyhudi.schema.logical_types.vectors import parse_vector
+from pyhudi.schema.meta_columns import is_reserved
 from pyhudi.schema.name_resolution import matches_ignoring_case
-from pyhudi.schema.table_types import nullable_type, table_type
+from pyhudi.schema.table_types import NAME_RULE, is_valid_name, nullable_type, table_type
 
 _DIGITS = {"int": 10, "long": 19}
 _WIDER = {
@@ -139,7 +140,7 @@ def add_column(
     new = replace(numbered.fields[-1], name=name, doc=doc)
 
     def add(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        _refuse_taken(fields, name, parent)
+        _check_new_name(fields, name, parent)
         return position.place(fields, new, parent)
 
     return replace(_edited(schema, parent, add), max_column_id=numbered.max_column_id)
@@ -168,7 +169,7 @@ def rename_column(schema: InternalSchema, path: str, name: str) -> InternalSchem
 
     def rename(target: Field, fields: tuple[Field, ...], parent: str) -> Field:
         others = tuple(field for field in fields if field.id != target.id)
-        _refuse_taken(others, name, parent)
+        _check_new_name(others, name, parent)
         return replace(target, name=name)
 
     return _changed(schema, path, rename)
@@ -248,10 +249,16 @@ def _child_path(parent: str, name: str) -> str:
     return f"{parent}.{name}" if parent else name
 
 
-def _refuse_taken(fields: tuple[Field, ...], name: str, parent: str) -> None:
+def _check_new_name(fields: tuple[Field, ...], name: str, parent: str) -> None:
+    """Refuse a name that another field has, or that no column may have."""
+    path = _child_path(parent, name)
     taken = matches_ignoring_case(name, [field.name for field in fields])
     if taken:
         raise SchemaMismatchError(f"column {_child_path(parent, taken[0])!r} exists; choose another name")
+    if not is_valid_name(name):
+        raise SchemaMismatchError(f"invalid column name {path!r}: {NAME_RULE}; choose another name")
+    if not parent and is_reserved(name):
+        raise SchemaMismatchError(f"the column name {path!r} is reserved; choose another name")
 
 
 def _find(fields: tuple[Field, ...], name: str, parent: str) -> Field:

@@ -15,6 +15,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
+from pyhudi.schema.meta_columns import is_reserved
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import convert_values
 from pyhudi.spark.dml.target_table import TargetSnapshot
@@ -34,7 +35,7 @@ def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | Non
     sensitive = is_case_sensitive(source.sparkSession)
     source_columns = {name if sensitive else name.lower() for name in source.columns}
     table_columns = {name if sensitive else name.lower() for name in names}
-    if not table_columns <= source_columns or any(name.startswith("_pyhudi_") for name in source_columns):
+    if not table_columns <= source_columns or any(map(is_reserved, source_columns)):
         return None
     values = convert_values(source, ((name, F.col(quoted([name]))) for name in names), target.schema)
     return source.select(*(value.alias(name) for name, value in values.items()))

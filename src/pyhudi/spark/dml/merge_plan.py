@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import RecordKeyError, SchemaMismatchError
-from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.meta_columns import is_meta_column, is_reserved
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import as_column
 from pyhudi.spark.dml.clause_evaluation import (
@@ -99,7 +99,7 @@ class MergePlan:
         Raises:
             SchemaMismatchError: A column is missing, or has a reserved name.
         """
-        clash = sorted(name for name in self.source.columns if name.startswith("_pyhudi_"))
+        clash = sorted(filter(is_reserved, self.source.columns))
         if clash:
             raise SchemaMismatchError(f"the source's column name {clash[0]!r} is reserved; rename the column")
         self._copied()

@@ -23,7 +23,7 @@ from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.evolution.write_evolution import EvolutionOptions, keeps_texts, promote, reconcile
-from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.meta_columns import is_reserved, remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.column_names import quoted, resolve
@@ -31,7 +31,6 @@ from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type, spark_schema
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.write.location_columns import HELPER_COLUMNS
 from pyhudi.write.write_checks import check_storable
 from pyhudi.write.write_operations import DELETING
 
@@ -58,7 +57,7 @@ def checked_own_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> pa
     """
     _check_names(incoming)
     data_columns = remove_meta_columns(incoming)
-    reserved = sorted(set(data_columns.names) & HELPER_COLUMNS)
+    reserved = sorted(filter(is_reserved, data_columns.names))
     if reserved:
         raise SchemaMismatchError(f"the column name {reserved[0]!r} is reserved; rename the column")
     if not data_columns.names and not may_be_none:

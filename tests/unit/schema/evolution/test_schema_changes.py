@@ -190,6 +190,8 @@ def test_the_text_is_that_of_the_original() -> None:
         (lambda s: sc.rename_column(s, "n", "S"), "column 's' exists"),
         (lambda s: sc.rename_column(s, "n", "s.n"), "only the last part of its path"),
         (lambda s: sc.add_column(s, "N", pa.int32()), "column 'n' exists"),
+        (lambda s: sc.add_column(s, "s.1", pa.int32()), "invalid column name 's.1'"),
+        (lambda s: sc.rename_column(s, "n", "a-b"), "invalid column name 'a-b'"),
         (lambda s: sc.add_column(s, "n.x", pa.int32()), "'n' is not a struct"),
         (lambda s: sc.add_column(s, "x", pa.int32(), position=sc.Position(after="y")), "the table has no such column"),
         (lambda s: sc.add_column(s, "l.x", pa.int32()), "'l' is not a struct"),
