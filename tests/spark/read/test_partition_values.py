@@ -63,6 +63,7 @@ MOVED: dict[str, tuple[pa.DataType, dict[str, Any], bool]] = {
     "an end of a line": (pa.string(), {"x\ny": "x\ny", "z": "z"}, False),
     "an end of a line, hive-style": (pa.string(), {"p=x\ny": "x\ny", "p=z": "z"}, True),
     "a percent sign": (pa.string(), {"p=5%41": "5%41", "p=z": "z"}, True),
+    "a folder that Spark takes for its own": (pa.string(), {"_Temporary": "_Temporary", "z": "z"}, False),
     "numbers with fractions": (pa.float64(), {"1.5": 1.5, "2.5": 2.5}, False),
     "times": (
         pa.timestamp("us", "UTC"),

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _MOST_SOURCES = 64
 """Maximum number of parts with constants; each costs some milliseconds."""
 _LINE_ENDS = "\n\r\x85\u2028\u2029"
+_LEFT_OUT = "(?i:(^|/)_temporary(/|$))"
+"""Folders whose files Spark takes for leftovers of its own writes when it parses partitions."""
 _ESCAPE = r"%[0-9A-Fa-f]{2}"
 _READ_AS_TEXT = (
     pa.types.is_string,
@@ -93,9 +95,7 @@ def partition_columns(
                 return None
     rest = _remaining_partitions(paths, sources)
     if numbered:
-        sources += _non_empty(
-            PartitionColumns(rest.filter(_without_special_characters(rest)), mounted(root), numbered=True)
-        )
+        sources += _non_empty(PartitionColumns(rest.filter(_without_special_names(rest)), mounted(root), numbered=True))
         rest = _remaining_partitions(rest, sources)
     return [*sources, *_non_empty(PartitionColumns(rest))]
 
@@ -134,7 +134,7 @@ def _constant(partitions: pa.Table, values: dict[str, pa.Array]) -> list[Partiti
 
 def _mounted(source: PartitionColumns, root: str) -> PartitionColumns:
     """Add file numbers to the folders, where folders can provide them."""
-    if not pc.all(_without_special_characters(source.partitions)).as_py():
+    if not pc.all(_without_special_names(source.partitions)).as_py():
         return source
     return replace(source, folders=mounted(root), numbered=True)
 
@@ -173,7 +173,7 @@ def _in_folders(
         )
     if not can_be_mounted(root, list(values)):
         return []
-    usable = pc.and_(_without_special_characters(partitions), _can_be_folder_names(values))
+    usable = pc.and_(_without_special_names(partitions), _can_be_folder_names(values))
     levels = tuple(level(name, each.filter(usable)) for name, each in values.items())
     return _non_empty(PartitionColumns(partitions.filter(usable), mounted(root), from_path, levels, numbered))
 
@@ -207,9 +207,10 @@ def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[
     return fits
 
 
-def _without_special_characters(partitions: pa.Array) -> pa.BooleanArray:
-    """Return a mask of the folders without special characters of Spark or Hadoop, whose patterns match no line ends."""
-    return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]"))
+def _without_special_names(partitions: pa.Array) -> pa.BooleanArray:
+    """Return a mask of the folders without special characters of Spark or Hadoop, whose patterns match no line ends,
+    and without folders that Spark leaves out."""
+    return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]|{_LEFT_OUT}"))
 
 
 def _can_be_folder_names(values: dict[str, pa.Array]) -> pa.BooleanArray:
