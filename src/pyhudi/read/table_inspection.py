@@ -9,8 +9,12 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous, list_sums
 from pyhudi.keygen.partition_value_extractor import as_formatted, decode_partition_paths
+from pyhudi.read.deletions import deleted_files, deletions
+from pyhudi.read.log_inspection import log_blocks
+from pyhudi.read.metadata_inspection import metadata_partitions
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.read.write_statistics import file_sizes, write_amplification
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
@@ -141,7 +145,7 @@ class Inspect:
         self._now = now
 
     def __repr__(self) -> str:
-        return "Inspect(not read yet: files(), file_slices(), partitions(), commits() read it)"
+        return "Inspect(not read yet: files(), file_slices(), partitions(), commits(), deletions() … read it)"
 
     def files(self, *, all_versions: bool = False) -> ResultTable:
         """Return the data files of the latest snapshot.
@@ -219,3 +223,67 @@ class Inspect:
             columns += [stats[n] for n in (*_TOTALS.values(), "fileSizeInBytes")]
             parts.append(pa.Table.from_arrays(columns, schema=COMMITS_SCHEMA))
         return ResultTable(pa.concat_tables([COMMITS_SCHEMA.empty_table(), *parts]))
+
+    def metadata_partitions(self) -> ResultTable:
+        """Return the partitions of the metadata table (its indexes), with the numbers and sizes of their files.
+
+        Returns:
+            One row per partition (:data:`pyhudi.read.metadata_inspection.METADATA_PARTITIONS_SCHEMA`); none without a
+            metadata table.
+
+        Raises:
+            MetadataTableError: The metadata table must not be used.
+        """
+        return ResultTable(metadata_partitions(self._now()))
+
+    def log_blocks(self, pattern: str = "*") -> ResultTable:
+        """Return the blocks of the committed log files.
+
+        Args:
+            pattern: Pattern with ``*``, ``?`` and ``[…]`` of the paths of the log files, relative to the table.
+
+        Returns:
+            One row per block (:data:`pyhudi.read.log_inspection.LOG_BLOCKS_SCHEMA`): its file, instant, type, number of
+            records and headers.
+        """
+        return ResultTable(log_blocks(self._now(), pattern))
+
+    def deletions(self) -> ResultTable:
+        """Return the completed cleans, rollbacks and restores of the active timeline, newest first.
+
+        Returns:
+            One row per instant (:data:`pyhudi.read.deletions.DELETIONS_SCHEMA`): its times, the writes that it has
+            undone, and the numbers of deleted files and of those that could not be deleted.
+        """
+        return ResultTable(deletions(self._now()))
+
+    def deleted_files(self, instant: str) -> ResultTable:
+        """Return the files that a clean, rollback or restore has deleted.
+
+        Args:
+            instant: Its requested time.
+
+        Returns:
+            One row per file (:data:`pyhudi.read.deletions.DELETED_FILES_SCHEMA`).
+
+        Raises:
+            InstantNotFoundError: The active timeline has no such completed instant.
+        """
+        return ResultTable(deleted_files(self._now(), instant))
+
+    def file_sizes(self) -> ResultTable:
+        """Return how large the files of each completed write of the active timeline are, and those of all.
+
+        Returns:
+            One row per write, newest first (:data:`pyhudi.read.write_statistics.FILE_SIZES_SCHEMA`).
+        """
+        return ResultTable(file_sizes(self._now().active))
+
+    def write_amplification(self) -> ResultTable:
+        """Return how many rows each completed write of the active timeline has written for each that it has updated,
+        and all of them.
+
+        Returns:
+            One row per write, newest first (:data:`pyhudi.read.write_statistics.AMPLIFICATION_SCHEMA`).
+        """
+        return ResultTable(write_amplification(self._now().active))
