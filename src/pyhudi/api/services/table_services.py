@@ -6,6 +6,8 @@ from pyhudi.api.services.cleaning_services import CleaningServices
 from pyhudi.api.services.clustering_services import ClusteringServices
 from pyhudi.api.services.compaction_services import CompactionServices
 from pyhudi.api.services.index_services import IndexServices
+from pyhudi.api.services.lock_audit_services import LockAuditServices
+from pyhudi.api.services.metadata_services import MetadataServices
 from pyhudi.api.services.partition_services import PartitionServices
 from pyhudi.api.services.recovery_services import RecoveryServices
 from pyhudi.api.services.repair_services import RepairServices
@@ -19,7 +21,9 @@ class TableServices(
     RecoveryServices,
     IndexServices,
     PartitionServices,
+    MetadataServices,
     RepairServices,
+    LockAuditServices,
     VersionServices,
 ):
     """Services of one table.
