@@ -12,6 +12,9 @@ from pyarrow import csv
 from pyhudi.read.cdc.json_text import json_objects, json_texts
 from pyhudi.schema.table_types import is_list
 
+_ROWS_AT_ONCE = 8_192
+"""Number of rows whose JSON is one Arrow array, which has 2 GiB at most."""
+
 
 def write_json_lines(batches: Iterable[pa.RecordBatch], out: BinaryIO) -> None:
     """Write one JSON object per row and line.
@@ -24,11 +27,12 @@ def write_json_lines(batches: Iterable[pa.RecordBatch], out: BinaryIO) -> None:
         out: Binary file.
     """
     for batch in batches:
-        if batch.num_rows and batch.num_columns:
-            lines = pc.binary_join_element_wise(json_objects(_readable_rows(batch)), "\n", "")
-            out.write(_bytes_of(lines))
-        elif batch.num_rows:
+        if not batch.num_columns:
             out.write(b"{}\n" * batch.num_rows)
+            continue
+        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+            rows = json_objects(_readable_rows(batch.slice(start, _ROWS_AT_ONCE)))
+            out.write(_bytes_of(pc.binary_join_element_wise(rows, "\n", "")))
 
 
 def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryIO) -> None:

@@ -15,7 +15,7 @@ from pyhudi.errors import SetupError
 from pyhudi.spark.java_runtime import ensure_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -59,6 +59,31 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     builder = builder.config("spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL", "system")
     # size of the batches that Spark passes to Python
     return builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "16384")
+
+
+def start_session(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start a session for pyhudi, or return the active one.
+
+    Args:
+        master: Master of the cluster, such as ``local[*]`` or ``yarn``, or the URI of a Spark Connect server
+            (``sc://…``).
+        settings: Spark's settings of the session.
+
+    Returns:
+        The session.
+
+    Raises:
+        SetupError: PySpark, pandas or Java is missing or too old; the message names the command that installs it.
+    """
+    check_packages()
+    from pyspark.sql import SparkSession as Session
+
+    builder = Session.builder.appName("pyhudi")
+    builder = builder.remote(master) if master.startswith("sc://") else configure_spark(builder.master(master))
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
 
 
 def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:

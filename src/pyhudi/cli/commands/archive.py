@@ -1,0 +1,41 @@
+"""``pyhudi archive``: archival of old instants."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi import HudiTable
+from pyhudi.cli.columns import ARCHIVED
+from pyhudi.cli.effects import Gate, shown_progress, with_gate
+from pyhudi.cli.output import Output
+from pyhudi.cli.parameters import only_if_due_option, with_output, with_table
+from pyhudi.cli.results import print_plan, print_result
+from pyhudi.cli.structure import noun
+
+archive = noun("archive", "Archival of the timeline: run.")
+
+
+@archive.command("run")
+@with_table
+@only_if_due_option
+@with_gate
+@with_output
+def run(table: HudiTable, *, out: Output, gate: Gate, only_if_due: bool) -> None:
+    """Move old instants from the active timeline to the archived one; they can no longer be rolled back.
+
+    Python: HudiTable.for_path(PATH).services.archive(dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        plan = table.services.archive(dry_run=True, only_if_due=only_if_due)
+        instants = {
+            "instant": [instant.requested for instant in plan.instants],
+            "action": [instant.action for instant in plan.instants],
+        }
+        schema = pa.schema([("instant", pa.string()), ("action", pa.string())])
+        return print_plan(plan, pa.table(instants, schema=schema), ARCHIVED, plan_out)
+
+    if gate.passes("Archive these instants?", show, out):
+        with shown_progress() as progress:
+            done = table.services.archive(only_if_due=only_if_due, progress=progress)
+        print_result(done, out)

@@ -1,0 +1,93 @@
+"""``pyhudi commits``: completed and pending writes, their files and partitions."""
+
+from __future__ import annotations
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import HudiTable
+from pyhudi.cli.columns import COMMITS, WRITTEN_FILES, WRITTEN_PARTITIONS, equal_to, fact_texts
+from pyhudi.cli.output import Output
+from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
+from pyhudi.cli.structure import noun
+from pyhudi.errors import InstantNotFoundError
+
+_WRITES = ("commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering")
+_SUMS = ("rows_written", "rows_inserted", "rows_updated", "rows_deleted", "bytes_written", "file_size")
+
+commits = noun("commits", "Writes of a table: list, show, files, partitions.")
+
+
+@commits.command("list")
+@with_table
+@click.option("--archived", is_flag=True, help="Also those that have left the active timeline.")
+@with_limit
+@with_output
+def list_commits(table: HudiTable, *, out: Output, archived: bool, limit: int | None) -> None:
+    """List writes, newest first.
+
+    Python: HudiTable.for_path(PATH).history(archived=…)
+    """
+    history = table.history(archived=archived).to_arrow()
+    writes = history.filter(pc.is_in(history["action"], pa.array(_WRITES)))
+    out.rows(writes, COMMITS, limit=limit, nothing="no writes")
+
+
+@commits.command("show")
+@with_table
+@click.argument("instant", type=InstantTime())
+@with_output
+def show(table: HudiTable, *, out: Output, instant: str) -> None:
+    """Show one write: its times, its state, and what it has written.
+
+    Python: HudiTable.for_path(PATH).history(archived=True)
+    """
+    history = table.history(archived=True).to_arrow()
+    found = equal_to(history.filter(pc.is_in(history["action"], pa.array(_WRITES))), requested=instant).to_pylist()
+    if not found:
+        raise InstantNotFoundError(f"{table.path} has no write {instant!r}; `pyhudi commits list` shows its writes")
+    out.facts(found[0], fact_texts(found[0]))
+
+
+@commits.command("files")
+@with_table
+@click.argument("instant", type=InstantTime())
+@with_limit
+@with_output
+def files(table: HudiTable, *, out: Output, instant: str, limit: int | None) -> None:
+    """List the files that one write of the active timeline has written.
+
+    Python: HudiTable.for_path(PATH).inspect.commits()
+    """
+    out.rows(_files_of(table, instant), WRITTEN_FILES, limit=limit)
+
+
+@commits.command("partitions")
+@with_table
+@click.argument("instant", type=InstantTime())
+@with_limit
+@with_output
+def partitions(table: HudiTable, *, out: Output, instant: str, limit: int | None) -> None:
+    """Sum up what one write of the active timeline has written, by partition.
+
+    Python: HudiTable.for_path(PATH).inspect.commits()
+    """
+    grouped = _files_of(table, instant).group_by("partition")
+    sums = grouped.aggregate([("path", "count"), *((name, "sum") for name in _SUMS)]).sort_by("partition")
+    out.rows(sums.rename_columns(["partition", "files", *_SUMS]), WRITTEN_PARTITIONS, limit=limit)
+
+
+def _files_of(table: HudiTable, instant: str) -> pa.Table:
+    """Return the files of a write.
+
+    Raises:
+        InstantNotFoundError: The active timeline has no such completed write with files.
+    """
+    found = equal_to(table.inspect.commits().to_arrow(), requested=instant)
+    if not found.num_rows:
+        raise InstantNotFoundError(
+            f"the active timeline of {table.path} has no completed write {instant!r} with files; "
+            "`pyhudi commits list` shows its writes"
+        )
+    return found

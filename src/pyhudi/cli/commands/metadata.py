@@ -1,0 +1,73 @@
+"""``pyhudi metadata``: the metadata table."""
+
+from __future__ import annotations
+
+import click
+
+from pyhudi import HudiTable
+from pyhudi.cli.columns import METADATA_DIFFERENCES, METADATA_PARTITIONS
+from pyhudi.cli.effects import Gate, with_gate, with_spark
+from pyhudi.cli.failures import FAILED
+from pyhudi.cli.output import Output
+from pyhudi.cli.parameters import with_limit, with_output, with_table
+from pyhudi.cli.structure import noun
+
+metadata = noun("metadata", "The metadata table: list, validate, create, delete.")
+
+
+@metadata.command("list")
+@with_table
+@with_output
+def list_partitions(table: HudiTable, *, out: Output) -> None:
+    """List the partitions of the metadata table with the numbers and sizes of their files.
+
+    Python: HudiTable.for_path(PATH).inspect.metadata_partitions()
+    """
+    out.rows(table.inspect.metadata_partitions(), METADATA_PARTITIONS, nothing="no metadata table")
+
+
+@metadata.command("validate")
+@with_table
+@with_limit
+@with_output
+def validate(table: HudiTable, *, out: Output, limit: int | None) -> None:
+    """Compare the metadata table with the storage. The exit code is 1 if they differ.
+
+    Python: HudiTable.for_path(PATH).validate_metadata()
+    """
+    differences = table.validate_metadata()
+    nothing = "the metadata table lists the files of the storage"
+    out.rows(differences, METADATA_DIFFERENCES, limit=limit, nothing=nothing)
+    if differences.num_rows:
+        click.get_current_context().exit(FAILED)
+
+
+@metadata.command("create")
+@with_table
+@with_spark
+@with_output
+def create(table: HudiTable, *, out: Output) -> None:
+    """Build the metadata table with the indexes that the options enable.
+
+    Python: HudiTable.for_path(PATH).services.create_metadata_table()
+    """
+    out.facts({"partitions": list(table.services.create_metadata_table())})
+
+
+@metadata.command("delete")
+@with_table
+@with_gate
+@with_output
+def delete(table: HudiTable, *, out: Output, gate: Gate) -> None:
+    """Disable the metadata table, and delete it with all indexes.
+
+    Python: HudiTable.for_path(PATH).services.delete_metadata_table()
+    """
+
+    def show(plan_out: Output) -> bool:
+        partitions = list(table.config.metadata_partitions)
+        plan_out.facts({"partitions": partitions or "no metadata table"})
+        return bool(partitions)
+
+    if gate.passes("Delete the metadata table?", show, out):
+        out.facts({"deleted partitions": list(table.services.delete_metadata_table())})

@@ -1,0 +1,115 @@
+"""``pyhudi savepoint``, ``restore`` and ``rollback``."""
+
+from __future__ import annotations
+
+import click
+import pyarrow as pa
+
+from pyhudi import HudiTable
+from pyhudi.cli.columns import ARCHIVED, COMMITS, SAVEPOINTS, equal_to
+from pyhudi.cli.effects import Gate, shown_progress, with_gate
+from pyhudi.cli.output import Output
+from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
+from pyhudi.cli.results import print_result
+from pyhudi.cli.structure import Command, noun
+
+savepoint = noun("savepoint", "Savepoints: create, list, delete.")
+
+
+@savepoint.command("create")
+@with_table
+@click.argument("instant", type=InstantTime(), required=False)
+@click.option("--user", default="", help="User to store in the savepoint.")
+@click.option("--comment", default="", help="Comment to store in the savepoint.")
+@with_output
+def create(table: HudiTable, *, out: Output, instant: str | None, user: str, comment: str) -> None:
+    """Retain the files of the snapshot after the write INSTANT, by default the last one.
+
+    Python: HudiTable.for_path(PATH).services.savepoint(INSTANT, user=…, comment=…)
+    """
+    print_result(table.services.savepoint(instant, user=user, comment=comment), out)
+
+
+@savepoint.command("list")
+@with_table
+@with_limit
+@with_output
+def list_savepoints(table: HudiTable, *, out: Output, limit: int | None) -> None:
+    """List savepoints, oldest first.
+
+    Python: HudiTable.for_path(PATH).services.savepoints()
+    """
+    out.rows(table.services.savepoints(), SAVEPOINTS, limit=limit, nothing="no savepoints")
+
+
+@savepoint.command("delete")
+@with_table
+@click.argument("instant", type=InstantTime())
+@with_gate
+@with_output
+def delete(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None:
+    """Delete the savepoint of the write INSTANT, so that cleaning may delete its files.
+
+    Python: HudiTable.for_path(PATH).services.delete_savepoint(INSTANT)
+    """
+
+    def show(plan_out: Output) -> bool:
+        found = equal_to(table.services.savepoints().to_arrow(), instant=instant)
+        plan_out.rows(found, SAVEPOINTS, nothing=f"no savepoint {instant}")
+        return bool(found.num_rows)
+
+    if gate.passes("Delete this savepoint?", show, out):
+        print_result(table.services.delete_savepoint(instant), out)
+
+
+@click.command("restore", cls=Command)
+@with_table
+@click.argument("instant", type=InstantTime(), required=False)
+@with_gate
+@with_output
+def restore(table: HudiTable, *, out: Output, instant: str | None, gate: Gate) -> None:
+    """Restore a table to the snapshot after a write.
+
+    All writes after INSTANT are undone; writers must be stopped. Without INSTANT, an interrupted restore is continued.
+
+    Python: HudiTable.for_path(PATH).services.restore(INSTANT, dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        if instant is None:
+            plan_out.line("An interrupted restore is continued.")
+            return True
+        plan = table.services.restore(instant, dry_run=True)
+        targets = {
+            "instant": [requested for requested, _ in plan.targets],
+            "action": [action for _, action in plan.targets],
+        }
+        schema = pa.schema([("instant", pa.string()), ("action", pa.string())])
+        plan_out.line(f"restore to {plan.to}: {len(plan):,} later instants are undone")
+        plan_out.rows(pa.table(targets, schema=schema), ARCHIVED, nothing="no later writes")
+        return True
+
+    if gate.passes("Undo these writes?", show, out):
+        with shown_progress() as progress:
+            done = table.services.restore(instant, progress=progress)
+        print_result(done, out)
+
+
+@click.command("rollback", cls=Command)
+@with_table
+@click.argument("instant", type=InstantTime())
+@with_gate
+@with_output
+def rollback(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None:
+    """Roll back a write: a pending one, or the last completed one.
+
+    Python: HudiTable.for_path(PATH).services.rollback(INSTANT)
+    """
+
+    def show(plan_out: Output) -> bool:
+        found = equal_to(table.history().to_arrow(), requested=instant)
+        plan_out.rows(found, COMMITS, nothing=f"the active timeline has no instant {instant}")
+        return bool(found.num_rows)
+
+    if gate.passes("Roll back this write?", show, out):
+        print_result(table.services.rollback(instant), out)

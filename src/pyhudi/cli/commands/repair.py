@@ -1,0 +1,183 @@
+"""``pyhudi repair``: repairs of a table. Writers should be stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pyhudi import HudiTable, overwrite_properties
+from pyhudi.cli.columns import ORPHANS
+from pyhudi.cli.effects import Gate, with_gate, with_spark
+from pyhudi.cli.output import Output
+from pyhudi.cli.parameters import InstantTime, properties_of, with_output, with_path, with_table
+from pyhudi.cli.results import print_result
+from pyhudi.cli.structure import noun
+from pyhudi.report.row_table import ShownColumn, text_column
+
+repair = noun("repair", "Repairs of files, properties and rows of a table.")
+_CLEAN_FILES = (text_column("instant", is_whole=True), text_column("file"), text_column("is_repaired", "deleted"))
+_PARTITION_METADATA = (
+    text_column("partition"),
+    text_column("is_present", "present"),
+    text_column("is_repaired", "repaired"),
+)
+_MIGRATED = (
+    text_column("partition"),
+    text_column("has_text", "text file"),
+    text_column("has_base", "base file"),
+    text_column("is_migrated", "migrated"),
+)
+_PROPERTIES = (text_column("property"), text_column("old_value", "before"), text_column("new_value", "after"))
+_DUPLICATES: tuple[ShownColumn, ...] = (
+    text_column("partition"),
+    text_column("file_id", "file group"),
+    text_column("keys", "duplicate keys"),
+)
+
+
+@repair.command("orphans")
+@with_table
+@click.option("--partition", "partitions", multiple=True, metavar="PARTITION", help="Only in it; may be repeated.")
+@with_gate
+@with_output
+def orphans(table: HudiTable, *, out: Output, partitions: tuple[str, ...], gate: Gate) -> None:
+    """Delete data files that belong to no write of the timeline.
+
+    Python: HudiTable.for_path(PATH).services.delete_orphan_files(partitions=…, dry_run=…)
+    """
+    named = list(partitions) or None
+
+    def show(plan_out: Output) -> bool:
+        found = table.services.delete_orphan_files(partitions=named, dry_run=True)
+        plan_out.rows(found, ORPHANS, nothing="all data files belong to writes")
+        return bool(found.num_rows)
+
+    if gate.passes("Delete these files?", show, out):
+        out.rows(table.services.delete_orphan_files(partitions=named, dry_run=False), ORPHANS)
+
+
+@repair.command("clean-files")
+@with_table
+@with_gate
+@with_output
+def clean_files(table: HudiTable, *, out: Output, gate: Gate) -> None:
+    """Delete pending cleans whose plans cannot be read.
+
+    Python: HudiTable.for_path(PATH).services.repair_clean_files(dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        found = table.services.repair_clean_files(dry_run=True)
+        plan_out.rows(found, _CLEAN_FILES, nothing="all plans can be read")
+        return bool(found.num_rows)
+
+    if gate.passes("Delete these plans?", show, out):
+        out.rows(table.services.repair_clean_files(), _CLEAN_FILES)
+
+
+@repair.command("partition-metadata")
+@with_table
+@with_gate
+@with_output
+def partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> None:
+    """Write missing .hoodie_partition_metadata files.
+
+    Python: HudiTable.for_path(PATH).services.repair_partition_metadata(dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        found = table.services.repair_partition_metadata(dry_run=True)
+        plan_out.rows(found, _PARTITION_METADATA, limit=None)
+        return False in found["is_present"].to_pylist()
+
+    if gate.passes("Write the missing files?", show, out):
+        out.rows(table.services.repair_partition_metadata(), _PARTITION_METADATA, limit=None)
+
+
+@repair.command("migrate-partition-metadata")
+@with_table
+@with_gate
+@with_output
+def migrate_partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> None:
+    """Convert .hoodie_partition_metadata files from text to Parquet.
+
+    Python: HudiTable.for_path(PATH).services.migrate_partition_metadata(dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        found = table.services.migrate_partition_metadata(dry_run=True)
+        plan_out.rows(found, _MIGRATED, limit=None)
+        return True in found["has_text"].to_pylist()
+
+    if gate.passes("Convert these files?", show, out):
+        out.rows(table.services.migrate_partition_metadata(), _MIGRATED, limit=None)
+
+
+@repair.command("properties")
+@with_path
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="File with all properties of the table, without the checksum.",
+)
+@with_gate
+@with_output
+def properties(path: str, *, given: dict[str, str], out: Output, file: Path, gate: Gate) -> None:
+    """Replace hoodie.properties, also if it is corrupt or missing.
+
+    Python: pyhudi.overwrite_properties(PATH, properties, dry_run=…)
+    """
+    wanted = properties_of(file)
+
+    def show(plan_out: Output) -> bool:
+        plan_out.rows(overwrite_properties(path, wanted, given, dry_run=True), _PROPERTIES)
+        return True
+
+    if gate.passes("Replace the properties?", show, out):
+        out.rows(overwrite_properties(path, wanted, given), _PROPERTIES)
+
+
+@repair.command("deduplicate")
+@with_table
+@click.option("--partition", required=True, metavar="PARTITION", help="Path of the partition.")
+@click.option(
+    "--type",
+    "dedupe_type",
+    type=click.Choice(["insert_type", "update_type", "upsert_type"]),
+    default="insert_type",
+    show_default=True,
+    help="Cause of the duplicates, which determines the row to keep.",
+)
+@with_gate
+@with_spark
+@with_output
+def deduplicate(table: HudiTable, *, out: Output, partition: str, dedupe_type: str, gate: Gate) -> None:
+    """Remove rows with duplicate record keys from a partition. Requires --spark.
+
+    Python: HudiTable.for_path(PATH).services.deduplicate(PARTITION, dedupe_type=…, dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        found = table.services.deduplicate(partition, dedupe_type=dedupe_type, dry_run=True)
+        plan_out.rows(found.groups, _DUPLICATES, nothing="no duplicate keys")
+        return bool(found.num_keys)
+
+    if gate.passes("Remove the surplus rows?", show, out):
+        print_result(table.services.deduplicate(partition, dedupe_type=dedupe_type), out)
+
+
+@repair.command("markers")
+@with_table
+@click.argument("instant", type=InstantTime())
+@with_output
+def markers(table: HudiTable, *, out: Output, instant: str) -> None:
+    """Delete the markers that the finished write INSTANT has left.
+
+    Python: HudiTable.for_path(PATH).services.delete_markers(INSTANT)
+    """
+    table.services.delete_markers(instant)
+    out.line(f"the markers of {instant} are deleted")

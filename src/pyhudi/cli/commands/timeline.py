@@ -1,0 +1,75 @@
+"""``pyhudi timeline``: all instants of a table."""
+
+from __future__ import annotations
+
+import click
+import pyarrow.compute as pc
+
+from pyhudi import HudiTable
+from pyhudi.cli.columns import DELETED_FILES, DELETIONS, TIMELINE, equal_to, fact_texts
+from pyhudi.cli.output import Output
+from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
+from pyhudi.cli.structure import noun
+from pyhudi.errors import InstantNotFoundError
+
+timeline = noun("timeline", "Instants of a table: list, show, pending, deletions.")
+
+
+@timeline.command("list")
+@with_table
+@click.option("--action", metavar="ACTION", help="Only this action, such as commit, clean or rollback.")
+@click.option("--archived", is_flag=True, help="Also instants that have left the active timeline.")
+@with_limit
+@with_output
+def list_instants(table: HudiTable, *, out: Output, action: str | None, archived: bool, limit: int | None) -> None:
+    """List instants, newest first: writes, and what table services have done.
+
+    Python: HudiTable.for_path(PATH).history(archived=…)
+    """
+    out.rows(equal_to(table.history(archived=archived).to_arrow(), action=action), TIMELINE, limit=limit)
+
+
+@timeline.command("pending")
+@with_table
+@with_limit
+@with_output
+def pending(table: HudiTable, *, out: Output, limit: int | None) -> None:
+    """List instants that are not completed: writes and services that run or have failed, and plans.
+
+    Python: HudiTable.for_path(PATH).history()
+    """
+    history = table.history().to_arrow()
+    unfinished = history.filter(pc.not_equal(history["state"], "COMPLETED"))
+    out.rows(unfinished, TIMELINE, limit=limit, nothing="nothing is pending")
+
+
+@timeline.command("show")
+@with_table
+@click.argument("instant", type=InstantTime())
+@with_output
+def show(table: HudiTable, *, out: Output, instant: str) -> None:
+    """Show one instant: its times, its state, and what it has done.
+
+    Python: HudiTable.for_path(PATH).history(archived=True)
+    """
+    found = equal_to(table.history(archived=True).to_arrow(), requested=instant).to_pylist()
+    if not found:
+        raise InstantNotFoundError(f"{table.path} has no instant {instant!r}; `pyhudi timeline list` shows them")
+    for row in found:
+        out.facts(row, fact_texts(row))
+
+
+@timeline.command("deletions")
+@with_table
+@click.argument("instant", type=InstantTime(), required=False)
+@with_limit
+@with_output
+def deletions(table: HudiTable, *, out: Output, instant: str | None, limit: int | None) -> None:
+    """List cleans, rollbacks and restores, newest first; or the files that one of them, INSTANT, has deleted.
+
+    Python: HudiTable.for_path(PATH).inspect.deletions(), or .inspect.deleted_files(INSTANT)
+    """
+    if instant is None:
+        out.rows(table.inspect.deletions(), DELETIONS, limit=limit, nothing="no cleans, rollbacks or restores")
+    else:
+        out.rows(table.inspect.deleted_files(instant), DELETED_FILES, limit=limit, nothing="no files were deleted")

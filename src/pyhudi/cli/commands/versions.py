@@ -1,0 +1,66 @@
+"""``pyhudi upgrade`` and ``downgrade``: the version of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pyhudi import HudiTable
+from pyhudi.cli.effects import Gate, with_gate, with_spark
+from pyhudi.cli.output import Form, Output
+from pyhudi.cli.parameters import with_output, with_table
+from pyhudi.cli.results import facts_of, print_result
+from pyhudi.cli.structure import Command
+
+
+@click.command("upgrade", cls=Command)
+@with_table
+@click.option("--to", type=int, default=9, show_default=True, metavar="VERSION", help="Table version: 6, 8 or 9.")
+@with_gate
+@with_spark
+@with_output
+def upgrade(table: HudiTable, *, out: Output, to: int, gate: Gate) -> None:
+    """Upgrade a table to a later version. Writers should be stopped.
+
+    Python: HudiTable.for_path(PATH).services.upgrade(9, dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        return _print_plan(table.services.upgrade(to, dry_run=True), plan_out)
+
+    if gate.passes(f"Upgrade the table to version {to}?", show, out):
+        print_result(table.services.upgrade(to), out)
+
+
+@click.command("downgrade", cls=Command)
+@with_table
+@click.option("--to", type=int, required=True, metavar="VERSION", help="Table version: 6 or 8.")
+@click.option("--lossy", is_flag=True, help="Drop indexes and older snapshots that the version does not support.")
+@with_gate
+@with_spark
+@with_output
+def downgrade(table: HudiTable, *, out: Output, to: int, lossy: bool, gate: Gate) -> None:
+    """Downgrade a table to an earlier version. Writers should be stopped.
+
+    Python: HudiTable.for_path(PATH).services.downgrade(8, lossy=…, dry_run=…)
+    """
+
+    def show(plan_out: Output) -> bool:
+        return _print_plan(table.services.downgrade(to, lossy=lossy, dry_run=True), plan_out)
+
+    if gate.passes(f"Downgrade the table to version {to}?", show, out):
+        print_result(table.services.downgrade(to, lossy=lossy), out)
+
+
+def _print_plan(plan: Any, out: Output) -> bool:
+    """Print the steps of a plan, and return whether there are any."""
+    if out.form is not Form.TABLE:
+        out.facts(facts_of(plan))
+    elif plan:
+        out.line(f"version {plan.version} to {plan.to}:")
+        for step in plan.steps():
+            out.line(f"  {step}")
+    else:
+        out.note(f"(nothing to do: the table has version {plan.version})")
+    return bool(plan)

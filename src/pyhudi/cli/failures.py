@@ -1,0 +1,89 @@
+"""Errors and warnings of commands: a few lines of text, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import click
+
+from pyhudi.errors import HudiError, SetupError
+
+FAILED = 1
+INTERRUPTED = 130
+"""Exit code of a process that was interrupted, as shells give it."""
+_LONGEST = 2_000
+"""Maximum number of characters of a message."""
+
+
+class CommandFailed(click.ClickException):
+    """A command failed: an error of the table, its storage or the setup. The exit code is 1."""
+
+    exit_code = FAILED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message on the standard error output."""
+        stream = file or sys.stderr
+        click.secho("error: ", nl=False, file=stream, fg="red", bold=True)
+        click.echo(self.message, file=stream)
+
+
+@contextmanager
+def readable_failures(with_traceback: Callable[[], bool]) -> Iterator[None]:
+    """Turn errors of the block into `CommandFailed`.
+
+    Args:
+        with_traceback: Returns whether the lines of code of an error are printed, too.
+
+    Raises:
+        CommandFailed: The block raised an error.
+    """
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        raise
+    except KeyboardInterrupt:
+        click.echo("\ninterrupted", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if with_traceback():
+            click.echo("".join(traceback.format_exception(error)), err=True)
+        raise CommandFailed(message_of(error)) from error
+
+
+@contextmanager
+def readable_warnings() -> Iterator[None]:
+    """Print warnings of the block as single lines on the standard error output."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for category in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = _print_warning
+        yield
+
+
+def message_of(error: BaseException) -> str:
+    """Return the text of an error for a person, with its cause if that says more, and what to do."""
+    text = _shortened(str(error) or type(error).__name__)
+    if isinstance(error, SetupError) and "session" in text:
+        return f"{text}\non the command line: --spark 'local[*]', or another master"
+    cause = error.__cause__
+    if isinstance(error, HudiError):
+        says_more = cause is not None and str(cause) and str(cause) not in text
+        return f"{text}\ncause: {_shortened(str(cause))}" if says_more else text
+    if isinstance(error, OSError):
+        return text
+    return f"{type(error).__name__}: {text}\nThis error was not expected; --traceback prints where it occurred"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    click.secho("warning: ", nl=False, err=True, fg="yellow", bold=True)
+    click.echo(str(message), err=True)

@@ -1,0 +1,51 @@
+"""Structure of the commands: nouns with verbs, and help with the options of all commands last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class CommonOption(click.Option):
+    """Option that many commands have."""
+
+
+class Command(click.Command):
+    """Command whose help lists the options that it shares with others after its own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options to the help."""
+        own: list[tuple[str, str]] = []
+        common: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                is_common = isinstance(param, CommonOption) or "--help" in param.opts
+                (common if is_common else own).append(record)
+        for title, records in (("Options", own), ("Common options", common)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class Noun(click.Group):
+    """Group of the commands of one noun; ``commit list`` is ``commits list``, as nouns are found in both numbers."""
+
+    command_class = Command
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name, in the singular or the plural."""
+        other = cmd_name.removesuffix("s") if cmd_name.endswith("s") else f"{cmd_name}s"
+        return super().get_command(ctx, cmd_name) or super().get_command(ctx, other)
+
+
+def noun(name: str, summary: str) -> Noun:
+    """Return an empty group of commands.
+
+    Args:
+        name: The noun.
+        summary: One line of help.
+    """
+    settings: dict[str, Any] = {"no_args_is_help": True}
+    return Noun(name, help=summary, short_help=summary, **settings)

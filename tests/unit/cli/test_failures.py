@@ -1,0 +1,144 @@
+"""Errors, wrong commands, warnings and interrupts: a few lines, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyhudi.cli.failures import message_of
+from pyhudi.errors import ConflictError, StorageError
+from tests.unit.cli.runner import pyhudi
+from tests.unit.services.merge_on_read_table import MorTable, row
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = MorTable(tmp_path_factory.mktemp("failures") / "t")
+    made.load([row("a0", "a", 0, "x"), row("b0", "b", 0, "x")])
+    return made.root
+
+
+def test_there_is_no_table(tmp_path: Path) -> None:
+    failed = pyhudi("table", "describe", tmp_path, code=1)
+    assert failed.stderr.startswith("error: ")
+    assert "Traceback" not in failed.output
+    assert not failed.stdout
+    assert "Traceback" in pyhudi("table", "describe", tmp_path, "--traceback", code=1).stderr
+
+
+def test_there_is_no_such_instant(path: Path) -> None:
+    assert "commits list" in pyhudi("commits", "show", path, "20200101000000000", code=1).stderr
+    assert "20200101000000000" in pyhudi("timeline", "show", path, "20200101000000000", code=1).stderr
+    assert "no instant" in pyhudi("commits", "show", path, "yesterday", code=2).stderr
+
+
+def test_wrong_commands(path: Path) -> None:
+    assert "No such command 'comit'" in pyhudi("comit", code=2).stderr
+    assert pyhudi("commits", "list", code=2).stderr
+    assert "is not KEY=VALUE" in pyhudi("scan", path, "-o", "hoodie.x", code=2).stderr
+
+
+def test_options_are_checked(path: Path) -> None:
+    misspelt = pyhudi("scan", path, "-o", "hoodie.clean.comits.retained=1", code=2).stderr
+    assert "hoodie.clean.commits.retained" in misspelt
+    assert (
+        "hoodie.clean.commits.retained" in pyhudi("scan", path, "-o", "hoodie.clean.commits.retained=x", code=2).stderr
+    )
+    pyhudi("scan", path, "-o", "my.own=setting")
+
+
+def test_options_from_a_file(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "options.properties"
+    file.write_text("hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS\nhoodie.clean.fileversions.retained=1\n")
+    text = pyhudi("clean", "run", path, "--options-file", file, "--dry-run").stdout
+    assert "nothing to do" in text
+    file.write_text("hoodie.clean.polizy=x\n")
+    assert "hoodie.clean.policy" in pyhudi("clean", "run", path, "--options-file", file, code=2).stderr
+
+
+def test_a_filter_that_needs_spark(path: Path) -> None:
+    assert pyhudi("scan", path, "--where", "upper(v) = 'X'", code=1).stderr.startswith("error: ")
+
+
+def test_columns_that_do_not_exist(path: Path) -> None:
+    assert "nowhere" in pyhudi("scan", path, "--columns", "nowhere", code=1).stderr
+
+
+def test_causes_are_told() -> None:
+    error = ConflictError("another writer was first")
+    error.__cause__ = StorageError("the disk is full")
+    assert message_of(error) == "another writer was first\ncause: the disk is full"
+    assert "TypeError" in message_of(TypeError("x"))
+    assert "--traceback" in message_of(TypeError("x"))
+
+
+def test_interrupts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyhudi.HudiTable.detail", interrupted)
+    assert pyhudi("table", "describe", path, code=130).stderr.strip() == "interrupted"
+
+
+def test_warnings_are_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import warnings
+
+    from pyhudi import HudiTable
+
+    def warned(_: HudiTable) -> dict[str, object]:
+        warnings.warn("something is odd", UserWarning, stacklevel=2)
+        return {}
+
+    monkeypatch.setattr(HudiTable, "detail", warned)
+    assert pyhudi("table", "describe", path).stderr == "warning: something is odd\n"
+
+
+def test_every_command_has_help() -> None:
+    from pyhudi.cli.program import program
+
+    names = [(name,) for name in program.commands] + [
+        (name, verb) for name, noun in program.commands.items() for verb in getattr(noun, "commands", {})
+    ]
+    assert len(names) > 60
+    for words in names:
+        text = pyhudi(*words, "--help", width=80).stdout
+        assert text.startswith(f"Usage: pyhudi {' '.join(words)}")
+        assert all(len(line) <= 100 for line in text.splitlines())
+        if len(words) == 2 and words[0] != "options":
+            assert "Python:" in text, words
+
+
+def in_process(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"COLUMNS": "100"} | settings
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, timeout=120)
+
+
+def test_the_module_is_the_command(path: Path) -> None:
+    done = in_process("-m", "pyhudi", "commits", "list", str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "bulk_insert" in done.stdout
+
+
+def test_closed_pipes_are_quiet(path: Path) -> None:
+    command = f"{sys.executable} -m pyhudi scan {path} --output json | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_without_the_packages_the_error_says_what_to_install() -> None:
+    script = "import sys; sys.modules['click'] = None; sys.argv = ['pyhudi']; from pyhudi.cli import main; main()"
+    done = in_process("-c", script)
+    assert done.returncode == 1
+    assert "pip install 'pyhudi[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_shells_complete_options() -> None:
+    done = in_process("-m", "pyhudi", _PYHUDI_COMPLETE="bash_complete", COMP_WORDS="pyhudi comm", COMP_CWORD="1")
+    assert "commits" in done.stdout
+    words = {"COMP_WORDS": "pyhudi clean run t -o hoodie.clean.pol", "COMP_CWORD": "5"}
+    assert "hoodie.clean.policy=" in in_process("-m", "pyhudi", _PYHUDI_COMPLETE="bash_complete", **words).stdout
