@@ -71,10 +71,9 @@ def message_of(error: BaseException) -> str:
     text = _shortened(str(error) or type(error).__name__)
     if isinstance(error, SetupError) and "session" in text:
         return f"{text}\non the command line: --spark 'local[*]', or another master"
-    cause = error.__cause__
     if isinstance(error, HudiError):
-        says_more = cause is not None and str(cause) and str(cause) not in text
-        return f"{text}\ncause: {_shortened(str(cause))}" if says_more else text
+        cause = str(error.__cause__ or "").partition("\n")[0]  # errors of object stores go on with their internals
+        return f"{text}\ncause: {_shortened(cause)}" if cause and cause not in text else text
     if isinstance(error, OSError):
         return text
     return f"{type(error).__name__}: {text}\nThis error was not expected; --traceback prints where it occurred"

@@ -72,6 +72,8 @@ def test_causes_are_told() -> None:
     error = ConflictError("another writer was first")
     error.__cause__ = StorageError("the disk is full")
     assert message_of(error) == "another writer was first\ncause: the disk is full"
+    error.__cause__ = OSError("another writer was first\n\nDebug source: …")
+    assert message_of(error) == "another writer was first"
     assert "TypeError" in message_of(TypeError("x"))
     assert "--traceback" in message_of(TypeError("x"))
 

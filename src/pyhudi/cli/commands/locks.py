@@ -59,7 +59,8 @@ def validate(table: HudiTable, *, out: Output) -> None:
     """
     report = table.services.validate_lock_audit()
     errors, warnings = list(report.errors), list(report.warnings)
-    shown = [("holdings", f"{report.holdings:,}"), ("errors", "\n".join(errors)), ("warnings", "\n".join(warnings))]
+    lists = (("errors", errors), ("warnings", warnings))
+    shown = [("holdings", f"{report.holdings:,}"), *((name, "\n".join(found) or "none") for name, found in lists)]
     out.facts({"holdings": report.holdings, "errors": errors, "warnings": warnings}, shown)
     if report.errors:
         click.get_current_context().exit(FAILED)

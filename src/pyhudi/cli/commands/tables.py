@@ -47,7 +47,9 @@ def columns(table: HudiTable, *, out: Output) -> None:
         "type": [str(kind) for kind in schema.types],
         "nullable": [field.nullable for field in schema],
     }
-    out.rows(pa.table(rows), [text_column("column"), text_column("type"), text_column("nullable")])
+    out.rows(
+        pa.table(rows), [text_column("column"), text_column("type"), text_column("nullable")], nothing="no columns yet"
+    )
 
 
 @table.command("properties")

@@ -26,7 +26,12 @@ def list_instants(table: HudiTable, *, out: Output, action: str | None, archived
 
     Python: HudiTable.for_path(PATH).history(archived=…)
     """
-    out.rows(equal_to(table.history(archived=archived).to_arrow(), action=action), TIMELINE, limit=limit)
+    out.rows(
+        equal_to(table.history(archived=archived).to_arrow(), action=action),
+        TIMELINE,
+        limit=limit,
+        nothing="no instants",
+    )
 
 
 @timeline.command("pending")
