@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import QueryError
-from pyhudi.format.log.decoding.data_block import count_records, decode_records
-from pyhudi.format.log.log_block import DATA_BLOCKS, BlockType, Header, LogBlock
+from pyhudi.format.log.decoding.data_block import decode_records
+from pyhudi.format.log.log_block import DATA_BLOCKS
 from pyhudi.merge.file_slice import FileSlice
-from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.read.execution.file_slice_reader import MergedReader, slice_context
+from pyhudi.read.log_inspection import headers_of, log_files, read_blocks, records_of
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
-_COUNTED = DATA_BLOCKS | {BlockType.DELETE, BlockType.CDC_DATA}
-
 
 def show_logfile_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the blocks of log files, with their headers."""
     client = arguments.client(spark)
+    paths = _log_files(client, str(arguments.text("log_file_path_pattern")))
     return arguments.limited(
-        (
-            block.instant,
-            count_records(block) if block.type in _COUNTED else 0,
-            f"{block.type.name}_BLOCK",
-            json.dumps({Header(key).name: value for key, value in block.headers.items() if key in list(Header)}),
-            "{}",
-        )
-        for block in _blocks(client, _log_files(client, str(arguments.text("log_file_path_pattern"))))
+        (block.instant, records_of(block), f"{block.type.name}_BLOCK", headers_of(block), "{}")
+        for _, block in read_blocks(client.storage, paths)
     )
 
 
@@ -56,31 +48,14 @@ def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
     Raises:
         QueryError: There is none.
     """
-    matching = [
-        path
-        for paths in FileSystemView.load(client).all_slices()["log_paths"].to_pylist()
-        for path in paths
-        if any(_matches_pattern(name, pattern) for name in (path, client.storage.uri(path)))
-    ]
+    matching = log_files(client, pattern)
     if not matching:
         raise QueryError(f"the table at {client.storage.uri()} has no log file that fits {pattern!r}")
-    return sorted(matching)
-
-
-def _matches_pattern(name: str, pattern: str) -> bool:
-    """Return True if a name matches, apart from the scheme ``file:`` and the number of slashes behind it."""
-    bare_name, bare_pattern = (text.removeprefix("file:").lstrip("/") for text in (name, pattern))
-    return fnmatchcase(bare_name, bare_pattern)
-
-
-def _blocks(client: TableMetaClient, paths: list[str]) -> Iterator[LogBlock]:
-    with LogFiles(client.storage) as files:
-        for path in paths:
-            yield from files.blocks([path])
+    return matching
 
 
 def _records(client: TableMetaClient, paths: list[str]) -> Iterator[pa.RecordBatch]:
-    for block in _blocks(client, paths):
+    for _, block in read_blocks(client.storage, paths):
         if block.type in DATA_BLOCKS:
             yield from decode_records(block).to_batches()
 

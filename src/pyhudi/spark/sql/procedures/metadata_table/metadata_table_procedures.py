@@ -6,11 +6,11 @@ import time
 
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import AlreadyExistsError, NotFoundError
-from pyhudi.metadata.delete_metadata_table import delete_metadata_table as delete_table
+from pyhudi.errors import NotFoundError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
+from pyhudi.services.indexing import metadata_table_build
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
@@ -24,22 +24,16 @@ def create_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
         AlreadyExistsError: There is one.
     """
     client, opts = arguments.opened(spark)
-    folder = client.storage.uri(METADATA_FOLDER)
     begun = time.monotonic()
-    with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
-        if FILES in table.config.metadata_partitions:
-            raise AlreadyExistsError(
-                f"the metadata table already exists in {folder}; CALL delete_metadata_table deletes it"
-            )
-        build_enabled_partitions(table.metadata_context(), table.config)
+    metadata_table_build.create_metadata_table(client, opts, SparkFileStatsReader(spark))
+    folder = client.storage.uri(METADATA_FOLDER)
     return [(f"Created Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}secs)",)]
 
 
 def delete_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
     """Disable the metadata table and delete it."""
     client, opts = arguments.opened(spark)
-    with lock_table(client, opts) as table:
-        delete_table(table.storage, table.config)
+    metadata_table_build.delete_metadata_table(client, opts)
     return [(f"Deleted Metadata Table at '{client.storage.uri(METADATA_FOLDER)}'",)]
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from pyhudi.read.write_statistics import file_sizes
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.procedures.timeline.commit_statistics import completed_writes
 from pyhudi.timeline.commit_metadata import total
@@ -17,30 +13,8 @@ from pyhudi.timeline.instant import Action
 
 def stats_file_sizes(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show how large the files of each write are, and of all."""
-    active = arguments.client(spark).active_timeline()
-    sizes = [(i.requested, m.stats["fileSizeInBytes"]) for i, m in completed_writes(active) if m.stats.num_rows]
-    rows = [(name, *_spread(values)) for name, values in sizes]
-    if sizes:
-        rows.append(("ALL", *_spread(pa.chunked_array([c for _, values in sizes for c in values.chunks]))))
-    return arguments.limited(rows)
-
-
-def _spread(values: pa.ChunkedArray) -> list[Any]:
-    """Least, 10th, 50th percentile, mean, 95th percentile, greatest, number and standard deviation, as Apache Hudi's
-    histograms have them."""
-    ordered = np.sort(values.to_numpy())
-    low, half, high = (_percentile(ordered, share) for share in (0.1, 0.5, 0.95))
-    spread = float(ordered.std(ddof=1)) if len(ordered) > 1 else 0.0
-    return [int(ordered[0]), low, half, float(ordered.mean()), high, int(ordered[-1]), len(ordered), spread]
-
-
-def _percentile(ordered: npt.NDArray[np.int64], share: float) -> float:
-    """A value between two neighbours, of which the place counts from one to one more than there are."""
-    place = share * (len(ordered) + 1)
-    at = min(max(int(place), 1), len(ordered))
-    above = min(at, len(ordered) - 1)
-    part = place - at if 1 <= place < len(ordered) else 0.0
-    return float(ordered[at - 1] + part * (ordered[above] - ordered[at - 1]))
+    sizes = file_sizes(arguments.client(spark).active_timeline())
+    return arguments.limited(zip(*(column.to_pylist() for column in sizes.columns), strict=True))
 
 
 def stats_wa(spark: SparkSession, arguments: Arguments) -> Rows:
