@@ -11,6 +11,7 @@ from pyhudi.cli.commands import (
     archive,
     cleaning,
     clustering,
+    columns,
     commits,
     compaction,
     files,
@@ -34,7 +35,7 @@ from pyhudi.cli.structure import Noun
 _SHORT_HELP = 70
 """Maximum number of characters of the summary of a command."""
 _SECTIONS = (
-    ("Tables", (tables.table, partitions.partitions, files.files, metadata.metadata)),
+    ("Tables", (tables.table, columns.columns, partitions.partitions, files.files, metadata.metadata)),
     ("Timeline", (commits.commits, timeline.timeline, stats.stats)),
     ("Rows", (queries.scan, queries.changes, queries.lookup)),
     ("Recovery", (recovery.savepoint, recovery.restore, recovery.rollback, repair.repair)),

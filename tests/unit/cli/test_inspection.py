@@ -42,7 +42,7 @@ def test_description(table: HudiTable, path: Path) -> None:
 
 
 def test_columns_and_properties(table: HudiTable, path: Path) -> None:
-    assert [row["column"] for row in json_rows("table", "columns", path)] == table.schema.names
+    assert [row["column"] for row in json_rows("columns", "list", path)] == table.schema.names
     (properties,) = json_rows("table", "properties", path)
     assert properties == dict(table.config.properties)
     assert "hoodie.table.name" in pyhudi("table", "properties", path).stdout

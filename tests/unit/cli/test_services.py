@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable
@@ -208,3 +210,33 @@ def test_partitions_expire(made: MorTable) -> None:
     days = ("-o", "hoodie.partition.ttl.strategy.days.retain=1")
     assert not json_rows("partitions", "expire", made.root, "--dry-run", *days)
     assert "--spark" in pyhudi("partitions", "expire", made.root, "--yes", *days, code=1).stderr
+
+
+def test_columns_are_changed(made: MorTable) -> None:
+    planned = json_rows("columns", "add", made.root, "note", "string", "--after", "id", "--dry-run")
+    names = [row["column"] for row in planned if not row["column"].startswith("_hoodie")]
+    assert names == ["id", "note", "p", "o", "v"]
+    pyhudi("columns", "add", made.root, "note", "string", "--after", "id", "--yes", *NO_SKEW)
+    pyhudi("columns", "rename", made.root, "v", "value", "--yes", *NO_SKEW)
+    pyhudi("columns", "move", made.root, "value", "--first", "--yes", *NO_SKEW)
+    found = [row["column"] for row in json_rows("columns", "list", made.root)]
+    assert [name for name in found if not name.startswith("_hoodie")] == ["value", "id", "note", "p", "o"]
+    assert {row["value"] for row in json_rows("scan", made.root, "--where", "id = 'a0'")} == {"z"}
+    pyhudi("columns", "retype", made.root, "note", "bigint", "--yes", code=1)
+    pyhudi("columns", "drop", made.root, "note", "--yes", *NO_SKEW)
+    assert "note" not in {row["column"] for row in json_rows("columns", "list", made.root)}
+    assert "--yes" in pyhudi("columns", "drop", made.root, "value", code=2).stderr
+
+
+def test_bootstrap(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    pq.write_table(pa.table({"id": ["a", "b"], "n": [1, 2]}), tmp_path / "source" / "part-0.parquet")
+    options = {
+        "hoodie.bootstrap.base.path": str(tmp_path / "source"),
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+    }
+    given = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
+    (done,) = json_rows("table", "bootstrap", tmp_path / "t", *given, *NO_SKEW)
+    assert (done["num_files"], done["num_rows"]) == (1, 2)
+    assert sorted(row["n"] for row in json_rows("scan", tmp_path / "t")) == [1, 2]

@@ -1,0 +1,150 @@
+"""``pyhudi columns``: the columns of a table, and their changes without rewriting files (schema-on-read evolution)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from pyhudi import HudiTable
+from pyhudi.api.schema_update import SchemaUpdate
+from pyhudi.cli.effects import Gate, with_gate
+from pyhudi.cli.output import Output
+from pyhudi.cli.parameters import with_output, with_table
+from pyhudi.cli.results import print_result
+from pyhudi.cli.structure import noun
+from pyhudi.report.row_table import text_column
+
+columns = noun("columns", "Columns of a table: list, add, rename, drop, retype, move.")
+_COLUMNS = (text_column("column"), text_column("type"), text_column("nullable"))
+_column = click.argument("column")
+
+
+def _with_position(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a column's position."""
+    for name, meaning in (("before", "Put it before this column."), ("after", "Put it after this column.")):
+        function = click.option(f"--{name}", metavar="COLUMN", help=meaning)(function)
+    return click.option("--first", is_flag=True, help="Put it before all others.")(function)
+
+
+@columns.command("list")
+@with_table
+@with_output
+def list_columns(table: HudiTable, *, out: Output) -> None:
+    """List the columns of the latest snapshot.
+
+    Python: HudiTable.for_path(PATH).schema
+    """
+    out.rows(_rows(table.schema), _COLUMNS, nothing="no columns yet")
+
+
+@columns.command("add")
+@with_table
+@_column
+@click.argument("data_type", metavar="TYPE")
+@click.option("--comment", help="Comment of the column.")
+@_with_position
+@with_gate
+@with_output
+def add(
+    table: HudiTable,
+    *,
+    out: Output,
+    column: str,
+    data_type: str,
+    comment: str | None,
+    first: bool,
+    after: str | None,
+    before: str | None,
+    gate: Gate,
+) -> None:
+    """Add a nullable column, or a field of a struct (address.zip), of a type such as bigint.
+
+    Python: HudiTable.for_path(PATH).alter_schema().add_column(COLUMN, TYPE).commit()
+    """
+    update = table.alter_schema().add_column(column, data_type, comment, first=first, after=after, before=before)
+    _commit(update, "Add the column?", gate, out)
+
+
+@columns.command("rename")
+@with_table
+@_column
+@click.argument("name")
+@with_gate
+@with_output
+def rename(table: HudiTable, *, out: Output, column: str, name: str, gate: Gate) -> None:
+    """Rename a column or a field of a struct; NAME is the last part of its path.
+
+    Python: HudiTable.for_path(PATH).alter_schema().rename_column(COLUMN, NAME).commit()
+    """
+    _commit(table.alter_schema().rename_column(column, name), "Rename the column?", gate, out)
+
+
+@columns.command("drop")
+@with_table
+@_column
+@with_gate
+@with_output
+def drop(table: HudiTable, *, out: Output, column: str, gate: Gate) -> None:
+    """Drop a column or a field of a struct.
+
+    Python: HudiTable.for_path(PATH).alter_schema().drop_column(COLUMN).commit()
+    """
+    _commit(table.alter_schema().drop_column(column), "Drop the column?", gate, out)
+
+
+@columns.command("retype")
+@with_table
+@_column
+@click.argument("data_type", metavar="TYPE")
+@with_gate
+@with_output
+def retype(table: HudiTable, *, out: Output, column: str, data_type: str, gate: Gate) -> None:
+    """Change a column to a wider type, such as int to bigint.
+
+    Python: HudiTable.for_path(PATH).alter_schema().change_type(COLUMN, TYPE).commit()
+    """
+    _commit(table.alter_schema().change_type(column, data_type), "Change the type?", gate, out)
+
+
+@columns.command("move")
+@with_table
+@_column
+@_with_position
+@with_gate
+@with_output
+def move(
+    table: HudiTable, *, out: Output, column: str, first: bool, after: str | None, before: str | None, gate: Gate
+) -> None:
+    """Move a column or a field to another position.
+
+    Python: HudiTable.for_path(PATH).alter_schema().move_column(COLUMN, after=…).commit()
+    """
+    update = table.alter_schema().move_column(column, first=first, after=after, before=before)
+    _commit(update, "Move the column?", gate, out)
+
+
+def _commit(update: SchemaUpdate, question: str, gate: Gate, out: Output) -> None:
+    """Show the columns after a change, ask, and commit it."""
+
+    def show(plan_out: Output) -> bool:
+        plan_out.rows(_rows(update.preview()), _COLUMNS)
+        return True
+
+    if gate.passes(question, show, out):
+        done = update.commit()
+        text = f"changed by {done.instant}" if done.instant else "nothing to do: the table has these columns"
+        print_result(done, out, "\n".join([text, *done.warnings]))
+
+
+def _rows(schema: pa.Schema) -> pa.Table:
+    """Return the columns of a table as rows."""
+    schema_of_rows = pa.schema([("column", pa.string()), ("type", pa.string()), ("nullable", pa.bool_())])
+    rows = {
+        "column": schema.names,
+        "type": [str(kind) for kind in schema.types],
+        "nullable": [field.nullable for field in schema],
+    }
+    return pa.table(rows, schema=schema_of_rows)
