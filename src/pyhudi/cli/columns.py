@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -129,8 +129,8 @@ ORPHANS = (
 """Columns of files that belong to no write."""
 
 
-ARCHIVED = (text_column("instant", is_whole=True), time_column("instant", "time"), text_column("action"))
-"""Columns of instants with their actions."""
+INSTANTS = (text_column("instant", is_whole=True), time_column("instant", "time"), text_column("action"))
+"""Columns of instants with their actions, of rows of `instant_rows`."""
 _LOG_FILES = ShownColumn("logs", lambda row: count_text(len(row["log_files"] or ())), True)
 COMPACTED = (
     text_column("partition"),
@@ -246,6 +246,13 @@ def file_name(path: str) -> str:
 
 def _sum_text(sizes: list[int] | None) -> str:
     return bytes_text(sum(sizes)) if sizes else ""
+
+
+def instant_rows(instants: Iterable[tuple[str, str]]) -> pa.Table:
+    """Return instants, given by requested time and action, as rows."""
+    schema = pa.schema([("instant", pa.string()), ("action", pa.string())])
+    rows = [{"instant": requested, "action": action} for requested, action in instants]
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def equal_to(rows: Any, **values: object) -> pa.Table:

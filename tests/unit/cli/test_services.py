@@ -152,6 +152,12 @@ def test_planned_indexes(made: MorTable) -> None:
     assert "built: bloom_filters" in pyhudi("index", "run", made.root, *NO_SKEW).stdout
 
 
+def test_expression_indexes(made: MorTable) -> None:
+    of = ("lower_v", "--column", "v", "--using", "column_stats", "--index-option", "expr=lower")
+    assert "would be built: expr_index_lower_v" in pyhudi("index", "build", made.root, *of, "--dry-run").stdout
+    assert "is not KEY=VALUE" in pyhudi("index", "build", made.root, "x", "--index-option", "lower", code=2).stderr
+
+
 def test_indexes_that_need_spark(made: MorTable) -> None:
     failed = pyhudi("index", "build", made.root, "record_index", code=1)
     assert "--spark 'local[*]'" in failed.stderr

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from pyhudi import HudiTable
-from pyhudi.cli.columns import ARCHIVED
+from pyhudi.cli.columns import INSTANTS, instant_rows
 from pyhudi.cli.effects import Gate, shown_progress, with_gate
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import only_if_due_option, with_output, with_table
@@ -28,12 +26,8 @@ def run(table: HudiTable, *, out: Output, gate: Gate, only_if_due: bool) -> None
 
     def show(plan_out: Output) -> bool:
         plan = table.services.archive(dry_run=True, only_if_due=only_if_due)
-        instants = {
-            "instant": [instant.requested for instant in plan.instants],
-            "action": [instant.action for instant in plan.instants],
-        }
-        schema = pa.schema([("instant", pa.string()), ("action", pa.string())])
-        return print_plan(plan, pa.table(instants, schema=schema), ARCHIVED, plan_out)
+        rows = instant_rows((instant.requested, instant.action) for instant in plan.instants)
+        return print_plan(plan, rows, INSTANTS, plan_out)
 
     if gate.passes("Archive these instants?", show, out):
         with shown_progress() as progress:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import click
 import pyarrow as pa
 
@@ -14,18 +18,32 @@ from pyhudi.cli.structure import noun
 from pyhudi.report.row_table import text_column
 
 index = noun("index", "Indexes of the metadata table: list, build, drop, schedule, run.")
+_DEFINITION = ("name", "using", "index_options", "if_not_exists")
+_dry_run = click.option("--dry-run", is_flag=True, help="Change nothing, and show what would be built.")
 _INDEXES = (text_column("index"), text_column("state"), text_column("instant", is_whole=True))
-_kind = click.option("--using", metavar="KIND", help="Kind of an expression index: column_stats or bloom_filters.")
-_column = click.option("--column", metavar="COLUMN", help="Column of a secondary or expression index.")
-_settings = click.option(
-    "--index-option",
-    "index_options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=as_pairs,
-    help="Function of an expression index and its options: expr=from_unixtime; may be repeated.",
-)
-_if_not_exists = click.option("--if-not-exists", is_flag=True, help="Do nothing if the index exists.")
+
+
+def _with_index(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the definition of an index, as arguments of `build_index` and `schedule_index`, as ``wanted``."""
+
+    @click.argument("name")
+    @click.option("--column", metavar="COLUMN", help="Column of a secondary or expression index.")
+    @click.option("--using", metavar="KIND", help="Kind of an expression index: column_stats or bloom_filters.")
+    @click.option(
+        "--index-option",
+        "index_options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=as_pairs,
+        help="Function of an expression index and its options: expr=from_unixtime; may be repeated.",
+    )
+    @click.option("--if-not-exists", is_flag=True, help="Do nothing if the index exists.")
+    @functools.wraps(function)
+    def run(*values: Any, column: str | None, **arguments: Any) -> Any:
+        wanted = {"columns": column or (), **{name: arguments.pop(name) for name in _DEFINITION}}
+        return function(*values, wanted=wanted, **arguments)
+
+    return run
 
 
 @index.command("list")
@@ -46,25 +64,11 @@ def list_indexes(table: HudiTable, *, out: Output) -> None:
 
 @index.command("build")
 @with_table
-@click.argument("name")
-@_column
-@_kind
-@_settings
-@_if_not_exists
-@click.option("--dry-run", is_flag=True, help="Change nothing, and show what would be built.")
+@_with_index
+@_dry_run
 @with_spark
 @with_output
-def build(
-    table: HudiTable,
-    *,
-    out: Output,
-    name: str,
-    column: str | None,
-    using: str | None,
-    index_options: dict[str, str],
-    if_not_exists: bool,
-    dry_run: bool,
-) -> None:
+def build(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: bool) -> None:
     """Build an index, which later writes maintain; writers wait meanwhile.
 
     NAME is column_stats, partition_stats, bloom_filters or record_index, or the name of a secondary or expression
@@ -73,15 +77,7 @@ def build(
     Python: HudiTable.for_path(PATH).services.build_index(NAME, COLUMN, using=…, index_options=…)
     """
     with shown_progress() as progress:
-        done = table.services.build_index(
-            name,
-            column or (),
-            using=using,
-            index_options=index_options,
-            if_not_exists=if_not_exists,
-            dry_run=dry_run,
-            progress=progress,
-        )
+        done = table.services.build_index(**wanted, dry_run=dry_run, progress=progress)
     verb = "would be built" if dry_run else "built"
     print_result(done, out, done.reason or f"{verb}: {', '.join(done.partitions)}")
 
@@ -110,36 +106,15 @@ def drop(table: HudiTable, *, out: Output, name: str, if_exists: bool, gate: Gat
 
 @index.command("schedule")
 @with_table
-@click.argument("name")
-@_column
-@_kind
-@_settings
-@_if_not_exists
-@click.option("--dry-run", is_flag=True, help="Change nothing, and show the plan.")
+@_with_index
+@_dry_run
 @with_output
-def schedule(
-    table: HudiTable,
-    *,
-    out: Output,
-    name: str,
-    column: str | None,
-    using: str | None,
-    index_options: dict[str, str],
-    if_not_exists: bool,
-    dry_run: bool,
-) -> None:
+def schedule(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: bool) -> None:
     """Put the plan of an index on the timeline, to be built by `pyhudi index run` while writers go on.
 
     Python: HudiTable.for_path(PATH).services.schedule_index(NAME, COLUMN, using=…, index_options=…)
     """
-    plan = table.services.schedule_index(
-        name,
-        column or (),
-        using=using,
-        index_options=index_options,
-        if_not_exists=if_not_exists,
-        dry_run=dry_run,
-    )
+    plan = table.services.schedule_index(**wanted, dry_run=dry_run)
     where = f"planned by {plan.instant}" if plan.instant else "would be planned"
     print_result(plan, out, plan.reason or f"{where}: {', '.join(plan.partitions)}")
 
@@ -147,7 +122,7 @@ def schedule(
 @index.command("run")
 @with_table
 @click.argument("instant", type=InstantTime(), required=False)
-@click.option("--dry-run", is_flag=True, help="Change nothing, and show what would be built.")
+@_dry_run
 @with_spark
 @with_output
 def run(table: HudiTable, *, out: Output, instant: str | None, dry_run: bool) -> None:

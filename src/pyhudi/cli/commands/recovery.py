@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import click
-import pyarrow as pa
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import ARCHIVED, COMMITS, SAVEPOINTS, equal_to
+from pyhudi.cli.columns import COMMITS, INSTANTS, SAVEPOINTS, equal_to, instant_rows
 from pyhudi.cli.effects import Gate, shown_progress, with_gate
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
@@ -80,13 +79,8 @@ def restore(table: HudiTable, *, out: Output, instant: str | None, gate: Gate) -
             plan_out.line("An interrupted restore is continued.")
             return True
         plan = table.services.restore(instant, dry_run=True)
-        targets = {
-            "instant": [requested for requested, _ in plan.targets],
-            "action": [action for _, action in plan.targets],
-        }
-        schema = pa.schema([("instant", pa.string()), ("action", pa.string())])
         plan_out.line(f"restore to {plan.to}: {len(plan):,} later instants are undone")
-        plan_out.rows(pa.table(targets, schema=schema), ARCHIVED, nothing="no later writes")
+        plan_out.rows(instant_rows(plan.targets), INSTANTS, nothing="no later writes")
         return True
 
     if gate.passes("Undo these writes?", show, out):
