@@ -33,6 +33,7 @@ Messages name the offending value and a solution::
     │   ├── ValidationError               a pre-commit validator refused the write, which was rolled back
     │   ├── CommitStateUnknownError       it is unknown whether a commit was published
     │   └── BusyError                     another process is executing the plan
+    ├── CatalogError                      a catalog, such as a Hive metastore, refused a request or does not answer
     ├── ServiceAfterCommitError           a table service failed after a write that is committed
     └── SetupError                        Java, PySpark or an optional package is missing
 """
@@ -245,6 +246,10 @@ class CommitStateUnknownError(TransactionError):
 
 class BusyError(TransactionError):
     """Another process is executing the plan."""
+
+
+class CatalogError(HudiError):
+    """A catalog, such as a Hive metastore, refused a request or does not answer."""
 
 
 class ServiceAfterCommitError(HudiError):

@@ -61,8 +61,6 @@ _PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.", "pyhudi.")
 _OPEN = (
     "hoodie.aws.",
     "hoodie.client.",
-    "hoodie.datasource.hive_sync.",
-    "hoodie.datasource.meta_sync.",
     "hoodie.datasource.meta.sync.",
     "hoodie.deltastreamer.",
     "hoodie.gcp.",
@@ -73,7 +71,6 @@ _OPEN = (
     "hoodie.record.merge.property.",
     "hoodie.streamer.",
     "hoodie.write.commit.callback.",
-    "hoodie.write.lock.hivemetastore.",
     "hoodie.write.lock.storage.",
     "pyhudi.storage.",
 )

@@ -11,6 +11,7 @@ from pyhudi.config.option import NAMED, Option
 from pyhudi.config.option_registry import OPTIONS, spellings
 from pyhudi.config.options import (
     bootstrap_options,
+    catalog_sync_options,
     cleaning_options,
     clustering_options,
     metrics_options,
@@ -31,6 +32,7 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Clustering", clustering_options),
     ("Partition TTL", ttl_options),
     ("Bootstrap", bootstrap_options),
+    ("Sync to a Hive metastore", catalog_sync_options),
     ("Metrics", metrics_options),
     ("Queries", read_options),
     ("Options specific to pyhudi", pyhudi_options),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -71,6 +71,17 @@ class WriteResult(WriteTotals):
     def num_deletes(self) -> int:
         """Number of records that were deleted individually (without those of replaced file groups)."""
         return total(self.stats, "numDeletes")
+
+    def with_warning(self, text: str | None) -> WriteResult:
+        """Return the result with one more warning.
+
+        Args:
+            text: The warning; None: there is none.
+
+        Returns:
+            The result.
+        """
+        return self if text is None else replace(self, warnings=(*self.warnings, text))
 
     def __repr__(self) -> str:
         if self.instant is None:

@@ -217,8 +217,7 @@ class TestUnknownKeys:
             "pyhudi.storage.endpoint_url",
             "hoodie.streamer.source.dfs.root",
             "hoodie.record.merge.property.mine",
-            "hoodie.datasource.hive_sync.enable",
-            "hoodie.write.lock.hivemetastore.table",
+            "hoodie.datasource.meta.sync.glue.database_name",
         ],
     )
     def test_what_is_not_ours_passes_silently(self, key: str) -> None:

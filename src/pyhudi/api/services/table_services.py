@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.api.services.catalog_services import CatalogServices
 from pyhudi.api.services.cleaning_services import CleaningServices
 from pyhudi.api.services.clustering_services import ClusteringServices
 from pyhudi.api.services.compaction_services import CompactionServices
@@ -25,6 +26,7 @@ class TableServices(
     RepairServices,
     LockAuditServices,
     VersionServices,
+    CatalogServices,
 ):
     """Services of one table.
 

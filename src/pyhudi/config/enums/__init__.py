@@ -38,6 +38,7 @@ from pyhudi.config.enums.service_enums import (
     LayoutStrategy,
     MetricsReporter,
     PartitionFilterMode,
+    SyncTableStrategy,
     TtlStrategy,
 )
 from pyhudi.config.enums.table_enums import (
@@ -93,6 +94,7 @@ __all__ = [
     "ReadMergeType",
     "SortMode",
     "SqlInsertMode",
+    "SyncTableStrategy",
     "TableType",
     "TimeGeneratorType",
     "TimeUnit",

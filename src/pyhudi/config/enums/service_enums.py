@@ -1,4 +1,4 @@
-"""Values of table services and metrics."""
+"""Values of table services, the sync to catalogs and metrics."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ class CleanTrigger(StrEnum):
     """Trigger of cleaning."""
 
     NUM_COMMITS = "NUM_COMMITS"
+
+
+class SyncTableStrategy(StrEnum):
+    """Entries of a merge-on-read table in a synced catalog."""
+
+    ALL = "ALL"
+    RO = "RO"
+    """The read-optimized rows only."""
+    RT = "RT"
+    """The latest rows only."""
 
 
 class LayoutStrategy(StrEnum):

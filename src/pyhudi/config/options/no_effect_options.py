@@ -27,11 +27,6 @@ LOCK_NUM_RETRIES = integer(
 LOCK_RETRY_MAX_WAIT_MS = integer(
     "hoodie.write.lock.max_wait_time_ms_between_retry", 16_000, "No effect: waits between retries do not grow."
 )
-LOCK_HEARTBEAT_INTERVAL_MS = integer(
-    "hoodie.write.lock.heartbeat_interval_ms",
-    60_000,
-    "No effect: `hoodie.write.lock.storage.renew.interval.secs` applies to storage-based locks.",
-)
 ROLLBACK_USING_MARKERS = flag(
     "hoodie.rollback.using.markers",
     True,

@@ -89,6 +89,25 @@ LOCK_ZOOKEEPER_SESSION_TIMEOUT_MS = integer(
 LOCK_ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
     _LOCK + "zookeeper.connection_timeout_ms", 15_000, "Time limit of a connection to ZooKeeper.", least=1
 )
+LOCK_HIVE_METASTORE_URIS = optional_text(
+    _LOCK + "hivemetastore.uris",
+    "Addresses of the Hive metastore for the HiveMetastoreBasedLockProvider, `thrift://host:port,…`. Default: "
+    "`hive.metastore.uris` of hive-site.xml.",
+)
+LOCK_HIVE_METASTORE_DATABASE = optional_text(
+    _LOCK + "hivemetastore.database", "Database of the lock in the Hive metastore; the same for all writers of a table."
+)
+LOCK_HIVE_METASTORE_TABLE = optional_text(
+    _LOCK + "hivemetastore.table",
+    "Table of the lock in the Hive metastore; the same for all writers of a table. It need not exist.",
+)
+LOCK_HEARTBEAT_INTERVAL_MS = integer(
+    _LOCK + "heartbeat_interval_ms",
+    60_000,
+    "Interval of the heartbeats of a lock in the Hive metastore. For storage-based locks, "
+    "`hoodie.write.lock.storage.renew.interval.secs` applies.",
+    least=1,
+)
 LOCK_DYNAMODB_TABLE = text(
     _LOCK + "dynamodb.table",
     "hudi_locks",

@@ -1,0 +1,46 @@
+"""Sync to a catalog, of ``HudiTable.services``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.api.services.service_base import Given, ServiceBase
+from pyhudi.catalog_sync.catalog_sync import sync_table
+from pyhudi.catalog_sync.sync_result import CatalogSyncResult
+from pyhudi.spark.session import session_if_any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class CatalogServices(ServiceBase):
+    """Sync of one table to a Hive metastore."""
+
+    def sync_catalog(self, options: Given = None, *, spark: SparkSession | None = None) -> CatalogSyncResult:
+        """Sync the table to a Hive metastore, like Apache Hudi's ``HiveSyncTool`` in the mode ``hms``: create its
+        entries or change their columns, properties and partitions, so that other engines find the table by name.
+
+        A table that is synced already, up to its last commit, is left as it is, unless ``hoodie.meta.sync.incremental``
+        is false.
+
+        Args:
+            options: Apache Hudi's options ``hoodie.datasource.hive_sync.…`` and ``hoodie.meta.sync.…``. The metastore
+                is that of ``hoodie.datasource.hive_sync.metastore.uris``, of the Spark session, or of hive-site.xml.
+            spark: Session whose settings of Hive count; None for the active one, if there is one.
+
+        Returns:
+            What was changed, for each table of the metastore.
+
+        Raises:
+            ConfigError: Options are invalid or not supported, or the metastore is not known.
+            SetupError: The package pymetastore is not installed (``pip install 'pyhudi[hive]'``).
+            UnsupportedTableError: The table has no commit yet.
+            CatalogError: The metastore does not answer or refused a request, or the name belongs to something else.
+        """
+        client, opts = self._open(options)
+        session = spark or session_if_any()
+        if session is not None:
+            from pyhudi.spark.write.catalog_sync import with_hive_settings
+
+            opts = with_hive_settings(session, opts)
+        return sync_table(client, opts)

@@ -1,0 +1,198 @@
+"""Sync of a table to a Hive metastore."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyhudi.catalog_sync.partition_changes import (
+    PartitionChanges,
+    Values,
+    partitions_of_paths,
+    plan_changes,
+    same_place,
+)
+from pyhudi.catalog_sync.planned_entry import EntryPlan, check_is_hudi
+from pyhudi.catalog_sync.sync_result import CatalogSyncResult, TableSyncResult
+from pyhudi.catalog_sync.sync_settings import SyncedName, SyncSettings
+from pyhudi.catalog_sync.synced_instants import LAST_COMPLETION, SyncedInstants
+from pyhudi.catalog_sync.table_partitions import TablePartitions
+from pyhudi.config import Options
+from pyhudi.errors import CatalogError, UnsupportedTableError
+from pyhudi.hive_metastore.catalog_entries import CatalogPartition, CatalogTable
+from pyhudi.hive_metastore.metastore_catalog import MetastoreCatalog
+from pyhudi.hive_metastore.metastore_client import AlreadyInCatalogError, MetastoreClient
+from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.instant import Instant
+
+_DATABASE_COMMENT = "automatically created by hoodie"
+_log = logging.getLogger(__name__)
+
+
+def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool = False) -> CatalogSyncResult:
+    """Sync a table to the Hive metastore of the options: create or change its entries, and record the last commit.
+
+    Entries that are at the last commit of the table are left as they are, unless the sync is not incremental.
+
+    Args:
+        client: The table.
+        opts: Options of the sync, and settings of Hive by name.
+        new_timestamps: Timestamps of new entries are timestamps, not numbers, unless options say.
+
+    Returns:
+        What was changed.
+
+    Raises:
+        ConfigError: Options are invalid or not supported, or the metastore is not known.
+        SetupError: The package pymetastore is not installed.
+        UnsupportedTableError: The table has no columns yet.
+        CatalogError: The metastore does not answer or refused a request, or an entry belongs to something else.
+    """
+    settings = SyncSettings.from_options(opts, client.config)
+    table = TableSnapshot.load(client)
+    now = SyncedInstants.of_timeline(table.active.timeline)
+    schema = resolve_table_schema(table)
+    if schema is None or now is None:
+        raise UnsupportedTableError(
+            f"the table at {table.storage.uri()} has no commit yet, so there is nothing to sync"
+        )
+    layout = replace(settings.layout, new_timestamps=new_timestamps)
+    plan = EntryPlan(schema.schema, table.storage.uri(), layout)
+    with MetastoreClient(settings.address) as connection:
+        catalog = MetastoreCatalog(connection, settings.batch)
+        _ensure_database(catalog, settings)
+        partitions = TablePartitions(table, opts)
+        syncs = (_TableSync(catalog, table, partitions, settings, plan, now, name) for name in settings.names)
+        return CatalogSyncResult(tuple(sync.run() for sync in syncs))
+
+
+def _ensure_database(catalog: MetastoreCatalog, settings: SyncSettings) -> None:
+    if catalog.has_database(settings.database):
+        return
+    if not settings.creates_database:
+        raise CatalogError(
+            f"{catalog} has no database {settings.database!r}; create it, or set "
+            "hoodie.datasource.hive_sync.auto_create_database=true"
+        )
+    catalog.create_database(settings.database, _DATABASE_COMMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class _TableSync:
+    """Sync of a table by one name.
+
+    Attributes:
+        catalog: The catalog.
+        table: The table.
+        partitions: Partitions of the table.
+        settings: Settings of the sync.
+        plan: Content of entries.
+        now: Last commit of the table.
+        name: The name.
+    """
+
+    catalog: MetastoreCatalog
+    table: TableSnapshot
+    partitions: TablePartitions
+    settings: SyncSettings
+    plan: EntryPlan
+    now: SyncedInstants
+    name: SyncedName
+
+    def run(self) -> TableSyncResult:
+        entry = self.catalog.table(self.settings.database, self.name.table)
+        if entry is None:
+            return self._create()
+        check_is_hudi(entry)
+        if same_place(entry.location) != same_place(self.plan.location):
+            _log.info("%s was at %s, and is created again", entry.full_name, entry.location)
+            return self._recreate(entry)
+        synced = SyncedInstants.of_properties(entry.properties) if self.settings.is_incremental else None
+        if synced is not None and synced.is_at(self.now):
+            return TableSyncResult(entry.database, entry.name)
+        try:
+            wanted = self._change(entry)
+        except CatalogError as error:
+            if not self.settings.recreates_on_error:
+                raise
+            _log.warning("%s could not be changed, and is created again: %s", entry.full_name, error)
+            return self._recreate(entry)
+        return self._complete(wanted, synced, TableSyncResult(entry.database, entry.name, is_altered=wanted != entry))
+
+    def _create(self) -> TableSyncResult:
+        new = self.plan.new_entry(self.settings.database, self.name)
+        try:
+            self.catalog.create_table(new)
+        except AlreadyInCatalogError:  # by another writer, at the same time
+            return self.run()
+        created = self.catalog.table(new.database, new.name) or new  # with what the metastore adds
+        return self._complete(created, None, TableSyncResult(created.database, created.name, is_created=True))
+
+    def _recreate(self, entry: CatalogTable) -> TableSyncResult:
+        self.catalog.drop_table(entry.database, entry.name)
+        return self._create()
+
+    def _change(self, entry: CatalogTable) -> CatalogTable:
+        wanted = self.plan.changed_entry(entry, self.name)
+        if wanted != entry:
+            columns = wanted.columns != entry.columns
+            self.catalog.alter_table(wanted, cascade=columns and bool(wanted.partition_columns))
+        return wanted
+
+    def _complete(self, entry: CatalogTable, synced: SyncedInstants | None, result: TableSyncResult) -> TableSyncResult:
+        """Sync the partitions, and record the last commit, after which the sync counts as done."""
+        if entry.partition_columns and self.settings.layout.adds_partitions:
+            changes = self._partition_changes(entry, synced)
+            self._apply(entry, changes, synced)
+            result = replace(
+                result,
+                partitions_added=len(changes.add),
+                partitions_moved=len(changes.move),
+                partitions_dropped=len(changes.drop),
+            )
+        if result.is_changed or not self.settings.is_conditional:
+            self._record(entry)
+        return result
+
+    def _record(self, entry: CatalogTable) -> None:
+        others = {key: value for key, value in entry.properties.items() if key != LAST_COMPLETION}
+        recorded = replace(
+            entry,
+            properties={**others, **self.now.as_properties()},
+            serde_properties={**entry.serde_properties, **self.plan.recorded_serde()},
+        )
+        if recorded != entry:
+            self.catalog.alter_table(recorded)
+
+    def _partition_changes(self, entry: CatalogTable, synced: SyncedInstants | None) -> PartitionChanges:
+        commits = None if synced is None else self._commits_after(synced)
+        if commits is None:
+            wanted = self._partitions(self.partitions.all)
+            return plan_changes(wanted, self.catalog.partitions(entry))
+        changed = self.partitions.changed(commits)
+        wanted, gone = self._partitions(changed.present), self._partitions(changed.gone)
+        return plan_changes(wanted, self.catalog.partitions_of(entry, [*wanted, *gone]), gone)
+
+    def _commits_after(self, synced: SyncedInstants) -> list[Instant] | None:
+        """Return the commits after a sync; None if the timeline does not have all of them."""
+        timeline = self.table.active.timeline
+        if not timeline.is_completed(synced.requested) or timeline.is_before_start(synced.requested):
+            return None  # archived, or undone by a restore
+        return synced.later(timeline)
+
+    def _partitions(self, paths: Iterable[str]) -> dict[Values, CatalogPartition]:
+        layout = self.settings.layout
+        return partitions_of_paths(paths, layout.extractor, self.plan.location, layout.partition_fields)
+
+    def _apply(self, entry: CatalogTable, changes: PartitionChanges, synced: SyncedInstants | None) -> None:
+        if changes.add:
+            self.catalog.add_partitions(entry, changes.add)
+        if changes.move:
+            self.catalog.move_partitions(entry, changes.move)
+        if changes.drop:
+            self.catalog.drop_partitions(entry, changes.drop)
+        if self.settings.touches_partitions and synced is not None and changes.keep:
+            self.catalog.touch_partitions(entry, [one.values for one in changes.keep])

@@ -1,0 +1,82 @@
+"""Hive columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from pyhudi.hive_metastore.catalog_entries import CatalogColumn
+from pyhudi.schema.logical_types.blobs import BLOB_STRUCT, is_blob
+from pyhudi.schema.logical_types.variants import VARIANT_STRUCT, is_variant
+from pyhudi.schema.logical_types.vectors import is_vector
+from pyhudi.schema.table_types import COMMENT, is_list
+
+_TYPES: Mapping[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.time32("ms"): "int",
+    pa.time64("us"): "bigint",
+    pa.null(): "string",
+}
+_UNKNOWN = "string"
+"""Type of a partition column that the table does not have."""
+
+
+def hive_columns(
+    schema: pa.Schema, partition_fields: Collection[str], *, timestamps: bool, comments: bool
+) -> tuple[tuple[CatalogColumn, ...], tuple[CatalogColumn, ...]]:
+    """Return the columns of the files, and the partition columns.
+
+    Args:
+        schema: Columns of the table.
+        partition_fields: Partition columns, in order.
+        timestamps: Timestamps are timestamps; otherwise numbers.
+        comments: Columns of the files have their comments; as in Apache Hudi, partition columns have none.
+    """
+    made = {
+        field.name: CatalogColumn(
+            field.name.lower(), hive_type(field.type, timestamps=timestamps), _comment(field) if comments else ""
+        )
+        for field in schema
+    }
+    data = tuple(column for name, column in made.items() if name not in partition_fields)
+    types = {name: column.type for name, column in made.items()}
+    return data, tuple(CatalogColumn(name.lower(), types.get(name, _UNKNOWN)) for name in partition_fields)
+
+
+def hive_type(data_type: pa.DataType, *, timestamps: bool = True) -> str:
+    """Return the Hive type of an Arrow type of a table.
+
+    Args:
+        data_type: The type.
+        timestamps: As of `hive_columns`.
+    """
+    if is_blob(data_type) or is_variant(data_type):
+        data_type = BLOB_STRUCT if is_blob(data_type) else VARIANT_STRUCT
+    if is_vector(data_type):
+        return "binary"
+    if pa.types.is_timestamp(data_type):
+        return "timestamp" if timestamps else "bigint"
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if pa.types.is_struct(data_type):
+        fields = (data_type.field(i) for i in range(data_type.num_fields))
+        inner = ",".join(f"{field.name.lower()}:{hive_type(field.type, timestamps=timestamps)}" for field in fields)
+        return f"struct<{inner}>"
+    if pa.types.is_map(data_type):
+        return f"map<string,{hive_type(data_type.item_type, timestamps=timestamps)}>"
+    if is_list(data_type):
+        return f"array<{hive_type(data_type.value_type, timestamps=timestamps)}>"
+    return _TYPES[data_type]
+
+
+def _comment(field: pa.Field) -> str:
+    return str((field.metadata or {}).get(COMMENT, b"").decode())

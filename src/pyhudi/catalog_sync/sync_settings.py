@@ -1,0 +1,248 @@
+"""Settings of a sync, from the options and the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from pyhudi.catalog_sync.partition_extractors import PartitionExtractor, extractor_of
+from pyhudi.config import Options, options, property_keys
+from pyhudi.config.enums import FileFormat, SyncTableStrategy, TableType
+from pyhudi.config.option import split_names
+from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.hive_metastore.metastore_address import MetastoreAddress, find_uris
+from pyhudi.table.config.table_config import TableConfig
+
+_TOOL = "HiveSyncTool"
+_MODE = "hms"
+_DEFAULT_DATABASE = "default"
+_RO, _RT = "_ro", "_rt"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedName:
+    """A name by which a table is synced.
+
+    Attributes:
+        table: Name.
+        realtime: Queries merge log files.
+        read_optimized: Queries of Spark read base files only.
+    """
+
+    table: str
+    realtime: bool = False
+    read_optimized: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """How entries of a table look.
+
+    Attributes:
+        file_format: Format of base files.
+        partition_fields: Partition columns.
+        extractor: Values of partitions from their paths.
+        adds_partitions: Partitions are added to the catalog.
+        has_meta_columns: Columns ``_hoodie_…`` are synced.
+        has_timestamps: Timestamps are timestamps, not numbers; None: as in the entry.
+        new_timestamps: The same of new entries where ``has_timestamps`` is None.
+        has_comments: Comments of columns are synced.
+        is_managed: New tables are managed by Hive.
+        is_datasource: Entries have what Spark needs to read them as Hudi tables.
+        pre_apache: Input formats are those of com.uber.hoodie.
+        properties: Further properties of tables.
+        serde_properties: Further properties of SerDes.
+        schema_part_length: Length of a part of the schema for Spark.
+        spark_version: Version of Spark; empty: not recorded.
+    """
+
+    file_format: FileFormat
+    partition_fields: tuple[str, ...]
+    extractor: PartitionExtractor
+    adds_partitions: bool = True
+    has_meta_columns: bool = True
+    has_timestamps: bool | None = None
+    new_timestamps: bool = False
+    has_comments: bool = False
+    is_managed: bool = False
+    is_datasource: bool = True
+    pre_apache: bool = False
+    properties: Mapping[str, str] | None = None
+    serde_properties: Mapping[str, str] | None = None
+    schema_part_length: int = 4000
+    spark_version: str = ""
+
+    @classmethod
+    def from_options(cls, opts: Options, config: TableConfig) -> Self:
+        """Return the layout of a table.
+
+        Raises:
+            ConfigError: An option is invalid.
+        """
+        fields = opts.get_typed(options.HIVE_SYNC_PARTITION_FIELDS)
+        named = opts.get_typed(options.PARTITION_EXTRACTOR_CLASS)
+        if not fields:
+            fields = tuple(field.name for field in config.partition_fields)
+            named = named or config.properties.get(property_keys.PARTITION_EXTRACTOR_CLASS)
+        return cls(
+            _file_format(opts, config.base_file_format),
+            fields,
+            extractor_of(named, len(fields), hive_style=config.hive_style),
+            adds_partitions=not opts.get_typed(options.META_SYNC_NO_PARTITION_METADATA),
+            has_meta_columns=not opts.get_typed(options.HIVE_SYNC_OMIT_METADATA_FIELDS),
+            has_timestamps=opts.get_typed(options.HIVE_SYNC_SUPPORT_TIMESTAMP),
+            has_comments=opts.get_typed(options.HIVE_SYNC_COMMENT),
+            is_managed=opts.get_typed(options.HIVE_SYNC_CREATE_MANAGED_TABLE),
+            is_datasource=opts.get_typed(options.HIVE_SYNC_AS_DATASOURCE),
+            pre_apache=opts.get_typed(options.HIVE_SYNC_PRE_APACHE_INPUT_FORMAT),
+            properties=_pairs(opts, options.HIVE_SYNC_TABLE_PROPERTIES.key),
+            serde_properties=_pairs(opts, options.HIVE_SYNC_SERDE_PROPERTIES.key),
+            schema_part_length=opts.get_typed(options.HIVE_SYNC_SCHEMA_STRING_LENGTH),
+            spark_version=opts.get_typed(options.META_SYNC_SPARK_VERSION),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSettings:
+    """Settings of a sync.
+
+    Attributes:
+        address: The metastore.
+        database: Database of the entries.
+        names: Tables of the entries.
+        layout: How entries look.
+        creates_database: A database that does not exist is created.
+        is_incremental: Partitions are those that changed since the last sync.
+        is_conditional: The last commit is recorded only if something else changed.
+        touches_partitions: Written partitions are touched.
+        recreates_on_error: A table that cannot be changed is created again.
+        batch: Number of partitions in a request.
+    """
+
+    address: MetastoreAddress
+    database: str
+    names: tuple[SyncedName, ...]
+    layout: TableLayout
+    creates_database: bool = True
+    is_incremental: bool = True
+    is_conditional: bool = False
+    touches_partitions: bool = False
+    recreates_on_error: bool = False
+    batch: int = 1000
+
+    @classmethod
+    def from_options(cls, opts: Options, config: TableConfig) -> Self:
+        """Return the settings of a sync of a table.
+
+        Args:
+            opts: Options of Apache Hudi, and settings of Hive by name.
+            config: Configuration of the table.
+
+        Raises:
+            ConfigError: An option is invalid or not supported, or the metastore is not known.
+        """
+        address = metastore_address(opts)
+        return cls(
+            address,
+            opts.get_typed(options.HIVE_SYNC_DATABASE) or config.database or _DEFAULT_DATABASE,
+            _names(opts, config),
+            TableLayout.from_options(opts, config),
+            creates_database=opts.get_typed(options.HIVE_SYNC_AUTO_CREATE_DATABASE),
+            is_incremental=opts.get_typed(options.META_SYNC_INCREMENTAL),
+            is_conditional=opts.get_typed(options.META_SYNC_CONDITIONAL),
+            touches_partitions=opts.get_typed(options.META_SYNC_TOUCH_PARTITIONS),
+            recreates_on_error=opts.get_typed(options.HIVE_SYNC_RECREATE_ON_ERROR),
+            batch=opts.get_typed(options.HIVE_SYNC_BATCH_NUM),
+        )
+
+
+def is_enabled(opts: Options) -> bool:
+    """Return True if the options request a sync after each write."""
+    return opts.get_typed(options.HIVE_SYNC_ENABLE) or opts.get_typed(options.META_SYNC_ENABLE)
+
+
+def metastore_address(opts: Options) -> MetastoreAddress:
+    """Return the metastore of the options, or of Hive's own settings, after a check that options ask for no other
+    catalog.
+
+    Raises:
+        ConfigError: Options ask for another catalog or way, or no metastore is named.
+    """
+    _check_way(opts)
+    uris = opts.get_typed(options.HIVE_SYNC_METASTORE_URIS) or find_uris(opts)
+    if not uris:
+        raise ConfigError(
+            f"the Hive metastore is not known: set {options.HIVE_SYNC_METASTORE_URIS.key}=thrift://host:9083, or "
+            "hive.metastore.uris in the Spark session (spark.hadoop.hive.metastore.uris) or in a hive-site.xml of the "
+            "folder HIVE_CONF_DIR"
+        )
+    return MetastoreAddress.parse(uris)
+
+
+def check_options(opts: Options) -> None:
+    """Check what can be checked of the options of a sync before there is a table.
+
+    Raises:
+        ConfigError: An option is invalid or not supported, or the metastore is not known.
+    """
+    metastore_address(opts)
+    extractor_of(opts.get_typed(options.PARTITION_EXTRACTOR_CLASS), 1, hive_style=False)
+    _file_format(opts, opts.get_typed(options.BASE_FILE_FORMAT))
+    for option in (options.HIVE_SYNC_TABLE_PROPERTIES, options.HIVE_SYNC_SERDE_PROPERTIES):
+        _pairs(opts, option.key)
+
+
+def _check_way(opts: Options) -> None:
+    for tool in split_names(opts.get_typed(options.META_SYNC_TOOL_CLASS)):
+        if tool.rpartition(".")[2] != _TOOL:
+            raise ConfigError(
+                f"{opts.spelling(options.META_SYNC_TOOL_CLASS)}={tool}: only Hive metastores are synced, by "
+                f"org.apache.hudi.hive.{_TOOL}; leave the option out, and run the tool of the other catalog yourself"
+            )
+    mode = opts.get_typed(options.HIVE_SYNC_MODE)
+    if mode and mode.lower() != _MODE:
+        raise ConfigError(
+            f"{opts.spelling(options.HIVE_SYNC_MODE)}={mode}: HiveServer2 is not asked; set {_MODE}, whose requests go "
+            "to the metastore and have the same result"
+        )
+    jdbc, catalog = options.HIVE_SYNC_USE_JDBC, options.HIVE_SYNC_USE_SPARK_CATALOG
+    if opts.get_typed(jdbc) and not mode:
+        raise ConfigError(f"{jdbc.key}=true: HiveServer2 is not asked; set {options.HIVE_SYNC_MODE.key}={_MODE}")
+    if opts.get_typed(catalog):
+        raise ConfigError(f"{catalog.key}=true is not supported: leave it out, and name the metastore of the session")
+
+
+def _names(opts: Options, config: TableConfig) -> tuple[SyncedName, ...]:
+    name = opts.get_typed(options.HIVE_SYNC_TABLE) or config.name
+    if config.table_type is TableType.COPY_ON_WRITE:
+        return (SyncedName(name),)
+    read_optimized, latest = SyncedName(name, read_optimized=True), SyncedName(name, realtime=True)
+    strategy = opts.get_typed(options.HIVE_SYNC_TABLE_STRATEGY)
+    if strategy is not SyncTableStrategy.ALL:
+        return (read_optimized if strategy is SyncTableStrategy.RO else latest,)
+    with_suffix = SyncedName(name + _RT, realtime=True)
+    if opts.get_typed(options.HIVE_SYNC_SKIP_RO_SUFFIX):
+        return read_optimized, with_suffix  # the name of the table is taken
+    named = SyncedName(name + _RO, read_optimized=True), with_suffix
+    return (*named, latest) if opts.get_typed(options.META_SYNC_SNAPSHOT_WITH_TABLE_NAME) else named
+
+
+def _file_format(opts: Options, of_table: FileFormat) -> FileFormat:
+    option = options.HIVE_SYNC_BASE_FILE_FORMAT
+    named = (opts.get_typed(option) or of_table.value).upper()
+    if named not in (FileFormat.PARQUET.value, FileFormat.ORC.value):
+        raise InvalidOptionError(opts.spelling(option), named, "PARQUET, ORC")
+    return FileFormat(named)
+
+
+def _pairs(opts: Options, key: str) -> dict[str, str]:
+    """Return the pairs of an option with ``key=value`` in each line."""
+    pairs = {}
+    for line in opts.get(key, "").splitlines():
+        if line.strip():
+            name, equal, value = line.partition("=")
+            if not equal:
+                raise InvalidOptionError(key, line, "key=value in each line")
+            pairs[name.strip()] = value.strip()
+    return pairs

@@ -1,0 +1,1 @@
+"""Tests of the sync to a Hive metastore, without Java."""
