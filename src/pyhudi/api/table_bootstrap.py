@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyhudi.catalog_sync.sync_after_commit import check_sync_after_commit, sync_after_commit
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.metadata.writer.initial_statistics import LOCAL
@@ -52,14 +53,21 @@ def bootstrap_table(
         SchemaMismatchError: The source's files do not have compatible columns.
         RecordKeyError: A row has no record key.
         UnsupportedTableError: Java code is required, or rows are to be copied without Spark.
+        ServiceAfterCommitError: The table is complete, but its sync to a catalog failed.
     """
     refuse_misspelled(options)
     settings = Options.parse(options)
     check_unsupported_options(settings)
     refuse_nested_table(os.fspath(path), settings)
-    plan = BootstrapPlan.from_options(open_storage(path, settings), settings, schema)
+    storage = open_storage(path, settings)
     if spark is None:
-        return run_bootstrap(plan, ThreadSkeletonWriter(), None, LOCAL)
+        check_sync_after_commit(settings)
+        plan = BootstrapPlan.from_options(storage, settings, schema)
+        result = run_bootstrap(plan, ThreadSkeletonWriter(), None, LOCAL)
+        return result.with_warning(sync_after_commit(storage, settings))
     from pyhudi.spark.write.bootstrap_tasks import bootstrap
+    from pyhudi.spark.write.catalog_sync import check_sync_options, sync_after_write
 
-    return bootstrap(spark, plan)
+    check_sync_options(spark, settings)
+    result = bootstrap(spark, BootstrapPlan.from_options(storage, settings, schema))
+    return sync_after_write(spark, storage, settings, result)

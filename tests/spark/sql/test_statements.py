@@ -305,7 +305,7 @@ def test_what_is_refused(spark):
         "CREATE INDEX i ON nowhere (a)": NotAHudiTableError,
         "CALL show_comits('rides')": QueryError,
         "CALL show_commits(tabel => 'rides')": QueryError,
-        "CALL hive_sync('rides')": UnsupportedTableError,
+        "CALL hive_sync(table => 'rides', mode => 'jdbc')": ConfigError,
         "CALL show_invalid_parquet(path => 'x', needDelete => true)": NotAHudiTableError,
         "CALL run_ttl(table => 'rides', ttl_policy => 'KEEP_BY_MOON')": ConfigError,
         "CALL show_commits('rides; DROP TABLE rides')": QueryError,

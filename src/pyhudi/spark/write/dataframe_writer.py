@@ -32,6 +32,7 @@ from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.session import check_workers
 from pyhudi.spark.write.bootstrap_operation import write_bootstrap
+from pyhudi.spark.write.catalog_sync import check_sync_options, sync_after_write
 from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.partition_expiry import delete_expired_partitions
@@ -107,11 +108,13 @@ def write(
         ConflictError: Another writer changed the same file groups first, more often than the write is retried
             (`hoodie.write.num.retries.on.conflict.failures`); this write has been rolled back.
         NonRetryableConflictError: As ConflictError, but the rows were read from this table before that commit.
+        ServiceAfterCommitError: The write is committed, but a service after it or the sync to a catalog failed.
     """
     request = _WriteRequest.from_arguments(df, target, write_options or {}, mode)
     request = replace(request, partitions=tuple(partitions), idempotent=idempotent, cached=cached)
-    storage = request.storage
-    return with_retries(storage, request.opts, lambda: _write_once(request), lambda: bool(snapshot_ids(df, storage)))
+    storage, opts = request.storage, request.opts
+    result = with_retries(storage, opts, lambda: _write_once(request), lambda: bool(snapshot_ids(df, storage)))
+    return sync_after_write(df.sparkSession, storage, opts, result)
 
 
 def append_once(
@@ -133,7 +136,8 @@ def append_once(
     """
     request = replace(_WriteRequest.from_arguments(df, target, write_options, APPEND), partitions=tuple(partitions))
     with in_process_writer_lock(request.storage, request.opts):
-        return _write_once(request)
+        result = _write_once(request)
+    return sync_after_write(df.sparkSession, request.storage, request.opts, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,7 @@ class _WriteRequest:
             Options.parse({**session_settings(df.sparkSession, location), **write_options})
         )
         check_unsupported_options(opts)
+        check_sync_options(df.sparkSession, opts)
         save_mode = parse_mode(mode)
         storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
         return cls(df, storage, opts, save_mode)
@@ -292,11 +297,12 @@ def write_changes(
     """
     opts = Options.parse(write_options)
     check_unsupported_options(opts)
+    check_sync_options(df.sparkSession, opts)
     table_columns = [name for name in df.columns if name not in CHANGE_COLUMNS]
     rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
     job = prepare_write(rows, client.storage, client, opts, operation, changes)
     job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
-    return _run_with_services(job)
+    return sync_after_write(df.sparkSession, client.storage, opts, _run_with_services(job))
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:

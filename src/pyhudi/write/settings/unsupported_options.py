@@ -35,11 +35,8 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """Key → values without effect, and the reason to refuse any other."""
 
-_NOT_SYNCED = "the write is not synced to a catalog; run the sync tool afterwards"
 _SOURCES_STAY = "the source files of a bootstrapped table are never deleted; delete them when nothing reads them"
 _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "hoodie.datasource.meta.sync.enable": (_OFF, _NOT_SYNCED),
-    "hoodie.datasource.hive_sync.enable": (_OFF, _NOT_SYNCED),
     options.CLUSTERING_ASYNC.key: (
         _OFF,
         "plan it with services.schedule_clustering() and run it with services.run_clustering()",

@@ -13,7 +13,6 @@ from pyhudi.errors import (
     NotFoundError,
     QueryError,
     TransactionError,
-    UnsupportedTableError,
 )
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -212,8 +211,6 @@ def _live(spark, call, path, tmp_path):
 
 
 def test_refused_calls_name_what_to_use(call):
-    with pytest.raises(UnsupportedTableError, match="catalog is synced by its own tools"):
-        call("hive_sync", table="rides")
     with pytest.raises(QueryError, match="did you mean 'show_commits'"):
         call("show_comits", table="rides")
     with pytest.raises(QueryError, match="no parameter 'tabel'; did you mean 'table'"):

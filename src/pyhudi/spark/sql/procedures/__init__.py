@@ -1,14 +1,12 @@
 """CALL: each procedure is a function of a session and its arguments that returns the rows of its result.
 
-Each module, and each package, has its procedures in `PROCEDURES`. Unsupported procedures are refused by name, with the
-alternative.
+Each module, and each package, has its procedures in `PROCEDURES`.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.errors import UnsupportedTableError
 from pyhudi.spark.sql.procedures import (
     files,
     help_procedure,
@@ -34,11 +32,6 @@ PROCEDURES: dict[str, Procedure] = {
     **tables.PROCEDURES,
     **timeline.PROCEDURES,
 }
-_USE_INSTEAD = {
-    "hive_sync": "a catalog is synced by its own tools; tables by name are in Spark's session catalog",
-    "sync_validate": "compare the tables with queries",
-}
-"""Procedures that are refused, with the alternative."""
 
 
 def call_procedure(spark: SparkSession, statement: Call) -> DataFrame:
@@ -46,13 +39,10 @@ def call_procedure(spark: SparkSession, statement: Call) -> DataFrame:
 
     Raises:
         QueryError: No procedure has the name, or an argument is invalid.
-        UnsupportedTableError: The procedure is not supported.
     """
     signature = signature_of(statement.procedure)
     values = signature.bind(statement)
-    procedure = PROCEDURES.get(signature.name)
-    if procedure is None:
-        raise UnsupportedTableError(f"the procedure {signature.name} is not supported: {_USE_INSTEAD[signature.name]}")
+    procedure = PROCEDURES[signature.name]
     rows = result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
     condition = values.get("filter")
     return rows.where(str(condition)) if condition else rows

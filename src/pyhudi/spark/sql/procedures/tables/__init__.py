@@ -1,5 +1,5 @@
 """Procedures of whole tables. Take the arguments of a call; create tables from files, copy them, delete partitions,
-or change numbers of buckets."""
+change numbers of buckets, or sync them to a catalog."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pyhudi.spark.sql.procedures.arguments import Procedure
 from pyhudi.spark.sql.procedures.tables import (
     bootstrap_procedures,
     bucket_index_procedures,
+    catalog_procedures,
     copy_procedures,
     deletion_procedures,
     parquet_import_procedure,
@@ -16,6 +17,7 @@ from pyhudi.spark.sql.procedures.tables import (
 PROCEDURES: dict[str, Procedure] = {
     **bootstrap_procedures.PROCEDURES,
     **bucket_index_procedures.PROCEDURES,
+    **catalog_procedures.PROCEDURES,
     **copy_procedures.PROCEDURES,
     **deletion_procedures.PROCEDURES,
     **parquet_import_procedure.PROCEDURES,

@@ -12,6 +12,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.write.bootstrap_tasks import bootstrap
+from pyhudi.spark.write.catalog_sync import check_sync_options, sync_after_write
 from pyhudi.storage import open_storage
 from pyhudi.table.bootstrap_index import BootstrapIndex
 from pyhudi.table.config.properties_file import PATH
@@ -34,7 +35,6 @@ _DEFAULT_KEYGEN = "org.apache.hudi.keygen.SimpleKeyGenerator"
 _REFUSED = {
     "schema_provider_class": "a schema provider is Java code, which cannot run here; files tell the columns",
     "props_file_path": "no file of options is read; give them by options => 'key=value,…' or SET",
-    "enable_hive_sync": "a catalog is synced by its own tools; leave the argument out",
 }
 _SORTED_BY = ("partition", "file_id", "source_base_path", "source_partition", "source_file")
 
@@ -56,15 +56,18 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
         options.TABLE_NAME.key: str(arguments.text("table")).rpartition(".")[2],
         **{key: value for key, value in arguments.as_options(_OPTIONS).items() if value},
     }
+    if arguments.flag("enable_hive_sync"):
+        bootstrap_options[options.HIVE_SYNC_ENABLE.key] = "true"
     if bootstrap_options.get(options.KEYGENERATOR_CLASS.key) == _DEFAULT_KEYGEN:
         del bootstrap_options[options.KEYGENERATOR_CLASS.key]  # who names none has the one that fits the fields
     opts = Options.parse(bootstrap_options)
+    check_sync_options(spark, opts)
     storage = open_storage(path, opts)
     refuse_nested_table(storage.root, opts)
     plan = BootstrapPlan.from_options(storage, opts)
     if arguments.flag("bootstrap_overwrite") and plan.target.storage.exists(PATH):
         remove_table(plan.target.storage)
-    bootstrap(spark, plan)
+    sync_after_write(spark, storage, opts, bootstrap(spark, plan))
     return [(0,)]
 
 

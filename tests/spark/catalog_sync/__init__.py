@@ -1,0 +1,1 @@
+"""Writes, procedures and streams that sync their table to a Hive metastore."""
