@@ -22,7 +22,6 @@ from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.table_inspection import Inspect, history
-from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -104,7 +103,7 @@ class HudiTable(TableQueries, TableWrites):
         refuse_misspelled(options)
         settings = Options.parse(options)
         refuse_nested_table(_path(path), settings)
-        check_lock_provider(open_storage(_path(path), settings), settings)
+        check_lock_provider(settings)
         TableMetaClient.create(_path(path), TableConfig.for_new_table(settings), settings)
         return cls(_path(path), settings)
 

@@ -87,7 +87,7 @@ def prepare_write(
     _check_not_encrypted(df.sparkSession, opts)
     target = WriteTarget.from_options(storage, client, opts)
     config, opts = target.config, target.opts
-    check_lock_provider(storage, opts)  # before a table is created
+    check_lock_provider(opts)  # before a table is created
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
     check_writable(config, target.merging, operation, opts, located=located or stored_keys)

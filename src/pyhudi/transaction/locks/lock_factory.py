@@ -7,17 +7,22 @@ from functools import partial
 from typing import TypeAlias
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.errors import InvalidOptionError
 from pyhudi.storage import InProcessLock, Storage, host_lock, is_remote, resolved_root
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock import DynamoDBBasedLockProvider
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
+from pyhudi.transaction.locks.hive_metastore_lock import HiveMetastoreBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy, has_several_writers
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
 from pyhudi.transaction.locks.zookeeper_lock import ZookeeperBasedLockProvider
 
-_HIVE = ".HiveMetastoreBasedLockProvider"
-_PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.", "org.apache.hudi.")
+_PACKAGES = (
+    "org.apache.hudi.client.transaction.lock.",
+    "org.apache.hudi.aws.transaction.lock.",
+    "org.apache.hudi.hive.transaction.lock.",
+    "org.apache.hudi.",
+)
 
 
 _Factory: TypeAlias = Callable[[Storage, Options, LockRetryPolicy], LockProvider]
@@ -40,6 +45,7 @@ _FACTORIES: Mapping[str, _Factory] = {
     "ZookeeperBasedImplicitBasePathLockProvider": partial(ZookeeperBasedLockProvider.from_options, implicit=True),
     "DynamoDBBasedLockProvider": DynamoDBBasedLockProvider.from_options,
     "DynamoDBBasedImplicitPartitionKeyLockProvider": partial(DynamoDBBasedLockProvider.from_options, implicit=True),
+    "HiveMetastoreBasedLockProvider": HiveMetastoreBasedLockProvider.from_options,
 }
 """Factories by the names of Apache Hudi's classes; empty: the lock of a table without a lock provider."""
 
@@ -56,46 +62,34 @@ def make_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> Lo
         ConfigError: The lock provider is not supported, or its options are not valid.
     """
     opts = Options.parse(table_options)
-    named = _supported_name(storage, opts)
+    named = _supported_name(opts)
     if not named and is_remote(storage) and has_several_writers(opts):
         named = "StorageBasedLockProvider"
     return _FACTORIES[named](storage, opts, LockRetryPolicy.from_options(opts))
 
 
-def check_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> None:
+def check_lock_provider(table_options: Mapping[str, str]) -> None:
     """Check that the lock provider that options name, if any, is supported. Its own options, which may be given later,
     are not checked.
 
     Args:
-        storage: Storage of the table, which need not exist.
         table_options: Options of the lock.
 
     Raises:
         ConfigError: It is not supported; the error of `make_lock_provider`.
     """
-    _supported_name(storage, Options.parse(table_options))
+    _supported_name(Options.parse(table_options))
 
 
-def _supported_name(storage: Storage, opts: Options) -> str:
+def _supported_name(opts: Options) -> str:
     """Return the lock provider that options name, without its package; empty if they name none."""
     named = opts.get_typed(options.LOCK_PROVIDER) or ""
     short = named
     for package in _PACKAGES:
         short = short.removeprefix(package)
-    if f".{short}".endswith(_HIVE):
-        raise _no_hive_metastore(named, storage)
     if short not in _FACTORIES:
         raise InvalidOptionError(options.LOCK_PROVIDER.key, named, ", ".join(name for name in _FACTORIES if name))
     return short
-
-
-def _no_hive_metastore(named: str, storage: Storage) -> ConfigError:
-    instead = "StorageBasedLockProvider" if is_remote(storage) else "FileSystemBasedLockProvider"
-    return ConfigError(
-        f"{options.LOCK_PROVIDER.key}={named}: locks in the Hive metastore are not supported. Every writer of the "
-        f"table has to use the same lock: set {instead}, which needs no other service, ZookeeperBasedLockProvider or "
-        "DynamoDBBasedLockProvider for all of them"
-    )
 
 
 def make_time_generator(

@@ -7,6 +7,7 @@
 * ``StorageBasedLockProvider``: ``.hoodie/.locks/table_lock.json``, conditional puts and a lease that is renewed
 * ``ZookeeperBasedLockProvider``, ``ZookeeperBasedImplicitBasePathLockProvider``: a node in ZooKeeper
 * ``DynamoDBBasedLockProvider``, ``DynamoDBBasedImplicitPartitionKeyLockProvider``: an item in DynamoDB
+* ``HiveMetastoreBasedLockProvider``: a lock in a Hive metastore
 
 Without the option, all processes of this host share a lock that leaves no files in a local table. Object stores have
 none: with several writers (``hoodie.write.concurrency.mode``) their default is ``StorageBasedLockProvider``, with a

@@ -293,16 +293,7 @@ def test_chosen_by_class_name(storage: Storage, name: str, kind: type[LockProvid
         assert not other.try_acquire()
 
 
-@pytest.mark.parametrize("package", ["", "org.apache.hudi.hive.transaction.lock."])
-def test_locks_in_the_hive_metastore_are_refused_with_what_to_use(storage: Storage, package: str) -> None:
-    named = {"hoodie.write.lock.provider": f"{package}HiveMetastoreBasedLockProvider"}
-    with pytest.raises(ConfigError, match=r"Every writer .* set FileSystemBased.* Zookeeper.* or DynamoDB"):
-        make_lock_provider(storage, named)
-    with pytest.raises(ConfigError, match="set StorageBasedLockProvider"):
-        make_lock_provider(open_storage("s3://bucket/t"), named)
-
-
-@pytest.mark.parametrize("name", ["HiveMetastoreBasedLockProvider", LONG + "OtherLockProvider"])
+@pytest.mark.parametrize("name", ["OtherLockProvider", LONG + "OtherLockProvider"])
 def test_a_lock_that_is_not_supported_is_refused_before_a_table_is_created(tmp_path: Path, name: str) -> None:
     named = {"hoodie.write.lock.provider": name}
     with pytest.raises(ConfigError) as of_write:
@@ -315,7 +306,7 @@ def test_a_lock_that_is_not_supported_is_refused_before_a_table_is_created(tmp_p
 
 def test_options_of_a_lock_may_be_given_later(storage: Storage) -> None:
     named = {"hoodie.write.lock.provider": "ZookeeperBasedLockProvider"}
-    check_lock_provider(storage, named)
+    check_lock_provider(named)
     with pytest.raises(ConfigError, match="zookeeper"):
         make_lock_provider(storage, named)
 

@@ -363,15 +363,10 @@ def test_a_table_is_made_again_from_what_is_shown(spark, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["select"]
 
 
-@pytest.mark.parametrize(
-    ("provider", "error"),
-    [
-        ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", "locks in the Hive metastore"),
-        ("com.example.OtherLockProvider", "allowed: InProcessLockProvider, FileSystemBasedLockProvider"),
-    ],
-)
-def test_locks_that_are_not_supported(spark, tmp_path, provider, error):
+def test_locks_that_are_not_supported(spark, tmp_path):
     """They are refused before a table is created or changed. A table that another writer has locked so can be read."""
+    provider = "com.example.OtherLockProvider"
+    error = "allowed: InProcessLockProvider, FileSystemBasedLockProvider"
     place, option = tmp_path / "place", {"hoodie.write.lock.provider": provider}
     properties = f"TBLPROPERTIES ('hoodie.write.lock.provider' = '{provider}')"
     frame = spark.range(1)

@@ -31,7 +31,7 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
     changed_options = Options.parse(table_options(statement.changed))
     client = SqlTable.from_catalog(spark, table).client()
     client.config.validate_against(changed_options)
-    check_lock_provider(client.storage, changed_options)
+    check_lock_provider(changed_options)
     set_properties(spark, table, statement.changed, statement.remove, if_exists=statement.if_exists)
 
 

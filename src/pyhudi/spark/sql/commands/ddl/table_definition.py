@@ -18,7 +18,6 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table
 from pyhudi.spark.sql.commands.command_target import own_schema, without_meta_columns
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
-from pyhudi.spark.sql.commands.ddl.location_checks import table_storage
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.spark_statements import column_type_text
 from pyhudi.spark.sql.sql_table import SqlTable
@@ -58,7 +57,7 @@ def checked_definition(
     refuse_misspelled_properties(statement.properties)
     table, statement = with_spelling_of_schema(spark, table, statement, schema)
     creation_options = options_of_new_table(spark, table, statement)
-    check_lock_provider(table_storage(spark, table), creation_options)
+    check_lock_provider(creation_options)
     schema = _partitions_last(schema, statement.partitioned_by)
     config = TableConfig.for_new_table(Options.parse(creation_options))
     _check_columns(config, schema)

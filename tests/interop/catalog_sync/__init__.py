@@ -1,0 +1,1 @@
+"""The sync to a Hive metastore, beside that of Apache Hudi, with a real metastore."""
