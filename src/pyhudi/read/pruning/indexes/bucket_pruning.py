@@ -22,18 +22,27 @@ from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.terms import literal
 from pyhudi.table.config.key_generator_type import KeyGenType
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_group_state import replaced_groups
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
+    from pyhudi.index.bucket_counts import BucketCounts
     from pyhudi.read.filters.row_filter import RowFilter
     from pyhudi.read.filters.terms import Term
+    from pyhudi.read.query.query import Query
     from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_KEYS = 10_000
 
 
 def prune_buckets(
-    table: TableSnapshot, schema: pa.Schema, slices: pa.Table, row_filter: RowFilter | None, opts: Options | None
+    table: TableSnapshot,
+    schema: pa.Schema,
+    slices: pa.Table,
+    row_filter: RowFilter | None,
+    opts: Options | None,
+    query: Query,
 ) -> pa.Table:
     """Return the slices (SLICE_SCHEMA) that may hold matching rows, provided that options of the read declare the
     bucket index and its number of buckets.
@@ -56,8 +65,11 @@ def prune_buckets(
     numbers = bucket_numbers(slices["file_id"]).combine_chunks()
     if numbers.null_count:
         return slices
-    keep = pa.repeat(pa.scalar(False), slices.num_rows)
-    for era, in_era in _eras(table, bucketing, slices):
+    changes = load_counts_history(table.storage, table.active.timeline)
+    keep = _has_unknown_numbers(table, changes, slices, query)
+    known = pc.invert(keep)
+    for era, begun in _eras(changes, bucketing, slices):
+        in_era = pc.and_(begun, known)
         if not pc.any(in_era).as_py():
             continue
         # Wrong settings would hide rows.
@@ -70,7 +82,25 @@ def prune_buckets(
     return slices.filter(keep)
 
 
-def _eras(table: TableSnapshot, bucketing: BucketIndex, slices: pa.Table) -> Iterator[tuple[BucketIndex, pa.Array]]:
+def _has_unknown_numbers(
+    table: TableSnapshot, changes: Sequence[tuple[str, BucketCounts]], slices: pa.Table, query: Query
+) -> pa.Array:
+    """Return which slices (boolean) may have other numbers of buckets than those that the table has had.
+
+    These are the slices, of a query of the past, in file groups that were replaced since by something else than a
+    change of the numbers: the save mode overwrite exchanges these along with the table, and does not keep the old ones.
+    """
+    if query.as_of is None and not query.is_incremental:
+        return pa.repeat(pa.scalar(False), slices.num_rows)
+    replaced = replaced_groups(table.active, table.active.timeline)
+    instants = pa.array([instant for instant, _ in changes], pa.string())
+    others = replaced.filter(pc.invert(pc.is_in(replaced["instant"], value_set=instants)))
+    return in_groups(slices, others)
+
+
+def _eras(
+    changes: Sequence[tuple[str, BucketCounts]], bucketing: BucketIndex, slices: pa.Table
+) -> Iterator[tuple[BucketIndex, pa.Array]]:
     """Return the numbers of buckets that the table has had, and which slices (boolean) have them.
 
     A change of the numbers rewrites the partitions concerned, so slices that are older than it, which time travel
@@ -79,7 +109,6 @@ def _eras(table: TableSnapshot, bucketing: BucketIndex, slices: pa.Table) -> Ite
     Raises:
         ConfigError: The options contain other numbers than the table has now.
     """
-    changes = load_counts_history(table.storage, table.active.timeline)
     now = bucketing.with_counts(changes[-1][1] if changes else None)
     instants = slices["base_instant"].combine_chunks()
     eras = [("", bucketing), *((since, replace(now, counts=counts)) for since, counts in changes)]

@@ -192,6 +192,22 @@ def test_a_table_with_buckets_takes_the_place_of_another(spark: SparkSession, tm
         assert rows_of(path) == model.rows, "the new table knows its own numbers"
 
 
+@pytest.mark.parametrize("more", [{}, {"hoodie__bucket__index__partition__expressions": "p0,3"}], ids=["one", "rules"])
+def test_time_travel_to_before_an_overwrite_with_other_numbers_of_buckets(
+    spark: SparkSession, tmp_path: Path, more: dict[str, str]
+) -> None:
+    path = str(tmp_path / "table")
+    rows = batch(0, 40, 1, "a")
+    first = write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **more))
+    now = {"hoodie__bucket__index__num__buckets": 7}
+    write(frame(spark, batch(0, 9, 2, "b")), path, bucketed("upsert", "MERGE_ON_READ", **now), "overwrite")
+    table = HudiTable.for_path(path, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 7})
+    for name, part, ts, value in rows:
+        found = table.scan([("id", "=", name)], ["id", "part", "ts", "v"], as_of=first.instant).to_arrow()
+        assert [tuple(row.values()) for row in found.to_pylist()] == [(name, part, ts, value)]
+    assert table.scan([("id", "=", "k001")]).plan().tasks.num_rows < table.scan().plan().tasks.num_rows
+
+
 def test_reads_leave_out_buckets(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write(frame(spark, batch(0, 80, 1, "a")), path, bucketed("upsert", "COPY_ON_WRITE"))
