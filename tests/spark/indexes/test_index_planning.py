@@ -13,15 +13,18 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.property_keys import METADATA_PARTITIONS_INFLIGHT as INFLIGHT
 from pyhudi.errors import ConfigError, ConflictError, UnsupportedTableError
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.indexes.index_definitions import drop_definitions, load_definitions
 from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records.record_index_file_groups import new_group_ids
 from pyhudi.services.indexing import async_indexer
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
-from tests.index_contents import indexed_locations, secondary_entries, stored_locations
+from tests.index_contents import indexed_locations, metadata_table, secondary_entries, stored_locations
 from tests.spark.indexes.indexed_rows import VALUES, batch
 from tests.spark.model import Model, Row, by_event_time, frame, rows_of
 
@@ -97,6 +100,47 @@ def test_writes_beside(
     if version >= 8:
         check_secondary(path)
         check_expression(path, spark)
+
+
+def test_a_write_that_opens_a_partition_beside_is_rolled_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File groups that a pending write has opened in an index are not those of other writes to the same partition."""
+    path = str(tmp_path / "table")
+    several = {
+        "hoodie__write__concurrency__mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie__clean__failed__writes__policy": "LAZY",
+        "hoodie__metadata__record__level__index__enable": True,
+        "hoodie__metadata__record__level__index__min__filegroup__count": 7,
+    }
+    kind = by_event_time("upsert", "COPY_ON_WRITE", **several)
+
+    def step(*rows: Row) -> None:
+        write(frame(spark, rows), path, kind, "append")
+
+    write(frame(spark, batch(0, 8, 1)), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
+    services = HudiTable.for_path(path).services
+    asked = {key.replace("__", "."): value for key, value in several.items()}
+    planned = services.schedule_index("record_index", options=asked)
+    real = async_indexer.write_index_files
+
+    def beside(begun: Any) -> Any:
+        client = TableMetaClient.open(path)
+        pending = Transaction.begin(client, "commit", "UPSERT", {key: str(value) for key, value in asked.items()})
+        for file_id in new_group_ids({"p9": 7}):
+            GroupFiles(client.storage, "record_index", pending.instant, 9).open_group(file_id)
+        step(*((f"n{n}", "p9", 1, "red") for n in range(3)))
+        pending.abort()
+        return real(begun)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(async_indexer, "write_index_files", beside)
+        assert services.run_index(planned.instant, asked, spark=spark).partitions == planned.partitions
+    assert indexed_locations(path) == stored_locations(path)
+    ids = metadata_table(path).groups("record_index")["file_id"].to_pylist()
+    assert sum("-p9-" in file_id for file_id in ids) == 7
+    step(("n1", "p9", 2, "red"), ("other", "p9", 2, "red"))
+    assert indexed_locations(path) == stored_locations(path)
 
 
 def check_secondary(path: str) -> None:

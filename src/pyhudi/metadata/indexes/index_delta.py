@@ -25,14 +25,14 @@ class IndexDelta:
     of their files (`pyhudi.metadata.file_groups.delta_commit_writer.GroupFiles`).
 
     ``catch_up`` computes the changes, under the lock of the table, for the indexes passed to it, which were built or
-    begun in the meantime. ``count_conflicting_keys``, also under the lock, counts the keys added by the write that
-    other writers have added in the meantime.
+    begun in the meantime. ``find_key_conflict``, also under the lock, says how the keys of the write conflict with what
+    other writers have added in the meantime; None: they do not.
     """
 
     partitions: frozenset[str] = frozenset()
     stats: Sequence[dict[str, Any]] = field(default_factory=tuple)
     catch_up: Callable[[TableConfig, Collection[str]], IndexDelta | None] | None = None
-    count_conflicting_keys: Callable[[], int] | None = None
+    find_key_conflict: Callable[[], str | None] | None = None
 
     def merge(self, other: IndexDelta | None) -> IndexDelta:
         """Return the union of both."""
@@ -42,7 +42,7 @@ class IndexDelta:
             self.partitions | other.partitions,
             (*self.stats, *other.stats),
             other.catch_up or self.catch_up,
-            other.count_conflicting_keys or self.count_conflicting_keys,
+            other.find_key_conflict or self.find_key_conflict,
         )
 
 

@@ -78,6 +78,12 @@ class RecordIndexFileGroups:
         names = self.spans.keys() if partitions is None else self.spans.keys() & map(data_partition_id, partitions)
         return sorted(self.prefix(self.spans[name][0]) for name in names)
 
+    def contradicts(self, others: RecordIndexFileGroups) -> bool:
+        """Return True if a partition has another number of file groups in both, so that its keys are in others."""
+        if self.spans is None or others.spans is None:
+            return False
+        return any(self.spans[name][1] != others.spans[name][1] for name in self.spans.keys() & others.spans.keys())
+
     def missing(self, partitions: Iterable[str]) -> list[str]:
         """Return the partitions of the table that have no file groups."""
         if self.spans is None:

@@ -94,7 +94,7 @@ class SparkClusteringRunner:
         changes = KeyChanges(metadata.stats, looked_up=True)
         delta = index_delta(spark, tx, opts, changes)
         if delta is not None:
-            delta = replace(delta, count_conflicting_keys=None)  # the keys already exist
+            delta = replace(delta, find_key_conflict=None)  # the keys already exist
         return update_dependent_indexes(
             IndexedCommit.from_transaction(spark, client, opts, tx, metadata), delta, rows_stay=True
         )

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 def find_key_conflict(
     index: IndexDelta | None, requested: str, timeline_at_start: Timeline, active: ActiveTimeline
 ) -> Conflicted | None:
-    """Return the last write that has added records since ``timeline_at_start`` was loaded, if it added some of the keys
-    of this write. ``active`` was loaded under the lock of the table."""
-    if index is None or index.count_conflicting_keys is None:
+    """Return the last write that has added records since ``timeline_at_start`` was loaded, if the keys of this write
+    conflict with those that were added since. ``active`` was loaded under the lock of the table."""
+    if index is None or index.find_key_conflict is None:
         return None
     last = next((i for i in reversed(_completed_since(timeline_at_start, active, requested)) if _adds(active, i)), None)
     if last is None:
         return None
-    count = index.count_conflicting_keys()
-    if not count:
+    reason = index.find_key_conflict()
+    if reason is None:
         return None
-    return Conflicted(requested, last, f"{count} of its new keys were added concurrently by other writes, up to {last}")
+    return Conflicted(requested, last, f"{reason} concurrently by other writes, up to {last}")
 
 
 def _completed_since(timeline_at_start: Timeline, active: ActiveTimeline, requested: str) -> list[Instant]:

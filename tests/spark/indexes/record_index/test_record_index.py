@@ -312,6 +312,34 @@ def test_two_writers_that_add_one_key_at_once(
         assert HudiTable.for_path(path).lookup([key]).num_rows == 1
 
 
+def test_two_writers_that_open_a_partition_with_other_numbers_of_file_groups(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "table")
+    several = {"hoodie__write__concurrency__mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    own = {"hoodie__metadata__record__index__enable": False, "hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}
+
+    def upsert(rows: list[Row], count: int = 2) -> None:
+        groups = {"hoodie__metadata__record__level__index__min__filegroup__count": count}
+        write(frame(spark, rows), path, record_indexed("upsert", "COPY_ON_WRITE", 9, **{**own, **several, **groups}))
+
+    def write_keys(*args: Any) -> Any:
+        found = real(*args)
+        monkeypatch.undo()
+        upsert([(f"o{n}", "p9", 1, "other") for n in range(4)], 5)
+        return found
+
+    upsert(batch(0, 6, 1, "first"))
+    real = record_index_update.write_keys
+    monkeypatch.setattr(record_index_update, "write_keys", write_keys)
+    rows: list[Row] = [(f"n{n}", "p9", 1, "one") for n in range(4)]
+    with pytest.raises(ConflictError, match="other numbers of file groups of the record index were opened"):
+        upsert(rows, 3)
+    upsert(rows, 3)
+    assert groups(path) == {"record-index-p0": 2, "record-index-p1": 2, "record-index-p9": 5}
+    assert indexed_locations(path) == stored_locations(path)
+
+
 def test_an_index_that_would_miss_rows_goes_out_of_use(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

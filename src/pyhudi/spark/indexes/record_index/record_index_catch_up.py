@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
-from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
-from pyhudi.metadata.metadata_layout import RECORD_INDEX, metadata_timeline
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
@@ -32,7 +32,9 @@ from pyhudi.spark.indexes.record_index.record_index_update import (
     numbered_locations,
 )
 from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, RecordIndexWrite, write_keys
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.view.file_listing import files_of_listing
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import millis_of_instant
 
@@ -80,11 +82,24 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
 def _file_groups(commit: IndexedCommit, partitions: list[str]) -> RecordIndexFileGroups:
     """Return the file groups of the index, which are created for partitions that have none."""
     storage, config = commit.storage, commit.config
-    metadata = metadata_timeline(storage, config.version).timeline
-    file_ids = [group.file_id for group in group_slices(storage, metadata, RECORD_INDEX, config.version)]
     partitioned = has_partitioned_record_index(storage, config)
-    groups = RecordIndexFileGroups.from_ids(file_ids, partitioned=partitioned)
+    groups = RecordIndexFileGroups.from_ids(_file_group_ids(commit), partitioned=partitioned)
     return create_missing_file_groups(storage, config, commit.opts, commit.instant, groups, partitions)
+
+
+def _file_group_ids(commit: IndexedCommit) -> list[str]:
+    """Return the ids of the file groups of the index, except those that only other pending writes have opened for new
+    partitions of the table: if one is rolled back, its file groups disappear."""
+    pending = _pending_writes(commit)
+    files = files_of_listing(commit.storage.list(f"{METADATA_FOLDER}/{RECORD_INDEX}"))
+    pending |= _pending_writes(commit)  # one of the former may have been rolled back since
+    counted = pc.invert(pc.is_in(files["instant"], value_set=pa.array(sorted(pending), pa.string())))
+    return pc.unique(files["file_id"].filter(counted)).to_pylist()  # type: ignore[no-any-return]
+
+
+def _pending_writes(commit: IndexedCommit) -> set[str]:
+    pending = commit.client.active_timeline().timeline.pending().writes()
+    return {write.requested for write in pending} - {commit.instant}
 
 
 def _numbered_files(commit: IndexedCommit, slices: Sequence[FileSlice]) -> pa.Table:

@@ -165,10 +165,8 @@ class _RecordIndexUpdate:
             where = "" if target.groups.partitioned else ", of the same or of several partitions"
             _log_disabled(tx.storage, f"{written.duplicates} keys are in more than one file group now{where}")
             return None
-        count_conflicting_keys = (
-            partial(_count_conflicting_keys, keys, locations, target, tasks) if files.num_rows else None
-        )
-        return IndexDelta(frozenset({RECORD_INDEX}), written.stats, count_conflicting_keys=count_conflicting_keys)
+        find_conflict = partial(_find_conflict, keys, locations, target, tasks) if files.num_rows else None
+        return IndexDelta(frozenset({RECORD_INDEX}), written.stats, find_key_conflict=find_conflict)
 
     def _target(self, partitions: list[str]) -> RecordIndexWrite:
         """Return the file groups to write, including new ones of new partitions."""
@@ -206,16 +204,21 @@ def _log_disabled(storage: Storage, reason: object) -> None:
     _log.warning("the record index of %s is taken out of use: %s", storage.root, reason)
 
 
-def _count_conflicting_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
-    """Return the number of keys that have moved although the index has their old location. Runs a Spark job."""
+def _find_conflict(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> str | None:
+    """Return the conflict with writes that were committed since the keys were written: some have another location by
+    now, or a new partition has other numbers of file groups. Runs a Spark job."""
     config = TableConfig.load(target.storage)
     if RECORD_INDEX not in config.metadata_partitions:
-        return 0
+        return None
     try:
         now = MetadataTable.open_now(target.storage, config)
+        ids = now.groups(RECORD_INDEX)["file_id"].to_pylist()
     except MetadataTableError:  # the commit does without it
-        return 0
-    return count_duplicates(keys, locations, replace(target, current=now, check=True), tasks)
+        return None
+    if target.groups.contradicts(RecordIndexFileGroups.from_ids(ids, partitioned=target.groups.partitioned)):
+        return "other numbers of file groups of the record index were opened for its partitions"
+    count = count_duplicates(keys, locations, replace(target, current=now, check=True), tasks)
+    return f"{count} of its new keys were added" if count else None
 
 
 def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
