@@ -1,14 +1,14 @@
 """HFiles of a metadata table's file slices: base files, and blocks of log files. Files are not kept open.
 
-Data are cached per process: files of a metadata table never change, except that log files of table version 6 grow,
-which changes their size.
+Data are cached per process by path, size and modification time of their files. Log files of table version 6 grow, and
+Apache Hudi gives the first files of a partition that it builds anew the names of earlier ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -33,6 +33,14 @@ _READER_BYTES = 16 * 1024
 _WHOLE_BYTES = 8 * 1024 * 1024
 """Size in bytes up to which log files, and contents of their blocks, are read in one request. Of larger ones ranges are
 read; then the checksums of HFile blocks are verified instead of that of the whole content."""
+
+
+class SliceFile(NamedTuple):
+    """File of a slice. ``size`` is in bytes, ``modified`` in epoch milliseconds."""
+
+    path: str
+    size: int
+    modified: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,36 +97,49 @@ class _ContentRanges:
 def slice_sources(
     storage: Storage, row: Mapping[str, Any], view: BlockView, cache: ByteBoundedCache = CACHE
 ) -> Iterator[Source]:
-    """Yield the sources of a file slice (a row of `SLICE_SCHEMA`) in merge order, read through ``cache``.
+    """Yield the sources of a file slice (a row of `pyhudi.metadata.reader.metadata_slices.current_slices`) in merge
+    order, read through ``cache``.
 
     Raises:
         FormatError: A file is corrupt, or has blocks that metadata tables do not use.
         StorageError: A file cannot be read.
     """
+    files = slice_files(row)
     if row["base_path"] is not None:
-        yield _base(storage, row["base_path"], row["base_size"], cache)
+        yield _base(storage, files.pop(0), cache)
     blocks: list[LogBlock] = []
-    names: dict[int, tuple[str, int]] = {}
-    for path, size in zip(row["log_paths"] or (), row["log_sizes"] or (), strict=True):
-        for block in _log(storage, path, size, cache):
-            names[id(block)] = (path, size)
+    file_of_block: dict[int, SliceFile] = {}
+    for file in files:
+        for block in _log(storage, file, cache):
+            file_of_block[id(block)] = file
             blocks.append(block)
     for block in valid_blocks(blocks, view):
-        yield _block(storage, block, names[id(block)], cache)
+        yield _block(storage, block, file_of_block[id(block)], cache)
 
 
-def _base(storage: Storage, path: str, size: int, cache: ByteBoundedCache) -> HFileSource:
-    key = (storage.root, path, size)
+def slice_files(row: Mapping[str, Any]) -> list[SliceFile]:
+    """Return the files of a file slice (a row of `pyhudi.metadata.reader.metadata_slices.current_slices`): the base
+    file if there is one, then the log files."""
+    paths, sizes = list(row["log_paths"] or ()), list(row["log_sizes"] or ())
+    if row["base_path"] is not None:
+        paths, sizes = [row["base_path"], *paths], [row["base_size"], *sizes]
+    return [SliceFile(*file) for file in zip(paths, sizes, row["modified"], strict=True)]
+
+
+def _base(storage: Storage, file: SliceFile, cache: ByteBoundedCache) -> HFileSource:
+    key = (storage.root, *file)
 
     def make() -> tuple[HFileSource, int]:
-        reader = HFileReader(StorageRanges(storage, path, size), cache=cache, name=key)
-        return _with_schema(reader, reader.schema, path), _READER_BYTES
+        reader = HFileReader(StorageRanges(storage, file.path, file.size), cache=cache, name=key)
+        return _with_schema(reader, reader.schema, file.path), _READER_BYTES
 
     source: HFileSource = cache.get(key, make)
     return source
 
 
-def _log(storage: Storage, path: str, size: int, cache: ByteBoundedCache) -> list[LogBlock]:
+def _log(storage: Storage, file: SliceFile, cache: ByteBoundedCache) -> list[LogBlock]:
+    path, size = file.path, file.size
+
     def make() -> tuple[list[LogBlock], int]:
         is_whole = size <= _WHOLE_BYTES
         data = storage.read_range(path, 0, size) if is_whole else StorageRanges(storage, path, size)
@@ -129,11 +150,11 @@ def _log(storage: Storage, path: str, size: int, cache: ByteBoundedCache) -> lis
             raise FormatError(f"{path} is corrupt: it has bytes that are not a block")
         return log_blocks, size if is_whole else _READER_BYTES
 
-    blocks: list[LogBlock] = cache.get((storage.root, path, size, "log"), make)
+    blocks: list[LogBlock] = cache.get((storage.root, *file, "log"), make)
     return blocks
 
 
-def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: ByteBoundedCache) -> Source:
+def _block(storage: Storage, block: LogBlock, file: SliceFile, cache: ByteBoundedCache) -> Source:
     key = (storage.root, *file, block.offset)
 
     def make() -> tuple[Source, int]:
@@ -142,10 +163,10 @@ def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: Byte
             keys = deleted_keys.combine_chunks() if deleted_keys.num_chunks else pa.array([], pa.string())
             return DeleteSource(keys), keys.nbytes
         if block.type is not BlockType.HFILE_DATA:
-            raise FormatError(f"{file[0]} has a block of type {block.type.name}, which metadata tables do not use")
+            raise FormatError(f"{file.path} has a block of type {block.type.name}, which metadata tables do not use")
         content = block.content() if block.content_length <= _WHOLE_BYTES else _ContentRanges(block)
         reader = HFileReader(content, cache=cache, name=key)
-        return _with_schema(reader, block.schema or reader.schema, file[0]), _READER_BYTES
+        return _with_schema(reader, block.schema or reader.schema, file.path), _READER_BYTES
 
     source: Source = cache.get(key, make)
     return source

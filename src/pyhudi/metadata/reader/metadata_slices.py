@@ -16,7 +16,7 @@ from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.reader.file_completeness_check import check_complete
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
-from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_listing import files_of_listing
 from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 
@@ -30,13 +30,15 @@ def current_slices(
     storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, version: int
 ) -> pa.Table:
     """Return the latest slice of each file group of a partition
-    (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, with paths relative to the table), ordered by file id.
-    Costs one listing.
+    (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, with paths relative to the table), ordered by file id,
+    with the times at which its files were modified (``modified``, epoch milliseconds: of the base file if there is one,
+    then of the log files). Costs one listing.
 
     Raises:
         MetadataTableError: Files written by instants are missing.
     """
-    files, _ = list_files(storage, [f"{METADATA_FOLDER}/{partition}"])
+    listing = storage.list(f"{METADATA_FOLDER}/{partition}")
+    files = files_of_listing(listing)
     check_complete(storage, active, counted, partition, files)
     by_completion = version >= 8
     # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
@@ -44,7 +46,14 @@ def current_slices(
     pending = GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_compaction_groups(active))
     archived = completions_of_archived(storage, active, files, counted) if by_completion else {}
     instants = FileInstants(counted, pending=pending, by_completion=by_completion, archived=archived)
-    return FileSystemView(files, instants).latest_slices().sort_by("file_id")
+    return _with_times(FileSystemView(files, instants).latest_slices().sort_by("file_id"), listing)
+
+
+def _with_times(slices: pa.Table, listing: pa.Table) -> pa.Table:
+    times = dict(zip(listing["path"].to_pylist(), listing["mtime_ms"].to_pylist(), strict=True))
+    paths = zip(slices["base_path"].to_pylist(), slices["log_paths"].to_pylist(), strict=True)
+    modified = [[times[path] for path in (base, *logs) if path is not None] for base, logs in paths]
+    return slices.append_column("modified", pa.array(modified, pa.list_(pa.int64())))
 
 
 def block_view(counted: Timeline, version: int) -> BlockView:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
 from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
-from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
+from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_files, slice_sources
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.reader.file_lists import listed_files
@@ -98,7 +98,7 @@ class MetadataTable:
 
     def groups(self, partition: str) -> pa.Table:
         """Return the file slices of a partition, one per file group, ordered by number
-        (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+        (`pyhudi.metadata.reader.metadata_slices.current_slices`).
 
         Raises:
             MetadataTableError: The partition is not declared, or its files are missing or incomplete.
@@ -171,9 +171,8 @@ class MetadataTable:
         plan requests the same lists of files, and plans of similar queries the statistics of the same columns."""
         if self.config.version < 8:  # which blocks of files count depends on more than the files
             return look_up()
-        paths = ((*(g["log_paths"] or ()), g["base_path"]) for g in groups)
-        sizes = ((*(g["log_sizes"] or ()), g["base_size"]) for g in groups)
-        name = (self.storage.root, self.config.version, tuple(paths), tuple(sizes), request, frozen(payloads))
+        files = tuple(file for group in groups for file in slice_files(group))
+        name = (self.storage.root, self.config.version, files, request, frozen(payloads))
 
         table: pa.Table | None = CACHE.find(name)
         if table is None:

@@ -46,14 +46,19 @@ def list_files(
     (`pyhudi.format.file_names`).
     """
     listing = _list_tree(storage) if partitions is None else _list_folders(storage, partitions)
-    folders, names = split_paths(listing["path"])
     if partitions is None:
+        folders, names = split_paths(listing["path"])
         marks = pc.starts_with(names, PARTITION_METADATA)
         partition_paths = sorted(pc.unique(folders.filter(marks)).to_pylist())
-        inside = pc.is_in(folders, value_set=pa.array(partition_paths, pa.string()))
-        listing, folders, names = listing.filter(inside), folders.filter(inside), names.filter(inside)
+        listing = listing.filter(pc.is_in(folders, value_set=pa.array(partition_paths, pa.string())))
     else:
         partition_paths = sorted(set(partitions))
+    return files_of_listing(listing, kinds), partition_paths
+
+
+def files_of_listing(listing: pa.Table, kinds: Sequence[str] = DATA_KINDS) -> pa.Table:
+    """Return the files of these kinds (`FILE_SCHEMA`) in a listing (`pyhudi.storage.LISTING_SCHEMA`)."""
+    folders, names = split_paths(listing["path"])
     parsed = parse_names(names)
     table = pa.Table.from_arrays(
         [
@@ -64,7 +69,7 @@ def list_files(
         ],
         schema=FILE_SCHEMA,
     )
-    return table.filter(pc.is_in(table["kind"], value_set=pa.array(kinds))), partition_paths
+    return table.filter(pc.is_in(table["kind"], value_set=pa.array(kinds)))
 
 
 def _list_tree(storage: Storage) -> pa.Table:

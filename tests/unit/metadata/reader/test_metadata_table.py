@@ -144,6 +144,19 @@ def test_errors_of_an_index_say_how_to_mend_it(tmp_path: Path):
         opened(path).scan("column_stats")
 
 
+def test_a_file_of_the_name_and_size_of_another_is_read(tmp_path: Path):
+    """As when Apache Hudi builds a partition anew, whose first file has the instant and the token of the former."""
+    path = unpack("v9_mor_meta_all", tmp_path).path
+    partition = path / ".hoodie" / "metadata" / "column_stats"
+    base = next(partition.glob("*.hfile"))
+    data, before = base.read_bytes(), opened(path).scan("column_stats").sort_by("key")
+    zeros(base)
+    with pytest.raises(MetadataTableError, match="column_stats"):
+        opened(path).scan("column_stats")
+    base.write_bytes(data)
+    assert opened(path).scan("column_stats").sort_by("key").equals(before)
+
+
 def test_it_is_used_unless_told_otherwise(path: Path):
     assert HudiTable.for_path(str(path)).scan().plan().files_from == "the metadata table"
     plan = HudiTable.for_path(str(path), OFF).scan().plan()
