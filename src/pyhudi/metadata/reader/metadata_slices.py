@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.file_names import BASE
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.reader.file_completeness_check import check_complete
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -19,11 +20,13 @@ from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions
 from pyhudi.table.view.file_listing import files_of_listing
 from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.timeline.archive.archived_timeline import archived_writes
+from pyhudi.timeline.instant import Instant, State
+from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
 
 
 def current_slices(
@@ -40,6 +43,7 @@ def current_slices(
     listing = storage.list(f"{METADATA_FOLDER}/{partition}")
     files = files_of_listing(listing)
     check_complete(storage, active, counted, partition, files)
+    counted = _with_archived(storage, active, counted, files)
     by_completion = version >= 8
     # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
     # belongs to the previous slice, and plans, which may be dropped, need not be read.
@@ -70,6 +74,25 @@ class _Counted:
 
     def __contains__(self, instant: object) -> bool:
         return isinstance(instant, str) and self.timeline.contains_or_before_start(instant)
+
+
+def _with_archived(storage: Storage, active: ActiveTimeline, counted: Timeline, files: pa.Table) -> Timeline:
+    """Return the timeline with the archived instants of base files that are later than its start, if there are any.
+
+    Earlier versions of pyhudi could keep the build of an index first on the timeline, while they archived compactions
+    after it. The archive is read only if there are such base files, which failed writes may have left, too.
+    """
+    instants = pc.unique(files.filter(pc.equal(files["kind"], BASE))["instant"]).to_pylist()
+    unknown = {i for i in instants if i not in counted and not counted.is_before_start(i)}
+    if not unknown:
+        return counted
+    archived = archived_writes(storage, active.layout, after=min(unknown)[:-1], up_to=max(unknown)).to_pylist()
+    found = [
+        Instant(row["requested"], row["action"], State.COMPLETED, row["completion"], "")
+        for row in archived
+        if row["requested"] in unknown
+    ]
+    return Timeline([*counted, *found]) if found else counted
 
 
 def _with_folder(pending: pa.Table) -> pa.Table:

@@ -172,6 +172,29 @@ def test_dying_while_archiving(mor: MorTable) -> None:
     assert seen == {True, False}
 
 
+def test_compactions_that_were_archived_before_a_build_that_stays(mor: MorTable) -> None:
+    """Earlier versions of pyhudi archived in this order. The files of these compactions count, and later archival,
+    which takes the build, too, leaves a timeline that all readers understand."""
+    assert mor.storage is not None
+    compaction = metadata_timeline(mor.storage, mor.version).timeline.completed().of_actions(Action.COMMIT).last
+    assert compaction is not None
+    archive_table(mor, len(mor.client.active_timeline().timeline.completed().up_to(compaction.requested)) - 1)
+    grow(mor, 20, 21)  # not enough for another compaction
+    archive_table(mor, 1)
+    active = metadata_timeline(mor.storage, mor.version)
+    build = active.timeline.first
+    assert build is not None
+    assert active.timeline.completed().of_actions(Action.COMMIT).last == compaction
+    archive(mor.storage, active, [i for i in active.timeline.up_to(compaction.requested) if i != build])
+    check(mor, 20)
+    grow(mor, 21, 40)
+    archive_table(mor, 18)
+    grow(mor, 40, 50)
+    check(mor, 49)
+    left = metadata_timeline(mor.storage, mor.version).timeline
+    assert build not in left.instants
+
+
 def test_an_index_that_is_built_between_compactions_holds_archival_up() -> None:
     """A reader that finds its build first on the timeline would not take later instants for archived."""
 
