@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import PARALLELISM
 from tests.rows import assert_same_rows
+from tests.spark_arrow import to_arrow
 
 META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
 Row = tuple[str, int, int, str]
@@ -107,6 +109,56 @@ def test_apache_hudi_merges_our_logs(oracle: Oracle, case: Case, spark: SparkSes
     assert rows_of(theirs) == {**case.left, **case.differs}
     names = [*META, *(part.split()[0] for part in case.schema.split(", "))]
     assert_same_rows(without(ours, case.differs), without(theirs, case.differs), names)
+
+
+PARTIAL = Case(
+    6, "PartialUpdateAvroPayload", "k string, o int, a string, b string, _hoodie_is_deleted boolean", "o", {}
+)
+OF_ONE_KEY: dict[str, tuple[int, str | None, str | None, bool]] = {
+    "u5": (5, "u5", None, False),
+    "u15": (15, None, "u15", False),
+    "d5": (5, "d5", None, True),
+    "d10": (10, "d10", None, True),
+    "d15": (15, None, "d15", True),
+}
+"""Rows with the ordering value, two columns and the mark of deletes."""
+
+
+@pytest.mark.parametrize(
+    ("oracle", "version", "table_type"),
+    [
+        ("0.15.0", 6, "COPY_ON_WRITE"),
+        pytest.param("0.15.0", 6, "MERGE_ON_READ", marks=pytest.mark.slow),
+        pytest.param("1.0.2", 8, "COPY_ON_WRITE", marks=pytest.mark.slow),
+    ],
+    indirect=["oracle"],
+)
+def test_rows_of_one_key_in_a_batch(
+    oracle: Oracle, version: int, table_type: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of several rows of a key, of which some are deletes, the same is left as with Apache Hudi."""
+    several = [(first, *more) for first in OF_ONE_KEY for more in ((), *((other,) for other in OF_ONE_KEY))]
+    several += [
+        ("u5", "d10", "u15"),
+        ("u5", "d15", "d5"),
+        ("u15", "d5", "u5"),
+        ("d15", "u5", "d10"),
+        ("d5", "u15", "u5"),
+    ]
+    base = [(" ".join(names), 10, "A", "B", False) for names in several[::2]]
+    rows = [(" ".join(names), *OF_ONE_KEY[name]) for names in several for name in names]
+    options = replace(PARTIAL, version=version).options("upsert") | {"hoodie.datasource.write.table.type": table_type}
+    theirs = dict(options)
+    if oracle.release == "0.15.0":
+        del theirs["hoodie.write.table.version"]
+    for batch in (base, rows):
+        df = spark.createDataFrame(batch, PARTIAL.schema).coalesce(1)
+        df.write.format("hudi").options(**options).mode("append").save(str(tmp_path / "ours"))
+        oracle.write(tmp_path / "theirs", to_arrow(df), {**theirs, **PARALLELISM})
+    names = [part.split()[0] for part in PARTIAL.schema.split(", ")]
+    expected = oracle.read(tmp_path / "theirs")
+    assert_same_rows(HudiTable.for_path(str(tmp_path / "ours")).scan().to_arrow(), expected, names)
+    assert_same_rows(oracle.read(tmp_path / "ours"), expected, names)
 
 
 def without(table: pa.Table, keys: Iterable[str]) -> pa.Table:

@@ -8,6 +8,8 @@ The rule between an older and a newer version is that of Apache Hudi (``docs/for
 - With a partial update mode, or in blocks of partial updates, columns that the winner omits are taken from the other
   version, unless one of the two is a delete.
 
+Between rows of one batch, `PartialUpdateAvroPayload` below version 9 has a rule of its own (`_BatchGroups`).
+
 It is applied from the oldest version to the newest. The order matters: a version can lose against a delete that itself
 loses later. All computations are on whole columns, regardless of the number of versions per record.
 """
@@ -66,7 +68,8 @@ class Versions:
 
     ``record``: record number of each version, integers from 0 without gaps. ``natural``: deletes without an ordering
     value, a subset of ``is_delete``. ``rank`` returns integers for rows (by index) with the order of their ordering
-    values; None: by commit time. ``given`` are the columns that a version may omit.
+    values; None: by commit time. ``given`` are the columns that a version may omit. ``replaces_deletes``: as in
+    `MergeRules`.
     """
 
     record: Index
@@ -74,6 +77,7 @@ class Versions:
     natural: Mask
     rank: Callable[[Index], Index] | None = None
     given: Mapping[str, Given] | None = None
+    replaces_deletes: bool = False
 
 
 def fold(versions: Versions) -> Folded:
@@ -94,7 +98,8 @@ def fold(versions: Versions) -> Folded:
     if several.any():
         rows = order[np.repeat(several, sizes)]
         ends = np.cumsum(sizes[several])
-        groups = _Groups(rows, ends - sizes[several], versions)
+        kind = _BatchGroups if versions.replaces_deletes else _Groups
+        groups = kind(rows, ends - sizes[several], versions)
         winner[several] = rows[groups.winner]
         for name, mask_of_rows in (versions.given or {}).items():
             sources[name][several] = rows[groups.source(mask_of_rows(rows))]
@@ -113,10 +118,13 @@ class _Groups:
         self._of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n)))
         self._delete = versions.is_delete[rows]
         rank = np.zeros(n, dtype=np.int64) if versions.rank is None else versions.rank(rows)
-        live = self._live(versions.natural[rows])
-        # One running maximum over all groups, because later ones start with higher numbers.
-        level = np.where(live, rank + 1, 0) + self._of * (int(rank.max(initial=0)) + 2)
-        # The versions that won against all earlier ones.
+        self._decide(rank, versions.natural[rows])
+
+    def _decide(self, rank: Index, natural: Mask) -> None:
+        """Determine the winner of each record, the versions that won against all earlier ones, and those that columns
+        may be taken from."""
+        n, live = len(self._place), self._live(natural)
+        level = self._levels(live, rank)
         self._won = live & (level == np.maximum.accumulate(level))
         self.winner = self._last(self._won)
         # Versions that lost against a delete are not restored, so columns are searched after the last delete that won.
@@ -134,6 +142,11 @@ class _Groups:
         other = self._next(usable & ~self._won, default=len(self._place))
         chosen = np.where(chosen >= 0, chosen, np.where(other < len(self._place), other, self.winner))
         return np.where(self._delete[self.winner], self.winner, chosen)
+
+    def _levels(self, which: Mask, rank: Index) -> Index:
+        """Return numbers in the order of the ranks of some versions. Those of later records are higher, so that one
+        running maximum does for all."""
+        return np.where(which, rank + 1, 0) + self._of * (int(rank.max(initial=0)) + 2)
 
     def _live(self, natural: Mask) -> Mask:
         """Return the versions that no delete without ordering value has removed, and that do not repeat such a
@@ -156,6 +169,45 @@ class _Groups:
         """Return the first such position of each record."""
         first: Index = np.minimum.reduceat(np.where(which, self._place, default), self._starts)
         return first
+
+
+class _BatchGroups(_Groups):
+    """Records with several versions in one batch, by the rule of ``PartialUpdateAvroPayload`` below version 9.
+
+    Of two versions the one with the greater ordering value has priority, the newer one if they are equal. If that is a
+    delete, the newer of the two is the result as it is, be it the delete or not. Otherwise columns that it omits are
+    taken from the other one, also if that is a delete.
+    """
+
+    def _decide(self, rank: Index, natural: Mask) -> None:  # noqa: ARG002
+        since = self._after_last_delete(rank)
+        ends = np.append(self._starts[1:], len(self._place))
+        is_deleted = since == ends
+        rows = ~self._delete & (self._place >= since[self._of])
+        level = self._levels(rows, rank)
+        self._won = rows & (level == np.maximum.accumulate(level))
+        self.winner = np.where(is_deleted, ends - 1, self._last(self._won))
+        self._fillable = self._place >= since[self._of]
+        # The last delete gives its columns to the next version, unless that had no priority.
+        replaced = np.flatnonzero(~is_deleted & (since > self._starts))
+        deletes = since[replaced] - 1
+        self._fillable[deletes[rank[deletes + 1] >= rank[deletes]]] = True
+
+    def _after_last_delete(self, rank: Index) -> Index:
+        """Return the position of each record after the last delete that was the result."""
+        since, ends = self._starts.copy(), np.append(self._starts[1:], len(self._place))
+        active = np.ones(len(since), dtype=np.bool_)
+        while active.any():
+            inside = active[self._of] & (self._place >= since[self._of])
+            rows = inside & ~self._delete
+            reached = np.maximum.accumulate(self._levels(rows, rank))
+            # A delete has no level of its own here; without a row before, the level is that of the record.
+            counts = inside & self._delete & (self._levels(inside, rank) >= reached)
+            first = self._next(counts, default=len(self._place))
+            active &= first < ends
+            since = np.where(active, first + 1, since)
+            active &= since < ends
+        return since
 
 
 def dense(codes: Index) -> tuple[Index, int]:

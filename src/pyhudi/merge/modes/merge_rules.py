@@ -32,7 +32,9 @@ class MergeRules:
 
     ``ordering_fields`` determine the winner, with ties won by the newer version; empty: the newer version wins.
     ``partial`` determines the columns of the winner that are taken from the other version. ``deletes_win``: deletes are
-    treated as if they had no ordering value. ``compares_sequences``: ordering values are dotted numbers, which are
+    treated as if they had no ordering value. ``replaces_deletes``: of two versions the newer one is the result if the
+    one with the greater ordering value is a delete; other deletes give their columns. So `PartialUpdateAvroPayload`
+    merges rows of a batch below version 9. ``compares_sequences``: ordering values are dotted numbers, which are
     compared number by number. ``merger``: custom merger that replaces these rules (mode CUSTOM); it receives the
     ordering fields.
     """
@@ -41,6 +43,7 @@ class MergeRules:
     partial: PartialUpdateMode | None = None
     unavailable: str = options.PAYLOAD_UNAVAILABLE_VALUE.default
     deletes_win: bool = False
+    replaces_deletes: bool = False
     merger: RecordMerger | None = None
     compares_sequences: bool = False
 
@@ -62,9 +65,11 @@ class MergeRules:
         """
         partial = settings.dedupe_partial_mode
         # Of the payload classes with such deletes only the one that fills columns applies this within a batch, too.
-        return cls._from_mode(
-            settings, settings.dedupe_mode, partial, deletes_win=settings.deletes_win and partial is not None
-        )
+        deletes_win = settings.deletes_win and partial is not None
+        rules = cls._from_mode(settings, settings.dedupe_mode, partial, deletes_win=deletes_win)
+        if deletes_win and rules.ordering_fields:
+            return replace(rules, deletes_win=False, replaces_deletes=True)
+        return rules
 
     @classmethod
     def _from_mode(

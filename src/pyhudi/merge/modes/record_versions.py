@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pyhudi.merge.mergers.merger_invocation import fold_records
 from pyhudi.merge.mergers.record_merger import Records
+from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.merge.modes.merge_by_mode import Given, Versions, fold, given_rows
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import Index, Mask, field_of, ranks_of_rows, without_ordering
@@ -98,6 +99,7 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
             changes.natural,
             partial(ranks_of_rows, changes.ordering) if rules.ordering_fields else None,
             {name: given for i, name in enumerate(schema.names) if (given := _given(changes, rules, schema, i))},
+            rules.replaces_deletes,
         )
     )
     picked = changes.take(folded.winner)
@@ -139,6 +141,8 @@ def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
 
 def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:
     column, schema_field = changes.rows.column(i), schema.field(i)
+    if rules.replaces_deletes and schema_field.name == IS_DELETED:
+        return None  # A delete gives its columns to other rows, but does not make deletes of them.
 
     def by_value(rows: Index) -> Mask | None:
         return rules.given(column.take(pa.array(rows)), schema_field)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -93,6 +94,42 @@ def test_folds_like_one_after_the_other(
             assert got[key].ordering == expected.ordering
             if unchanged is ...:  # else a value that stands for "unchanged" and none at all are the same
                 assert got[key].absent == (expected.absent if partial else frozenset())
+
+
+def _merged_in_batch(older: Version, newer: Version) -> Version:
+    """The method preCombine of PartialUpdateAvroPayload."""
+    assert older.ordering is not None
+    assert newer.ordering is not None
+    first, second = (older, newer) if older.ordering > newer.ordering else (newer, older)
+    if first.delete:
+        return newer
+    values = {c: second.values[c] if value is None else value for c, value in first.values.items()}
+    return Version(values, first.ordering, False)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(history=st.lists(st.tuples(st.integers(0, 3), versions), min_size=1, max_size=24))
+def test_rows_of_a_batch_where_deletes_are_replaced(history: list[tuple[int, Version]]) -> None:
+    seen = [Version(v.values, v.ordering, v.delete) for _, v in history]
+    record, count = dense(np.array([key for key, _ in history], dtype=np.int64))
+    ordering = pa.array([v.ordering for v in seen], pa.int64())
+    masks = {c: np.array([v.values[c] is not None for v in seen]) for c in COLUMNS}
+    folded = fold(
+        Versions(
+            record,
+            np.array([v.delete for v in seen], dtype=bool),
+            np.zeros(len(seen), dtype=bool),
+            lambda rows: ordering_ranks([ordering.take(pa.array(rows))], len(rows)),
+            {c: (lambda rows, c=c: masks[c][rows]) for c in COLUMNS},
+            replaces_deletes=True,
+        )
+    )
+    for number in range(count):
+        expected = reduce(_merged_in_batch, (v for v, of in zip(seen, record, strict=True) if of == number))
+        winner = seen[folded.winner[number]]
+        assert (winner.delete, winner.ordering) == (expected.delete, expected.ordering)
+        sources = {c: folded.sources.get(c, folded.winner)[number] for c in COLUMNS}
+        assert {c: seen[row].values[c] for c, row in sources.items()} == expected.values
 
 
 def test_nothing_to_fold() -> None:
