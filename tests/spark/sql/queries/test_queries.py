@@ -296,6 +296,12 @@ def test_statements_in_texts_with_arguments_and_variables(spark):
     script = "BEGIN SELECT 1; EXECUTE IMMEDIATE 'SELECT id FROM t WHERE id > ?' USING 4; {} END"
     assert rows(spark, script.format("EXECUTE IMMEDIATE 'SHOW TABLES';")) == [(5,)]
     assert rows(spark, script.format("EXECUTE IMMEDIATE concat('SELECT', ' 2');")) == [(2,)]
+    computed = (
+        "BEGIN DECLARE q STRING DEFAULT 'SELECT max(id) '; SET q = q || 'FROM ' || '{}'; EXECUTE IMMEDIATE q; END"
+    )
+    for name in ("T", f"{spark.catalog.currentDatabase()}.t"):
+        assert rows(spark, computed.format(name)) == [(5,)]
+    assert rows(spark, computed.format("range(3)")) == [(2,)]
     for statement, cause in {
         "'DELETE FROM t' INTO a": "takes a query",
         "'SELECT id FROM t' INTO a": "(?i)too.*many.*rows|more than one row",

@@ -18,6 +18,7 @@ from pyhudi.spark.sql.catalog import SESSION_CATALOG, find_table
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables
 from pyhudi.spark.sql.typed_values import TypedValue, evaluate
 from pyhudi.sql import statements as s
+from pyhudi.sql.computed_texts import names_in_computed_texts
 from pyhudi.sql.identifier_clauses import has_identifier_clause, with_plain_identifiers
 from pyhudi.sql.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 from pyhudi.sql.parsers.statement_parser import parse, table_of
@@ -29,9 +30,13 @@ _ONLY_OF_HUDI = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
 
 def uses_hudi_tables(spark: SparkSession, script: Script) -> bool:
-    """Return True if a statement or condition of a script uses a Hudi table. Nothing of it is run."""
+    """Return True if a statement or condition of a script uses a Hudi table, or if it executes computed texts and has
+    the name of a Hudi table in a literal. Nothing of it is run."""
     namespaces = {None, *map(_used_namespace, script.parts)}
-    return any(_uses_hudi_tables(spark, part, namespace) for namespace in namespaces for part in script.parts)
+    if any(_uses_hudi_tables(spark, part, namespace) for namespace in namespaces for part in script.parts):
+        return True
+    names = names_in_computed_texts(script)
+    return any(_is_hudi_table(spark, name, namespace) for namespace in namespaces for name in names)
 
 
 def _used_namespace(part: str) -> s.Name | None:
@@ -159,10 +164,14 @@ def _into_variables(variables: str, query: str) -> str:
     return f"SET VARIABLE ({variables}) = ({parsed.query})"
 
 
+def _is_hudi_table(spark: SparkSession, name: s.Name, namespace: s.Name | None) -> bool:
+    full = (*namespace, *name) if namespace and len(name) == 1 else name
+    return find_table(spark, full) is not None
+
+
 def _uses_hudi_tables(spark: SparkSession, part: str, namespace: s.Name | None = None) -> bool:
     def is_hudi(name: s.Name | None) -> bool:
-        full = (*namespace, *name) if namespace and name and len(name) == 1 else name
-        return full is not None and find_table(spark, full) is not None
+        return name is not None and _is_hudi_table(spark, name, namespace)
 
     try:
         statement: Any = parse(part)
