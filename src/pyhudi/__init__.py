@@ -14,6 +14,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.api.scan import Scan
 from pyhudi.api.services.repair_services import overwrite_properties
 from pyhudi.api.table_bootstrap import bootstrap_table
+from pyhudi.keygen.custom_key_generator import KeyGenerator, register_key_generator, unregister_key_generator
 from pyhudi.merge.mergers.merger_registry import register_merger, unregister_merger
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
 
@@ -27,6 +28,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "ChangeScan",
     "HudiTable",
+    "KeyGenerator",
     "RecordMerger",
     "Records",
     "Scan",
@@ -40,7 +42,9 @@ __all__ = [
     "overwrite_properties",
     "read_blob",
     "read_blobs",
+    "register_key_generator",
     "register_merger",
+    "unregister_key_generator",
     "unregister_merger",
 ]
 

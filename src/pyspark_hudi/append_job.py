@@ -286,6 +286,8 @@ def _check_indexes(config: TableConfig) -> None:
 
 
 def _check_keys(spec: KeySpec) -> None:
+    if spec.key_class or spec.path_class:
+        raise UnsupportedTableError(f"{spec.key_class or spec.path_class} makes keys by Spark's functions; {ACTIVATE}")
     formatted = [field.name for field in spec.partition_fields if field.kind is PartitionKind.TIMESTAMP]
     if formatted or spec.consistent_timestamps:
         what = f"the partition field {formatted[0]!r}" if formatted else "the record key"

@@ -17,6 +17,7 @@ from pyhudi.api.table_writes import TableWrites
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
+from pyhudi.keygen.key_spec import check_generator_registered
 from pyhudi.metadata.reader.metadata_validation import metadata_differences
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
@@ -99,12 +100,15 @@ class HudiTable(TableQueries, TableWrites):
         Raises:
             TableExistsError: There is one already, or the path lies in another table.
             ConfigError: Options are missing or contradict each other, or the lock provider is not supported.
+            UnsupportedTableError: The key generator is not registered (`pyhudi.register_key_generator`).
         """
         refuse_misspelled(options)
         settings = Options.parse(options)
         refuse_nested_table(_path(path), settings)
         check_lock_provider(settings)
-        TableMetaClient.create(_path(path), TableConfig.for_new_table(settings), settings)
+        config = TableConfig.for_new_table(settings)
+        check_generator_registered(config)
+        TableMetaClient.create(_path(path), config, settings)
         return cls(_path(path), settings)
 
     @classmethod

@@ -19,8 +19,11 @@ def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
 
     Raises:
         RecordKeyError: A field is missing or has an unsupported type, or a value is not a valid folder name.
-        UnsupportedTableError: A field holds formatted times (timestamp-based key generators).
+        UnsupportedTableError: A field holds formatted times (timestamp-based key generators), or a generator of the
+            user makes the paths.
     """
+    if spec.path_class is not None:
+        raise UnsupportedTableError(f"the partition paths that {spec.path_class} makes require Spark")
     if not spec.partition_fields:
         return pa.repeat(pa.scalar("", pa.string()), rows.num_rows)
     levels = [_level(rows, field, spec) for field in spec.partition_fields]

@@ -20,12 +20,14 @@ def record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
 
     Raises:
         RecordKeyError: A key field is missing, or has an unsupported type.
-        UnsupportedTableError: Keys are generated, or contain timestamps in the writer's time zone.
+        UnsupportedTableError: Keys are generated, made by a generator of the user, or contain timestamps in the
+            writer's time zone.
     """
     if spec.auto_keys:
         raise UnsupportedTableError(
             "the table generates its record keys and does not store them, so its rows have none"
         )
+    _check_not_custom(spec)
     return _join_key_parts([value_text(rows, name, spec) for name in spec.record_fields], spec)
 
 
@@ -38,6 +40,7 @@ def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     """
     if spec.auto_keys:
         return record_keys(rows, spec)
+    _check_not_custom(spec)
     texts = [value_text(rows, name, spec) for name in spec.record_fields]
     unset = reduce(pc.and_, (pc.fill_null(pc.equal(text, ""), True) for text in texts))
     if pc.any(unset).as_py():
@@ -49,6 +52,11 @@ def generated_keys(instant: str, task: int, first: int, count: int) -> pa.String
     """Return keys of rows of a table that generates them: ``<instant>_<task partition>_<row number in the task>``."""
     numbers = pa.array(np.arange(first, first + count)).cast(pa.string())
     return pc.binary_join_element_wise(f"{instant}_{task}_", numbers, "")
+
+
+def _check_not_custom(spec: KeySpec) -> None:
+    if spec.key_class is not None:
+        raise UnsupportedTableError(f"the record keys that {spec.key_class} makes require Spark")
 
 
 def _join_key_parts(texts: list[pa.StringArray], spec: KeySpec) -> pa.StringArray:

@@ -63,7 +63,7 @@ class BoundColumns:
     @property
     def key_columns(self) -> frozenset[str]:
         """Columns of the record key that the query has."""
-        return frozenset((*self.table.config.record_keys, RECORD_KEY)) & frozenset(self.schema.names)
+        return frozenset((*self.table.config.columns_of_key, RECORD_KEY)) & frozenset(self.schema.names)
 
     def predicate(self) -> Predicate:
         """Return the predicate of the query, by which indexes prune."""

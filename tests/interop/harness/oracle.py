@@ -61,7 +61,9 @@ class Oracle:
         self._folder = Path(self._scratch.name)
         self._count = itertools.count()
         self._log = self._folder / "worker.log"
-        jars = class_path(f"hudi-{WRITER_OF_VERSION_9 if release == RELEASES[-1] else release}")
+        self._classes = self._folder / "classes"
+        self._classes.mkdir()
+        jars = class_path(f"hudi-{WRITER_OF_VERSION_9 if release == RELEASES[-1] else release}") + f":{self._classes}"
         conf = {
             **SMALL,
             "spark.master": "local[2]",
@@ -146,6 +148,10 @@ class Oracle:
         """Write the JSON files of ``feed``, one a micro-batch, through ``writeStream.format("hudi")``."""
         where = {"path": str(path), "feed": str(feed), "checkpoint": str(checkpoint)}
         self._ask("stream", **where, schema=schema, options=dict(options))
+
+    def add_class(self, source: str) -> None:
+        """Compile a Java source, so that options can name its class."""
+        self._ask("add_class", source=source, folder=str(self._classes))
 
     def sql(self, *statements: str) -> pa.Table:
         """Run SQL statements one after another; return the rows of the last."""

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -74,6 +75,16 @@ class Worker:
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(path)
         query.awaitTermination()
         return str(query.lastProgress)
+
+    def add_class(self, source: str, folder: str) -> None:
+        """Compile a Java source by Spark's own compiler into a folder on the class path."""
+        compiler = self.spark._jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(self.spark._jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        compiler.cook(source)
+        for name, code in compiler.getBytecodes().items():
+            file = Path(folder, *name.split(".")).with_suffix(".class")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(code)
 
     def sql(self, statements: list[str], out: str) -> str:
         """Run statements; write the rows of the last one to ``out``."""

@@ -77,6 +77,11 @@ class BootstrapPlan:
             config = TableConfig.for_new_table(opts)
         check_partitions(source, listed, config)
         spec = KeySpec.from_config(config, opts)
+        if spec.key_class or spec.path_class:
+            raise UnsupportedTableError(
+                f"the key generator {spec.key_class or spec.path_class} is not supported by bootstraps, which read "
+                "keys from files without Spark; use one of Apache Hudi's generators, or write the rows"
+            )
         if spec.auto_keys:
             raise ConfigError(f"a bootstrap requires a record key: set {options.RECORDKEY_FIELD.key}")
         metadata_only, full = select_mode(listed, opts)

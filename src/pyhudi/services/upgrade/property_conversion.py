@@ -193,8 +193,8 @@ def _keygen_type(java_class: str) -> str:
         kind = parse_keygen(java_class)
     except InvalidOptionError:
         return str(KeyGenType.USER_PROVIDED)
-    twin = "_AVRO" if "Avro" in java_class.rpartition(".")[2] else ""
-    return f"{kind}{twin}"
+    twin = kind is not KeyGenType.USER_PROVIDED and "Avro" in java_class.rpartition(".")[2]
+    return f"{kind}_AVRO" if twin else str(kind)
 
 
 def _typed(properties: Mapping[str, str], partition_spec: str) -> str:

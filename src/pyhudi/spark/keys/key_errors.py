@@ -48,7 +48,7 @@ def key_errors(df: DataFrame, spec: KeySpec) -> Iterator[None]:
 
 def check_keys(df: DataFrame, spec: KeySpec) -> None:
     """Check that no record key is null or empty. Runs one aggregate over the key columns; none if the schema rules out
-    null and empty keys.
+    null and empty keys, or a registered generator makes them of the columns.
 
     Args:
         df: The rows, without keys.
@@ -57,6 +57,8 @@ def check_keys(df: DataFrame, spec: KeySpec) -> None:
     Raises:
         RecordKeyError: Keys are null or empty. The message has the number of rows.
     """
+    if spec.key_class is not None:
+        return
     unset: dict[str, Column] = {}
     for name in spec.record_fields:
         column, kind = resolve(df.schema, name, "record key")

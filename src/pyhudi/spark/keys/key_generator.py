@@ -18,6 +18,11 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import resolve
 from pyhudi.spark.keys.key_errors import key_failure
+from pyhudi.spark.keys.registered_generator import (
+    check_registered_generator,
+    registered_partition_path,
+    registered_record_key,
+)
 from pyhudi.spark.keys.timestamp_formatter import time_text
 from pyhudi.spark.keys.value_formatter import has_empty_text, url_encoded, value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
@@ -49,7 +54,9 @@ def check_key_columns(df: DataFrame, spec: KeySpec) -> None:
     Raises:
         RecordKeyError: A key field is missing, or has a type that keys cannot have.
         SchemaMismatchError: A partition field is missing.
+        ConfigError: A registered key generator uses other columns, or does not make text.
     """
+    check_registered_generator(df, spec)
     with_keys(df, spec, "")  # Spark resolves the columns, too, but evaluates nothing.
 
 
@@ -64,6 +71,8 @@ def partition_path_of(df: DataFrame, spec: KeySpec) -> Column:
 
 def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
     """Return the record key as an expression over columns of *schema*; evaluation fails where it is null or empty."""
+    if spec.key_class is not None:
+        return registered_record_key(spec.key_class)
     consistent = zone if spec.consistent_timestamps else None
     texts: list[Column] = []
     unset: list[Column] = []
@@ -84,6 +93,8 @@ def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
 
 def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
     """Return the partition path as an expression over columns of *schema*; ``""`` if the table is not partitioned."""
+    if spec.path_class is not None:
+        return _valid_folder(registered_partition_path(spec.path_class))
     if not spec.partition_fields:
         return F.lit("")
     segments: list[Column] = []
@@ -93,8 +104,11 @@ def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Colu
         free_text = free_text or isinstance(kind, StringType)
         segments.append(_segment(schema, spec, field, zone))
     path = segments[0] if len(segments) == 1 else F.concat_ws("/", *segments)
-    if not free_text:
-        return path
+    return _valid_folder(path) if free_text else path
+
+
+def _valid_folder(path: Column) -> Column:
+    """Return the path; evaluation fails where it is not a folder of the table."""
     # an empty level, "." and ".." resolve to other folders; ".hoodie" is the metadata folder of the table
     bad = path.rlike("(^|/)\\.{0,2}(/|$)|^\\.hoodie(/|$)")
     message = F.concat(

@@ -126,7 +126,7 @@ def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
     Returns:
         The fields; empty if keys have to be compared as texts.
     """
-    if spec.auto_keys or not all(name in schema.names for name in spec.record_fields):
+    if spec.auto_keys or spec.key_class is not None or not all(name in schema.names for name in spec.record_fields):
         return ()
     kinds = [schema[name].dataType for name in spec.record_fields]
     if not all(isinstance(kind, (IntegralType, DateType, DecimalType)) for kind in kinds):

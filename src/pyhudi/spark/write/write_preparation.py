@@ -12,6 +12,7 @@ from pyhudi.errors import ConfigError, RecordKeyError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import check_generator_usable
 from pyhudi.keygen.record_key_formatter import value_text
 from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.first_record import first_record
@@ -115,7 +116,9 @@ def prepare_write(
         names_at = column_names(pinned, schema) if table is not None and table.has_history else None
         existing = ExistingTable(client, None if table is None else table.recorded, names_at)
     keys = RowKeys(spec, stored_keys)
-    job = WriteJob(rows, target, existing, operation, keys, schema, _bucketing(storage, client, config, opts))
+    bucketing = _bucketing(storage, client, config, opts)
+    check_generator_usable(spec, config, bucketed=bucketing is not None)
+    job = WriteJob(rows, target, existing, operation, keys, schema, bucketing)
     job.check_file_options()
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
         check_ordering_columns(spark_schema(remove_meta_columns(schema)), target.merging)

@@ -93,13 +93,7 @@ def keygen_of(opts: Options) -> KeyGenType:
     columns."""
     requested = opts.get_typed(options.KEYGENERATOR_CLASS)
     if requested:
-        kind = parse_keygen(requested)
-        if kind is KeyGenType.USER_PROVIDED:
-            raise UnsupportedTableError(
-                f"the key generator {requested} is custom Java code, which pyhudi cannot run; add a key column and "
-                f"use one of Apache Hudi's generators in {opts.spelling(options.KEYGENERATOR_CLASS)}"
-            )
-        return kind
+        return parse_keygen(requested)
     kind = infer_keygen(opts.get_typed(options.RECORDKEY_FIELD), opts.text(options.PARTITIONPATH_FIELD) or "")
     wished = opts.get_typed(options.KEYGENERATOR_TYPE)
     if wished and parse_keygen(wished) is not kind:
@@ -125,6 +119,9 @@ def _keys(opts: Options, version: int) -> dict[str, str]:
         properties[property_keys.KEY_GENERATOR_CLASS] = configured or class_name(kind)
     else:
         twin = "_AVRO" if "Avro" in configured.rsplit(".", 1)[-1] or configured.upper().endswith("_AVRO") else ""
+        if kind is KeyGenType.USER_PROVIDED:
+            twin = ""
+            properties[property_keys.KEY_GENERATOR_CLASS] = configured
         properties[property_keys.KEY_GENERATOR_TYPE] = f"{kind}{twin}"
     if kind is KeyGenType.TIMESTAMP:
         timebased = opts.with_prefix(TIMESTAMP_KEYGEN_PREFIX)

@@ -81,6 +81,12 @@ class TableProperties:
         return split_names(self.properties.get(property_keys.RECORDKEY_FIELDS, ""))
 
     @cached_property
+    def columns_of_key(self) -> tuple[str, ...]:
+        """Columns that have the same values in all versions of a record: those of the record key, unless a generator of
+        the user makes it of them, which may give the same key for several values."""
+        return () if self.keygen is KeyGenType.USER_PROVIDED else self.record_keys
+
+    @cached_property
     def partition_spec(self) -> str:
         """Partition columns as stored in the property, including types."""
         return self.properties.get(property_keys.PARTITION_FIELDS, "")

@@ -9,7 +9,6 @@ from typing import Any
 from pyhudi.config import property_keys
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
-from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.typed_properties import TableProperties
 
 READABLE_VERSIONS = (5, 6, 8, 9)
@@ -42,10 +41,6 @@ def check_version_writable(config: TableProperties) -> None:
         raise UnsupportedTableError(
             f"table {config.name!r} has version {config.version}; this release writes versions "
             f"{_listed(WRITABLE_VERSIONS)}: upgrade the table first"
-        )
-    if config.keygen is KeyGenType.USER_PROVIDED:
-        raise UnsupportedTableError(
-            f"table {config.name!r} uses the Java key generator {config.keygen_class}, which pyhudi cannot run"
         )
     types = _lost_types_of(config.create_schema) if config.create_schema else frozenset()
     if types:

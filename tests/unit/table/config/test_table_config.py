@@ -262,11 +262,13 @@ class TestRefusals:
         with pytest.raises(UnsupportedTableError, match=r"version 5.*upgrade the table first"):
             config(5).check_writable()
 
-    def test_java_key_generators_are_read_only(self) -> None:
-        table = config(table__keygenerator__type="USER_PROVIDED", table__keygenerator__class="com.me.Keys")
+    def test_keys_of_java_classes_may_change_columns(self) -> None:
+        keys = {"table__recordkey__fields": "id"}
+        table = config(table__keygenerator__type="USER_PROVIDED", table__keygenerator__class="com.me.Keys", **keys)
         table.check_readable()
-        with pytest.raises(UnsupportedTableError, match=r"com\.me\.Keys"):
-            table.check_writable()
+        table.check_writable()  # writes, but not services, require a registered generator
+        assert (table.record_keys, table.columns_of_key) == (("id",), ())
+        assert config(**keys).columns_of_key == ("id",)
 
     def test_columns_whose_types_would_be_lost_are_read_only(self) -> None:
         vector = {"type": "fixed", "name": "vector_float_3", "size": 12, "logicalType": "vector", "dimension": 3}

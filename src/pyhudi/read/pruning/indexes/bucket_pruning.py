@@ -57,7 +57,7 @@ def prune_buckets(
     if opts.get_typed(options.BUCKET_ENGINE) is not BucketIndexEngine.SIMPLE:
         return slices
     bucketing = BucketIndex.from_options(table.config, opts)
-    if bucketing is None:
+    if bucketing is None or table.config.keygen is KeyGenType.USER_PROVIDED:
         return slices
     hashes = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, row_filter.anyof)
     if hashes is None:

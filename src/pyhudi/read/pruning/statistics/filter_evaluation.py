@@ -113,7 +113,7 @@ class StatisticsEvaluator:
 
     def is_kept_by_merging(self, term: Term) -> bool:
         """Return True if the values of merged rows are those of their files. Those of record keys always are."""
-        return self.config.has_stored_values_only or term.column in (*self.config.record_keys, RECORD_KEY)
+        return self.config.has_stored_values_only or term.column in (*self.config.columns_of_key, RECORD_KEY)
 
 
 def matches_no_conjunction(conjunctions: Conjunctions, masks: Mapping[Term, Mask], count: int) -> Mask:

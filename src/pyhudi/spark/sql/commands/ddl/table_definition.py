@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.keygen.key_spec import check_generator_registered
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import column_of, column_path
 from pyhudi.spark.read.load_table import session_settings
@@ -53,6 +54,7 @@ def checked_definition(
     Raises:
         SchemaMismatchError: The statement, or the session, names columns that the table does not have.
         ConfigError: They name a lock provider that is not supported, which the first write would refuse.
+        UnsupportedTableError: They name a key generator that is not registered.
     """
     refuse_misspelled_properties(statement.properties)
     table, statement = with_spelling_of_schema(spark, table, statement, schema)
@@ -60,6 +62,7 @@ def checked_definition(
     check_lock_provider(creation_options)
     schema = _partitions_last(schema, statement.partitioned_by)
     config = TableConfig.for_new_table(Options.parse(creation_options))
+    check_generator_registered(config)
     _check_columns(config, schema)
     return TableDefinition(table, schema, creation_options, config)
 

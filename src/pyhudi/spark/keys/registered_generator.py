@@ -1,0 +1,70 @@
+"""Record keys and partition paths by a registered key generator (`pyhudi.KeyGenerator`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType
+
+from pyhudi.config import options
+from pyhudi.errors import ConfigError, SchemaMismatchError
+from pyhudi.keygen.custom_key_generator import registered_generator
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeySpec
+from pyhudi.schema.name_resolution import top_column
+from pyhudi.spark.column_names import quoted_name, resolve
+from pyhudi.spark.keys.key_errors import key_failure
+
+
+def registered_record_key(class_name: str) -> Column:
+    """Return the record key that a registered generator makes; evaluation fails where it is null or empty."""
+    key = _column(registered_generator(class_name).record_key())
+    unset = F.coalesce(key == "", F.lit(True))
+    return F.when(unset, key_failure(F.lit(f"the record key that {class_name} makes is null or empty"))).otherwise(key)
+
+
+def registered_partition_path(class_name: str) -> Column:
+    """Return the partition path that a registered generator makes; the default partition where it is null or empty."""
+    path = _column(registered_generator(class_name).partition_path())
+    return F.coalesce(F.when(path != "", path), F.lit(DEFAULT_PARTITION))
+
+
+def check_registered_generator(df: DataFrame, spec: KeySpec) -> None:
+    """Check that the expressions of the generator are strings over the columns that the table declares for them: writes
+    know by these which updates change keys and partition paths.
+
+    Raises:
+        RecordKeyError: A column of the record key is missing.
+        SchemaMismatchError: A column of the partition path is missing.
+        ConfigError: The message has the class and the reason.
+    """
+    if spec.key_class is not None:
+        for name in spec.record_fields:
+            resolve(df.schema, name, "record key")
+        key = _column(registered_generator(spec.key_class).record_key())
+        _check_expression(df, key, spec.record_fields, f"{spec.key_class}.record_key", options.RECORDKEY_FIELD.key)
+    if spec.path_class is not None:
+        fields = [field.name for field in spec.partition_fields]
+        for name in fields:
+            resolve(df.schema, name, "partition path", SchemaMismatchError)
+        path = _column(registered_generator(spec.path_class).partition_path())
+        _check_expression(df, path, fields, f"{spec.path_class}.partition_path", options.PARTITIONPATH_FIELD.key)
+
+
+def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], method: str, option: str) -> None:
+    declared = dict.fromkeys(top_column(name, df.columns) for name in fields)
+    try:
+        kind = df.select(*map(quoted_name, declared)).select(expression.alias("text")).schema["text"].dataType
+    except AnalysisException as e:
+        raise ConfigError(
+            f"{method} cannot be evaluated over the columns in {option} ({', '.join(declared)}), which are all that it "
+            f"can use: {e}"
+        ) from e
+    if not isinstance(kind, StringType):
+        raise ConfigError(f"{method} returns a column of the type {kind.simpleString()}; cast it to string")
+
+
+def _column(expression: Column | str) -> Column:
+    return F.expr(expression) if isinstance(expression, str) else expression
