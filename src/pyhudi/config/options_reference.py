@@ -11,6 +11,7 @@ from pyhudi.config.option import NAMED, Option
 from pyhudi.config.option_registry import OPTIONS, spellings
 from pyhudi.config.options import (
     bootstrap_options,
+    callback_options,
     catalog_sync_options,
     cleaning_options,
     clustering_options,
@@ -34,6 +35,7 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Bootstrap", bootstrap_options),
     ("Sync to a Hive metastore", catalog_sync_options),
     ("Metrics", metrics_options),
+    ("Commit callbacks", callback_options),
     ("Queries", read_options),
     ("Options specific to pyhudi", pyhudi_options),
     ("Options without effect", no_effect_options),

@@ -8,13 +8,20 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import MetricsReporter
 from pyhudi.errors import ConfigError
 from pyhudi.metrics.action_report import ActionReport
+from pyhudi.metrics.graphite_reporter import send_to_graphite
 from pyhudi.metrics.hudi_metric_names import named_gauges
 from pyhudi.metrics.listeners import notify
 from pyhudi.metrics.memory_reporter import keep_in_memory
 from pyhudi.metrics.prometheus_reporter import check_prometheus, expose_gauges, push
 
 _PROMETHEUS = (MetricsReporter.PROMETHEUS, MetricsReporter.PROMETHEUS_PUSHGATEWAY)
-_SERVED = (MetricsReporter.INMEMORY, MetricsReporter.CONSOLE, MetricsReporter.SLF4J, *_PROMETHEUS)
+_SERVED = (
+    MetricsReporter.GRAPHITE,
+    MetricsReporter.INMEMORY,
+    MetricsReporter.CONSOLE,
+    MetricsReporter.SLF4J,
+    *_PROMETHEUS,
+)
 _log = logging.getLogger("pyhudi.actions")
 _metrics_log = logging.getLogger("pyhudi.metrics")
 
@@ -58,6 +65,8 @@ def _send(report: ActionReport, opts: Options) -> None:
     if not values:
         return
     match opts.get_typed(options.METRICS_REPORTER):
+        case MetricsReporter.GRAPHITE:
+            send_to_graphite(values, opts)
         case MetricsReporter.INMEMORY:
             keep_in_memory(values)
         case MetricsReporter.CONSOLE:

@@ -117,17 +117,17 @@ def test_names_of_apache_hudi(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "\nx_y.deltacommit.totalRecordsWritten = 1\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("reporter", ["GRAPHITE", "JMX", "DATADOG", "CLOUDWATCH", "M3"])
+@pytest.mark.parametrize("reporter", ["JMX", "DATADOG", "CLOUDWATCH", "M3"])
 def test_reporters_that_there_are_not(reporter: str) -> None:
     with pytest.raises(ConfigError, match=f"{reporter} is not supported .*INMEMORY.*add_listener"):
         check_metrics_options(Options.parse(metrics(reporter)))
     check_metrics_options(Options.parse({"hoodie.metrics.reporter.type": reporter}))
 
 
-def test_the_default_of_apache_hudi_is_refused_by_services(tmp_path: Path) -> None:
+def test_services_refuse_them_too(tmp_path: Path) -> None:
     mor = table(tmp_path / "t")
-    with pytest.raises(ConfigError, match="GRAPHITE"):
-        mor.table.services.archive({"hoodie.metrics.on": "true"})
+    with pytest.raises(ConfigError, match="JMX"):
+        mor.table.services.archive(metrics("JMX"))
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ those that are accepted without effect. `Options` reads and validates values by 
 from __future__ import annotations
 
 from pyhudi.config.options.bootstrap_options import *  # noqa: F403
+from pyhudi.config.options.callback_options import *  # noqa: F403
 from pyhudi.config.options.catalog_sync_options import *  # noqa: F403
 from pyhudi.config.options.cleaning_options import *  # noqa: F403
 from pyhudi.config.options.clustering_options import *  # noqa: F403

@@ -11,10 +11,14 @@ METRICS_ON = flag("hoodie.metrics.on", False, "If true, writes and table service
 METRICS_REPORTER = choice(
     "hoodie.metrics.reporter.type",
     MetricsReporter.GRAPHITE,
-    "Destination of metrics: INMEMORY, CONSOLE, SLF4J (the log `pyhudi.metrics`), PROMETHEUS (a server that "
-    "Prometheus scrapes, or a text file) or PROMETHEUS_PUSHGATEWAY. Other reporters of Apache Hudi, including its "
-    "default, are refused.",
+    "Destination of metrics: GRAPHITE, INMEMORY, CONSOLE, SLF4J (the log `pyhudi.metrics`), PROMETHEUS (a server that "
+    "Prometheus scrapes, or a text file) or PROMETHEUS_PUSHGATEWAY. Other reporters of Apache Hudi are refused.",
 )
+GRAPHITE_HOST = text("hoodie.metrics.graphite.host", "localhost", "Host of the Graphite server.")
+GRAPHITE_PORT = integer(
+    "hoodie.metrics.graphite.port", 4756, "Port of the Graphite server's plaintext protocol.", least=1, most=65535
+)
+GRAPHITE_PREFIX = optional_text("hoodie.metrics.graphite.metric.prefix", "Prefix of metric names in Graphite.")
 METRICS_PREFIX = optional_text(
     "hoodie.metrics.reporter.metricsname.prefix", "Prefix of metric names. Default: the name of the table."
 )

@@ -14,6 +14,7 @@ from pyhudi.metrics.publish import publish
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, CommitMetadata, total
 from pyhudi.timeline.instant import Action, Instant, millis_of_instant
 from pyhudi.timeline.operation_types import CLUSTER, COMPACT, LOG_COMPACT
+from pyhudi.transaction.post_commit.commit_callback import call_back
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -66,8 +67,13 @@ def report_commit(
     millis: Mapping[str, int],
     opts: Options,
 ) -> None:
-    """Report a published commit; the write stays committed if this fails. Arguments as of `commit_report`, and the
-    options of callbacks and metrics."""
+    """Report a published commit to callbacks, the log and metrics; the write stays committed if this fails.
+
+    Arguments are those of `commit_report`, and the options of callbacks and metrics. As in Apache Hudi, table services
+    are not sent to the URL of callbacks.
+    """
+    if metadata.operation not in _SERVICES:
+        call_back(storage.uri(), config.name, instant, metadata, opts)
     try:
         report = commit_report(storage.uri(), config, instant, metadata, millis)
     except Exception as failure:

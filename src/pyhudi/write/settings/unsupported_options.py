@@ -12,6 +12,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.transaction.post_commit.commit_callback import check_callback_options
 from pyhudi.write.settings.precommit_validators import query_validations
 
 _OFF = ("", "false")
@@ -43,7 +44,6 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "hoodie.clean.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
     "hoodie.cleaner.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
-    "hoodie.write.commit.callback.on": (_OFF, "no callback is called; use the result of the write"),
     "hoodie.bulkinsert.user.defined.partitioner.class": (
         ("",),
         f"partitioners are Java classes, which pyhudi cannot run; see {options.BULKINSERT_SORT_MODE.key} and "
@@ -74,6 +74,7 @@ def check_unsupported_options(opts: Options) -> None:
     """
     allows_updates(opts)
     check_metrics_options(opts)
+    check_callback_options(opts)
     query_validations(opts)
     for key, why in _options_with_effect(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
