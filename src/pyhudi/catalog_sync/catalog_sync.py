@@ -1,4 +1,4 @@
-"""Sync of a table to a Hive metastore."""
+"""Sync of a table to catalogs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pyhudi.catalog_sync.catalog_kinds import CatalogKind, catalog_kinds
+from pyhudi.catalog_sync.catalog_protocol import Catalog
+from pyhudi.catalog_sync.glue_catalog import s3_uri
+from pyhudi.catalog_sync.open_catalog import open_catalog
 from pyhudi.catalog_sync.partition_changes import (
     PartitionChanges,
     Values,
@@ -21,8 +25,7 @@ from pyhudi.catalog_sync.table_partitions import TablePartitions
 from pyhudi.config import Options
 from pyhudi.errors import CatalogError, UnsupportedTableError
 from pyhudi.hive_metastore.catalog_entries import CatalogPartition, CatalogTable
-from pyhudi.hive_metastore.metastore_catalog import MetastoreCatalog
-from pyhudi.hive_metastore.metastore_client import AlreadyInCatalogError, MetastoreClient
+from pyhudi.hive_metastore.metastore_client import AlreadyInCatalogError
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -33,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool = False) -> CatalogSyncResult:
-    """Sync a table to the Hive metastore of the options: create or change its entries, and record the last commit.
+    """Sync a table to the catalogs of the options: create or change its entries, and record the last commit.
 
     Entries that are at the last commit of the table are left as they are, unless the sync is not incremental.
 
@@ -47,11 +50,12 @@ def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool =
 
     Raises:
         ConfigError: Options are invalid or not supported, or the metastore is not known.
-        SetupError: The package pymetastore is not installed.
+        SetupError: The package of a client is not installed.
         UnsupportedTableError: The table has no columns yet.
-        CatalogError: The metastore does not answer or refused a request, or an entry belongs to something else.
+        CatalogError: A catalog does not answer or refused a request, or an entry belongs to something else.
     """
-    settings = SyncSettings.from_options(opts, client.config)
+    kinds = catalog_kinds(opts)
+    settings = {kind: SyncSettings.from_options(opts, client.config, kind) for kind in kinds}
     table = TableSnapshot.load(client)
     now = SyncedInstants.of_timeline(table.active.timeline)
     schema = resolve_table_schema(table)
@@ -59,17 +63,20 @@ def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool =
         raise UnsupportedTableError(
             f"the table at {table.storage.uri()} has no commit yet, so there is nothing to sync"
         )
-    layout = replace(settings.layout, new_timestamps=new_timestamps)
-    plan = EntryPlan(schema.schema, table.storage.uri(), layout)
-    with MetastoreClient(settings.address) as connection:
-        catalog = MetastoreCatalog(connection, settings.batch)
-        _ensure_database(catalog, settings)
-        partitions = TablePartitions(table, opts)
-        syncs = (_TableSync(catalog, table, partitions, settings, plan, now, name) for name in settings.names)
-        return CatalogSyncResult(tuple(sync.run() for sync in syncs))
+    partitions, synced = TablePartitions(table, opts), []
+    for kind in kinds:
+        of_kind = settings[kind]
+        layout = replace(of_kind.layout, new_timestamps=new_timestamps)
+        uri = s3_uri(table.storage.uri()) if kind is CatalogKind.GLUE else table.storage.uri()
+        plan = EntryPlan(schema.schema, uri, layout)
+        with open_catalog(kind, opts) as catalog:
+            _ensure_database(catalog, of_kind)
+            for name in of_kind.names:
+                synced.append(_TableSync(catalog, table, partitions, of_kind, plan, now, name).run())
+    return CatalogSyncResult(tuple(synced))
 
 
-def _ensure_database(catalog: MetastoreCatalog, settings: SyncSettings) -> None:
+def _ensure_database(catalog: Catalog, settings: SyncSettings) -> None:
     if catalog.has_database(settings.database):
         return
     if not settings.creates_database:
@@ -94,7 +101,7 @@ class _TableSync:
         name: The name.
     """
 
-    catalog: MetastoreCatalog
+    catalog: Catalog
     table: TableSnapshot
     partitions: TablePartitions
     settings: SyncSettings

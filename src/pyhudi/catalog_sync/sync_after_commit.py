@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 
+from pyhudi.catalog_sync.catalog_kinds import catalog_kinds
 from pyhudi.catalog_sync.catalog_sync import sync_table
-from pyhudi.catalog_sync.sync_settings import check_options, is_enabled, metastore_address
+from pyhudi.catalog_sync.open_catalog import make_catalog
+from pyhudi.catalog_sync.sync_settings import check_options, is_enabled
 from pyhudi.config import Options, options
 from pyhudi.errors import ServiceAfterCommitError
-from pyhudi.hive_metastore.metastore_client import MetastoreClient
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -16,15 +17,16 @@ _log = logging.getLogger(__name__)
 
 
 def check_sync_after_commit(opts: Options) -> None:
-    """Check, before a write, that its commit can be synced if the options request it. The metastore is not asked.
+    """Check, before a write, that its commit can be synced if the options request it. Catalogs are not asked.
 
     Raises:
-        ConfigError: Options are invalid or not supported, or the metastore is not known.
-        SetupError: The package pymetastore is not installed.
+        ConfigError: Options are invalid or not supported, or the catalog is not known.
+        SetupError: The package of a client is not installed.
     """
     if is_enabled(opts):
         check_options(opts)
-        MetastoreClient(metastore_address(opts))
+        for kind in catalog_kinds(opts):
+            make_catalog(kind, opts).close()
 
 
 def sync_after_commit(storage: Storage, opts: Options) -> str | None:
@@ -45,7 +47,7 @@ def sync_after_commit(storage: Storage, opts: Options) -> str | None:
     try:
         sync_table(TableMetaClient.open(storage, opts), opts)
     except Exception as error:
-        text = f"the write is committed, do not run it again; the sync to the Hive metastore after it failed: {error}"
+        text = f"the write is committed, do not run it again; the sync to the catalog after it failed: {error}"
         if not opts.get_typed(options.HIVE_SYNC_IGNORE_EXCEPTIONS):
             raise ServiceAfterCommitError(
                 f"{text}; the next write, or services.sync_catalog(), syncs the table"

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from pyhudi.catalog_sync.catalog_kinds import CatalogKind
 from pyhudi.catalog_sync.partition_extractors import PartitionExtractor, extractor_of
 from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import FileFormat, SyncTableStrategy, TableType
-from pyhudi.config.option import split_names
-from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.hive_metastore.metastore_address import MetastoreAddress, find_uris
+from pyhudi.errors import InvalidOptionError
 from pyhudi.table.config.table_config import TableConfig
 
-_TOOL = "HiveSyncTool"
-_MODE = "hms"
 _DEFAULT_DATABASE = "default"
 _RO, _RT = "_ro", "_rt"
 
@@ -108,7 +105,6 @@ class SyncSettings:
     """Settings of a sync.
 
     Attributes:
-        address: The metastore.
         database: Database of the entries.
         names: Tables of the entries.
         layout: How entries look.
@@ -117,10 +113,8 @@ class SyncSettings:
         is_conditional: The last commit is recorded only if something else changed.
         touches_partitions: Written partitions are touched.
         recreates_on_error: A table that cannot be changed is created again.
-        batch: Number of partitions in a request.
     """
 
-    address: MetastoreAddress
     database: str
     names: tuple[SyncedName, ...]
     layout: TableLayout
@@ -129,31 +123,31 @@ class SyncSettings:
     is_conditional: bool = False
     touches_partitions: bool = False
     recreates_on_error: bool = False
-    batch: int = 1000
 
     @classmethod
-    def from_options(cls, opts: Options, config: TableConfig) -> Self:
+    def from_options(cls, opts: Options, config: TableConfig, kind: CatalogKind) -> Self:
         """Return the settings of a sync of a table.
 
         Args:
             opts: Options of Apache Hudi, and settings of Hive by name.
             config: Configuration of the table.
+            kind: The catalog.
 
         Raises:
-            ConfigError: An option is invalid or not supported, or the metastore is not known.
+            ConfigError: An option is invalid.
         """
-        address = metastore_address(opts)
+        glue = kind is CatalogKind.GLUE
+        database = opts.get_typed(options.GLUE_DATABASE) if glue else None
+        table = opts.get_typed(options.GLUE_TABLE) if glue else None
         return cls(
-            address,
-            opts.get_typed(options.HIVE_SYNC_DATABASE) or config.database or _DEFAULT_DATABASE,
-            _names(opts, config),
+            database or opts.get_typed(options.HIVE_SYNC_DATABASE) or config.database or _DEFAULT_DATABASE,
+            _names(table or opts.get_typed(options.HIVE_SYNC_TABLE) or config.name, opts, config),
             TableLayout.from_options(opts, config),
             creates_database=opts.get_typed(options.HIVE_SYNC_AUTO_CREATE_DATABASE),
             is_incremental=opts.get_typed(options.META_SYNC_INCREMENTAL),
             is_conditional=opts.get_typed(options.META_SYNC_CONDITIONAL),
             touches_partitions=opts.get_typed(options.META_SYNC_TOUCH_PARTITIONS),
             recreates_on_error=opts.get_typed(options.HIVE_SYNC_RECREATE_ON_ERROR),
-            batch=opts.get_typed(options.HIVE_SYNC_BATCH_NUM),
         )
 
 
@@ -162,59 +156,19 @@ def is_enabled(opts: Options) -> bool:
     return opts.get_typed(options.HIVE_SYNC_ENABLE) or opts.get_typed(options.META_SYNC_ENABLE)
 
 
-def metastore_address(opts: Options) -> MetastoreAddress:
-    """Return the metastore of the options, or of Hive's own settings, after a check that options ask for no other
-    catalog.
-
-    Raises:
-        ConfigError: Options ask for another catalog or way, or no metastore is named.
-    """
-    _check_way(opts)
-    uris = opts.get_typed(options.HIVE_SYNC_METASTORE_URIS) or find_uris(opts)
-    if not uris:
-        raise ConfigError(
-            f"the Hive metastore is not known: set {options.HIVE_SYNC_METASTORE_URIS.key}=thrift://host:9083, or "
-            "hive.metastore.uris in the Spark session (spark.hadoop.hive.metastore.uris) or in a hive-site.xml of the "
-            "folder HIVE_CONF_DIR"
-        )
-    return MetastoreAddress.parse(uris)
-
-
 def check_options(opts: Options) -> None:
     """Check what can be checked of the options of a sync before there is a table.
 
     Raises:
-        ConfigError: An option is invalid or not supported, or the metastore is not known.
+        ConfigError: An option is invalid.
     """
-    metastore_address(opts)
     extractor_of(opts.get_typed(options.PARTITION_EXTRACTOR_CLASS), 1, hive_style=False)
     _file_format(opts, opts.get_typed(options.BASE_FILE_FORMAT))
     for option in (options.HIVE_SYNC_TABLE_PROPERTIES, options.HIVE_SYNC_SERDE_PROPERTIES):
         _pairs(opts, option.key)
 
 
-def _check_way(opts: Options) -> None:
-    for tool in split_names(opts.get_typed(options.META_SYNC_TOOL_CLASS)):
-        if tool.rpartition(".")[2] != _TOOL:
-            raise ConfigError(
-                f"{opts.spelling(options.META_SYNC_TOOL_CLASS)}={tool}: only Hive metastores are synced, by "
-                f"org.apache.hudi.hive.{_TOOL}; leave the option out, and run the tool of the other catalog yourself"
-            )
-    mode = opts.get_typed(options.HIVE_SYNC_MODE)
-    if mode and mode.lower() != _MODE:
-        raise ConfigError(
-            f"{opts.spelling(options.HIVE_SYNC_MODE)}={mode}: HiveServer2 is not asked; set {_MODE}, whose requests go "
-            "to the metastore and have the same result"
-        )
-    jdbc, catalog = options.HIVE_SYNC_USE_JDBC, options.HIVE_SYNC_USE_SPARK_CATALOG
-    if opts.get_typed(jdbc) and not mode:
-        raise ConfigError(f"{jdbc.key}=true: HiveServer2 is not asked; set {options.HIVE_SYNC_MODE.key}={_MODE}")
-    if opts.get_typed(catalog):
-        raise ConfigError(f"{catalog.key}=true is not supported: leave it out, and name the metastore of the session")
-
-
-def _names(opts: Options, config: TableConfig) -> tuple[SyncedName, ...]:
-    name = opts.get_typed(options.HIVE_SYNC_TABLE) or config.name
+def _names(name: str, opts: Options, config: TableConfig) -> tuple[SyncedName, ...]:
     if config.table_type is TableType.COPY_ON_WRITE:
         return (SyncedName(name),)
     read_optimized, latest = SyncedName(name, read_optimized=True), SyncedName(name, realtime=True)

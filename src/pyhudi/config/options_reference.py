@@ -33,7 +33,7 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Clustering", clustering_options),
     ("Partition TTL", ttl_options),
     ("Bootstrap", bootstrap_options),
-    ("Sync to a Hive metastore", catalog_sync_options),
+    ("Sync to catalogs", catalog_sync_options),
     ("Metrics", metrics_options),
     ("Commit callbacks", callback_options),
     ("Queries", read_options),

@@ -45,6 +45,10 @@ class MetastoreCatalog:
     def __str__(self) -> str:
         return str(self._client)
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
     # --- databases and tables --------------------------------------------------------------------------------------
 
     def has_database(self, name: str) -> bool:

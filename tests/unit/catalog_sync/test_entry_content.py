@@ -7,6 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
+from pyhudi.catalog_sync.catalog_kinds import CatalogKind, catalog_kinds, metastore_address
 from pyhudi.catalog_sync.hive_columns import hive_columns, hive_type
 from pyhudi.catalog_sync.partition_changes import partitions_of_paths, plan_changes
 from pyhudi.catalog_sync.partition_extractors import extractor_of
@@ -19,6 +20,7 @@ from pyhudi.errors import CatalogError, ConfigError, InvalidOptionError
 from pyhudi.hive_metastore.catalog_entries import CatalogColumn, CatalogPartition
 from pyhudi.table.config.table_config import TableConfig
 
+TOOL = "hoodie.meta.sync.client.tool.class"
 HIVE, LOCATION = "hoodie.datasource.hive_sync.", "file:///tmp/t"
 NAMED = {f"{HIVE}metastore.uris": "thrift://host:1"}
 
@@ -29,7 +31,8 @@ def config(**more: str) -> TableConfig:
 
 
 def settings(more: dict[str, str] | None = None, **of_table: str) -> SyncSettings:
-    return SyncSettings.from_options(Options.parse({**NAMED, **(more or {})}), config(**of_table))
+    opts = Options.parse({**NAMED, **(more or {})})
+    return SyncSettings.from_options(opts, config(**of_table), CatalogKind.HIVE_METASTORE)
 
 
 @pytest.mark.parametrize(
@@ -187,26 +190,39 @@ def test_settings_of_a_table() -> None:
     [
         ({f"{HIVE}mode": "jdbc"}, r"mode=jdbc: HiveServer2 is not asked; set hms"),
         ({f"{HIVE}mode": "hiveql"}, r"mode=hiveql"),
-        ({f"{HIVE}mode": "glue"}, r"mode=glue"),
         ({f"{HIVE}use_jdbc": "true"}, r"use_jdbc=true"),
         ({f"{HIVE}use_spark_catalog": "true"}, r"use_spark_catalog=true"),
-        ({"hoodie.meta.sync.client.tool.class": "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"}, "AwsGlueCatalog"),
-        ({f"{HIVE}base_file_format": "HFILE"}, "PARQUET, ORC"),
-        ({f"{HIVE}table_properties": "a"}, "key=value in each line"),
-        ({f"{HIVE}metastore.uris": "host"}, ""),
+        ({TOOL: "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"}, "BigQuerySyncTool: only Hive metastores and AWS"),
     ],
 )
-def test_what_is_refused(more: dict[str, str], message: str) -> None:
-    if not message:
-        assert settings(more).address.hosts == (("host", 9083),)
-        return
+def test_catalogs_that_are_refused(more: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        catalog_kinds(Options.parse(more))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({f"{HIVE}base_file_format": "HFILE"}, "PARQUET, ORC"),
+        ({f"{HIVE}table_properties": "a"}, "key=value in each line"),
+    ],
+)
+def test_values_that_are_refused(more: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         settings(more)
+
+
+def test_catalogs_of_options() -> None:
+    hive, glue = CatalogKind.HIVE_METASTORE, CatalogKind.GLUE
+    tools = "org.apache.hudi.hive.HiveSyncTool,org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
+    assert catalog_kinds(Options.parse({})) == (hive,)
+    assert catalog_kinds(Options.parse({f"{HIVE}mode": "HMS", f"{HIVE}use_jdbc": "true"})) == (hive,)
+    assert catalog_kinds(Options.parse({f"{HIVE}mode": "glue"})) == (glue,)
+    assert catalog_kinds(Options.parse({TOOL: tools})) == (hive, glue)
+    assert metastore_address(Options.parse(NAMED)).hosts == (("host", 1),)
 
 
 def test_who_asks_for_a_sync() -> None:
     assert not is_enabled(Options.parse({}))
     assert is_enabled(Options.parse({f"{HIVE}enable": "true"}))
     assert is_enabled(Options.parse({"hoodie.datasource.meta.sync.enable": "true"}))
-    accepted = {f"{HIVE}mode": "HMS", f"{HIVE}use_jdbc": "true"}
-    assert settings({**accepted, "hoodie.meta.sync.client.tool.class": "org.apache.hudi.hive.HiveSyncTool"}).names

@@ -17,8 +17,8 @@ class CatalogServices(ServiceBase):
     """Sync of one table to a Hive metastore."""
 
     def sync_catalog(self, options: Given = None, *, spark: SparkSession | None = None) -> CatalogSyncResult:
-        """Sync the table to a Hive metastore, like Apache Hudi's ``HiveSyncTool`` in the mode ``hms``: create its
-        entries or change their columns, properties and partitions, so that other engines find the table by name.
+        """Sync the table to a Hive metastore, like Apache Hudi's ``HiveSyncTool`` in the mode ``hms``, or to AWS Glue:
+        create its entries or change their columns, properties and partitions, so that other engines find it by name.
 
         A table that is synced already, up to its last commit, is left as it is, unless ``hoodie.meta.sync.incremental``
         is false.
@@ -29,13 +29,13 @@ class CatalogServices(ServiceBase):
             spark: Session whose settings of Hive count; None for the active one, if there is one.
 
         Returns:
-            What was changed, for each table of the metastore.
+            What was changed, for each table of the catalog.
 
         Raises:
             ConfigError: Options are invalid or not supported, or the metastore is not known.
-            SetupError: The package pymetastore is not installed (``pip install 'pyhudi[hive]'``).
+            SetupError: The package of the client is not installed (``pyhudi[hive]``, ``pyhudi[glue]``).
             UnsupportedTableError: The table has no commit yet.
-            CatalogError: The metastore does not answer or refused a request, or the name belongs to something else.
+            CatalogError: The catalog does not answer or refused a request, or the name belongs to something else.
         """
         client, opts = self._open(options)
         session = spark or session_if_any()

@@ -1,4 +1,4 @@
-"""Options of the sync of tables to a Hive metastore."""
+"""Options of the sync of tables to a Hive metastore or to AWS Glue."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pyhudi.config.option import choice, flag, integer, name_list, optional_flag
 
 _HIVE = "hoodie.datasource.hive_sync."
 _META = "hoodie.meta.sync."
+_GLUE = "hoodie.datasource.meta.sync.glue."
 
 # --- whether and where -----------------------------------------------------------------------------------------------
 
@@ -19,10 +20,12 @@ META_SYNC_ENABLE = flag(
 META_SYNC_TOOL_CLASS = text(
     _META + "client.tool.class",
     "org.apache.hudi.hive.HiveSyncTool",
-    "Catalogs to sync, by Apache Hudi's class names with commas between; no other one is supported.",
+    "Catalogs to sync, by Apache Hudi's class names with commas between: org.apache.hudi.hive.HiveSyncTool, "
+    "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool (`pyhudi[glue]`).",
 )
 HIVE_SYNC_MODE = optional_text(
-    _HIVE + "mode", "How the catalog is changed: only `hms`, by requests to the metastore, which is the default here."
+    _HIVE + "mode",
+    "How the catalog is changed: `hms`, by requests to the metastore, is the default here; `glue`: in AWS Glue.",
 )
 HIVE_SYNC_USE_JDBC = optional_flag(_HIVE + "use_jdbc", "Refused if true: HiveServer2 is not asked; see the mode.")
 HIVE_SYNC_USE_SPARK_CATALOG = flag(
@@ -135,3 +138,21 @@ HIVE_SYNC_RECREATE_ON_ERROR = flag(
     "If true, a table in the metastore that cannot be changed, as to incompatible types, is dropped and created again. "
     "Files are not touched.",
 )
+
+# --- AWS Glue --------------------------------------------------------------------------------------------------------
+
+GLUE_DATABASE = optional_text(
+    _GLUE + "database_name", "Database in AWS Glue. Default: as of `hoodie.datasource.hive_sync.database`."
+)
+GLUE_TABLE = optional_text(
+    _GLUE + "table_name", "Table in AWS Glue. Default: as of `hoodie.datasource.hive_sync.table`."
+)
+GLUE_CATALOG_ID = optional_text(_GLUE + "catalogId", "Account of the catalog. Default: that of the credentials.")
+GLUE_SKIP_TABLE_ARCHIVE = flag(
+    _GLUE + "skip_table_archive", True, "If true, AWS Glue keeps no earlier version of a table that is changed."
+)
+GLUE_METADATA_FILE_LISTING = flag(
+    _GLUE + "metadata_file_listing", False, "If true, Athena lists the files of the table in its metadata table."
+)
+GLUE_REGION = optional_text("hoodie.aws.glue.region", "Region of AWS Glue. Default: that of the AWS configuration.")
+GLUE_ENDPOINT = optional_text("hoodie.aws.glue.endpoint", "Address of AWS Glue. Default: that of the region.")

@@ -143,13 +143,12 @@ LOCK_DYNAMODB_TABLE_CREATION_TIMEOUT = integer(
 )
 AWS_ACCESS_KEY = optional_text(
     "hoodie.aws.access.key",
-    "Access key for locks in DynamoDB. Default: the credentials that boto3 finds (environment, profile, role).",
+    "Access key for locks in DynamoDB and for AWS Glue. Default: the credentials that boto3 finds (environment, "
+    "profile, role).",
 )
 AWS_SECRET_KEY = optional_text("hoodie.aws.secret.key", "Secret key of `hoodie.aws.access.key`.")
 AWS_SESSION_TOKEN = optional_text("hoodie.aws.session.token", "Session token of `hoodie.aws.access.key`.")
-AWS_ROLE_ARN = optional_text(
-    "hoodie.aws.role.arn", "Refused for locks in DynamoDB: set `role_arn` in a profile of `~/.aws/config`."
-)
+AWS_ROLE_ARN = optional_text("hoodie.aws.role.arn", "Refused: set `role_arn` in a profile of `~/.aws/config`.")
 CONFLICT_RESOLUTION_STRATEGY = text(
     _LOCK + "conflict.resolution.strategy",
     "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, LockError, SetupError
+from pyhudi.storage.aws_credentials import aws_credentials
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -75,7 +76,7 @@ class DynamoDbEndpoint:
             ConfigError: Options are incomplete, or request the assumption of a role.
         """
         region = opts.get_typed(options.LOCK_DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION
-        return cls(region, _endpoint_url(opts), _credentials(opts), timeout_s)
+        return cls(region, _endpoint_url(opts), aws_credentials(opts), timeout_s)
 
 
 class DynamoDbClient:
@@ -198,20 +199,3 @@ def _endpoint_url(opts: Options) -> str | None:
     if not url or url.startswith(("http://", "https://")):
         return url or None
     return f"https://{url}"
-
-
-def _credentials(opts: Options) -> dict[str, str]:
-    """Return the credentials of the options, none if there are none, as in Apache Hudi."""
-    if opts.get_typed(options.AWS_ROLE_ARN):
-        raise ConfigError(
-            f"{options.AWS_ROLE_ARN.key} is not supported for locks in DynamoDB; set role_arn in a profile of "
-            "~/.aws/config, and name the profile in the environment variable AWS_PROFILE"
-        )
-    access, secret = opts.get_typed(options.AWS_ACCESS_KEY), opts.get_typed(options.AWS_SECRET_KEY)
-    if not access and not secret:
-        return {}
-    if not access or not secret:
-        raise ConfigError(f"{options.AWS_ACCESS_KEY.key} and {options.AWS_SECRET_KEY.key} must be set together")
-    token = opts.get_typed(options.AWS_SESSION_TOKEN)
-    credentials = {"aws_access_key_id": access, "aws_secret_access_key": secret}
-    return {**credentials, "aws_session_token": token} if token else credentials

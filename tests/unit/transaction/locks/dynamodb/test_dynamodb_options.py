@@ -107,7 +107,7 @@ def test_options_that_are_invalid(server: DynamoDbServer, tmp_path: Path) -> Non
         make_lock_provider(storage, given | {f"{DYNAMODB}billing_mode": "FREE"})
     with pytest.raises(ConfigError, match=r"hoodie\.aws\.secret\.key must be set together"):
         make_lock_provider(storage, given | {"hoodie.aws.secret.key": ""})
-    with pytest.raises(ConfigError, match=r"hoodie\.aws\.role\.arn is not supported .*AWS_PROFILE"):
+    with pytest.raises(ConfigError, match=r"hoodie\.aws\.role\.arn is not supported; .*AWS_PROFILE"):
         make_lock_provider(storage, given | {"hoodie.aws.role.arn": "arn:aws:iam::1:role/x"})
     with pytest.raises(ConfigError, match=r"(?s)invalid request .*hoodie\.write\.lock\.dynamodb\.table"):
         make_lock_provider(storage, given | {f"{DYNAMODB}table": ""}).try_acquire()
