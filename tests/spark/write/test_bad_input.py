@@ -167,8 +167,6 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
     with warnings.catch_warnings():
         warnings.simplefilter("error", errors.OptionWithoutEffectWarning)
         upsert(frame(spark, ROWS), table, **quiet)
-    with pytest.warns(errors.OptionWithoutEffectWarning, match="commit.callback.on=true has no effect"):
-        upsert(frame(spark, ROWS), table, hoodie__write__commit__callback__on="true")
     with pytest.warns(errors.OptionWithoutEffectWarning, match="clustering.async.enabled=true has no effect"):
         upsert(frame(spark, ROWS), table, hoodie__clustering__async__enabled=True)
 
