@@ -66,6 +66,16 @@ TIMELINE = (
     text_column("archived", least_width=_WIDEST),
 )
 """Columns of instants, of rows of `HudiTable.history`."""
+SYNCED_TABLES = (
+    ShownColumn("table", lambda row: f"{row['database']}.{row['table']}"),
+    ShownColumn(
+        "entry", lambda row: "created" if row["is_created"] else "changed" if row["is_altered"] else "the same"
+    ),
+    count_column("partitions_added", "added"),
+    count_column("partitions_moved", "moved"),
+    count_column("partitions_dropped", "dropped"),
+)
+"""Columns of entries of a catalog, of `CatalogSyncResult.tables`."""
 WRITTEN_FILES = (
     text_column("partition"),
     ShownColumn("file", lambda row: file_name(row["path"])),

@@ -24,6 +24,7 @@ from pyhudi.cli.commands import (
     recovery,
     repair,
     stats,
+    sync,
     tables,
     timeline,
     versions,
@@ -39,7 +40,10 @@ _SECTIONS = (
     ("Timeline", (commits.commits, timeline.timeline, stats.stats)),
     ("Rows", (queries.scan, queries.changes, queries.lookup)),
     ("Recovery", (recovery.savepoint, recovery.restore, recovery.rollback, repair.repair)),
-    ("Services", (cleaning.clean, archive.archive, compaction.compaction, clustering.clustering, indexes.index)),
+    (
+        "Services",
+        (cleaning.clean, archive.archive, compaction.compaction, clustering.clustering, indexes.index, sync.sync),
+    ),
     ("Versions, locks and options", (versions.upgrade, versions.downgrade, locks.locks, options.options)),
 )
 """Titles of the help, with their commands."""
