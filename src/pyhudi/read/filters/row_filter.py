@@ -19,6 +19,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import LISTS, is_nan
 from pyhudi.read.filters.sql_predicate import equivalent, implied_predicate
 from pyhudi.read.filters.terms import OPERATORS, Term
+from pyhudi.read.filters.unknown_columns import unknown_column
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
@@ -98,12 +99,15 @@ class RowFilter:
         """Return the filter in a form that does not require Spark.
 
         Raises:
-            QueryError: SQL text that requires Spark.
+            QueryError: SQL text that requires Spark, or has an unknown column.
         """
         if self.sql is None:
             return self
         conjunctions = equivalent(self.sql, schema)
         if conjunctions is None:
+            unknown = unknown_column(self.sql, schema)
+            if unknown is not None:
+                raise QueryError(f"no column {unknown!r}; the table has {', '.join(schema.names)}")
             raise QueryError(
                 f"the filter {self.sql!r} requires Spark: use to_spark(), or write it as [(column, op, value), …] "
                 "or as a pyarrow expression. Without Spark, SQL may compare columns with literals of their own "

@@ -228,6 +228,10 @@ def test_no_filter():
         (["i", "=", 1], r"write \[\('i', '=', 1\)\]"),
         (3, "pyarrow expression or SQL"),
         ("length(s) > 2", "length.* requires Spark: use to_spark"),
+        ("I = 1 OR length(nope) > 2 OR `none` IN (1)", "no column 'none'; the table has i, "),
+        ("nope IS NULL", "no column 'nope'"),
+        ("(x.y = 1 AND nope<2)", "no column 'nope'"),
+        ("s || 'a' = 'ba' AND NOT (true = i)", "requires Spark"),
     ],
 )
 def test_bad_filters_name_what_is_wrong(value, message):
