@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
-from tests.index_contents import indexed_locations, stored_locations
+from tests.index_contents import indexed_locations, secondary_entries, stored_locations
 from tests.random_sequences.conditions import draw_condition
 from tests.random_sequences.life import Life
 from tests.random_sequences.model import Place, Records
@@ -100,7 +100,9 @@ def incremental(life: Life, rng: Random) -> None:
     left_out = life.model.lost_between(begin, end) if life.kind.merge_on_read else set()
     if _may_be_cleaned(life):
         # without its files, a range is answered from what is left of its rows in later files
-        left_out |= expected.keys() - _places(life, found)
+        now = life.model.records
+        gone = {place for place, stored in expected.items() if place not in now or now[place].instant != stored.instant}
+        left_out |= gone - _places(life, found)
     texts = {(life.kind.layout.key(number), path) for number, path in left_out}
     keys = zip(found[KEY].to_pylist(), found[PATH].to_pylist(), strict=True)
     found = found.filter(pa.array([key not in texts for key in keys], pa.bool_()))
@@ -157,7 +159,7 @@ def read_optimized(life: Life, _: Random) -> None:
 
 
 def metadata(life: Life, _: Random) -> None:
-    """Check the file lists of the metadata table, and the record index."""
+    """Check the file lists of the metadata table, the record index and the secondary index."""
     table = HudiTable.for_path(life.path)
     differences = table.validate_metadata().to_pylist() if "files" in table.config.metadata_partitions else []
     assert not differences, f"metadata table: {differences}"
@@ -169,6 +171,18 @@ def metadata(life: Life, _: Random) -> None:
         if not life.kind.has_buckets and not life.kind.flagged:
             surplus = known.keys() - real.keys()
             assert not surplus, f"record index: surplus {surplus}"
+    if f"secondary_index_{SECONDARY}" in table.config.metadata_partitions:
+        _secondary_entries(life)
+
+
+def _secondary_entries(life: Life) -> None:
+    """Check that the secondary index has the value of every record."""
+    known = set(secondary_entries(life.path, SECONDARY))
+    records = life.model.records.items()
+    real = {(stored.row["name"], life.kind.layout.key(number)) for (number, _), stored in records}
+    assert not real - known, f"secondary index: lacks {real - known}"
+    if not life.kind.has_buckets and not life.kind.flagged:
+        assert not known - real, f"secondary index: surplus {known - real}"
 
 
 def at_the_end(life: Life) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 from pyhudi.api.hudi_table import HudiTable
 from tests.interop.harness.oracle import Oracle
 from tests.interop.harness.scenarios import PARALLELISM
 from tests.random_sequences.life import Life
+from tests.random_sequences.service_steps import EXPRESSION, can_cluster
 from tests.random_sequences.steps import step
-from tests.random_sequences.table_kinds import CUSTOM, FILLING, TableKind
+from tests.random_sequences.table_kinds import BUCKETS, CUSTOM, EVENT_TIME, FILLING, TableKind
 from tests.random_sequences.write_steps import draw_upsert
 from tests.rows import compare, encode_table
 
 RELEASES = {6: "0.15.0", 8: "1.0.2", 9: "1.2.0"}
 _COMPARED = ("num", "tag", "seq", "qty", "name")
+_OLDER_NAMES = {"hoodie.metadata.global.record.level.index.enable": "hoodie.metadata.record.index.enable"}
 _META = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_commit_time")
 
 
@@ -39,7 +42,15 @@ class Oracles:
 
 
 def _can_share(kind: TableKind) -> bool:
-    return kind.merging != CUSTOM
+    """Whether Apache Hudi writes such tables right (`docs/format/core.md`, 10: 27 and 30), and all releases merge them
+    in the same way (7.7)."""
+    if kind.merging == CUSTOM or (kind.merge_on_read and kind.index == "RECORD_LEVEL_INDEX"):
+        return False
+    if kind.wide and kind.version < 9:  # times without a zone
+        return False
+    if kind.version < 9 and kind.merging in FILLING:
+        return not kind.merge_on_read and not kind.flagged
+    return kind.version > 6 or not kind.merge_on_read or kind.merging == EVENT_TIME
 
 
 @step(4, _can_share, with_apache_hudi=True)
@@ -65,14 +76,61 @@ def they_delete(life: Life, rng: Random) -> None:
     _write(life, rng, "delete")
 
 
+@step(1.5, lambda kind: _can_share(kind) and kind.version != 8, with_apache_hudi=True)
+def they_serve(life: Life, rng: Random) -> None:
+    """Let Apache Hudi compact, cluster or clean; 0.15.0 and 1.0.2 compact wrongly (`docs/format/core.md`, 10, 22)."""
+    if life.theirs is None or life.model.version != life.kind.version:
+        return
+    calls = ["run_clean(table => '{}', retain_commits => 3, options => '{}')"]
+    if life.kind.merge_on_read and life.kind.version > 6:
+        calls += 2 * ["run_compaction(table => '{}', op => 'scheduleandexecute', options => '{}')"]
+    if can_cluster(life.kind) and life.kind.index not in BUCKETS:
+        calls += ["run_clustering(table => '{}', options => '{}')"]
+    call = rng.choice(calls)
+    given = {
+        "hoodie.metadata.enable": str(life.kind.metadata).lower(),
+        "hoodie.compact.inline.max.delta.commits": "1",
+        **_older_names(life, life.kind.options),
+    }
+    kept = ("hoodie.metadata.", "hoodie.compact", "hoodie.index.type", "hoodie.bucket.")
+    options = ",".join(f"{key}={value}" for key, value in given.items() if key.startswith(kept))
+    name = f"theirs_{life.step}"
+    life.finish_plans()
+    life.theirs.sql(f"CREATE TABLE {name} USING hudi LOCATION '{life.path}'")
+    try:
+        life.theirs.sql("CALL " + call.format(name, options))
+    finally:
+        life.theirs.sql(f"DROP TABLE {name}")
+    life.cleaned |= "run_clean" in call
+    life.new_writes()
+    life.forget_deletes()
+
+
+def _older_names(life: Life, options: Mapping[str, str]) -> dict[str, str]:
+    """Return options with the names that older releases know."""
+    assert life.theirs is not None
+    if life.theirs.release == RELEASES[9]:
+        return dict(options)
+    return {_OLDER_NAMES.get(key, key): value for key, value in options.items()}
+
+
 def _write(life: Life, rng: Random, operation: str) -> None:
     if life.theirs is None or life.model.version != life.kind.version:
         return
+    indexes = HudiTable.for_path(life.path).config.metadata_partitions
+    if life.kind.merge_on_read and life.kind.has_buckets and "record_index" in indexes:
+        return  # it does not tell the index of keys in log files: `docs/format/core.md`, 10, 28
+    if f"expr_index_{EXPRESSION}" in indexes:
+        return  # 1.2.0 can fail to merge its statistics ("Value types should be the same")
     rows = draw_upsert(life, rng)
+    if life.kind.merge_on_read:  # it finds records that log files have deleted, too: 24
+        rows = [(where, row) for where, row in rows if where[0] not in life.model.deleted]
+    if not rows:
+        return
     upserted = operation == "upsert"
     records = life.model.upsert(rows) if upserted else life.model.delete(where for where, _ in rows)
     options = {key: value for key, value in life.write_options(operation).items() if not key.startswith("pyhudi.")}
-    options |= {**PARALLELISM, "hoodie.write.auto.upgrade": "false"}
+    options = _older_names(life, options) | {**PARALLELISM, "hoodie.write.auto.upgrade": "false"}
     if life.theirs.release == RELEASES[6]:
         del options["hoodie.write.table.version"], options["hoodie.write.auto.upgrade"]
     table, theirs = life.arrow(row for _, row in rows), life.theirs

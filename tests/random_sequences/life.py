@@ -38,7 +38,8 @@ class WriteInstant:
 @dataclass
 class Life:
     """A table at ``path``. ``theirs``: Apache Hudi, if it takes part. ``savepoint``: instant of
-    the commit that is saved, or None. ``cleaned``: older commits may be gone."""
+    the commit that is saved, or None. ``cleaned``: older commits may be gone. ``stream``: folder of a stream that reads
+    the table."""
 
     spark: SparkSession
     path: str
@@ -53,6 +54,11 @@ class Life:
         self.model = TableModel(self.kind)
         self._known: set[str] = set()
         self._files = itertools.count()
+        self.new_stream()
+
+    def new_stream(self) -> None:
+        """Let the next stream begin with the first commit."""
+        self.stream = f"{self.path}-stream-{next(self._files)}"
 
     @property
     def table(self) -> HudiTable:
@@ -169,5 +175,5 @@ class Life:
     def remove(self) -> None:
         """Delete the table."""
         shutil.rmtree(self.path, ignore_errors=True)
-        for source in Path(self.path).parent.glob(f"{Path(self.path).name}-rows-*"):
-            source.unlink()
+        for source in Path(self.path).parent.glob(f"{Path(self.path).name}-*-*"):
+            shutil.rmtree(source) if source.is_dir() else source.unlink()

@@ -180,6 +180,24 @@ class TableModel:
         if self.history:
             self.schema = self.history[-1].schema
 
+    def add_column(self, name: str) -> None:
+        """Add a text column, which is null in all records."""
+        self.schema = self.schema.append(pa.field(name, pa.string()))
+
+    def rename_column(self, name: str, new: str) -> None:
+        """Give a column another name in all records."""
+        at = self.schema.get_field_index(name)
+        self.schema = self.schema.set(at, self.schema.field(at).with_name(new))
+        self._change_rows(lambda row: {new if key == name else key: value for key, value in row.items()})
+
+    def drop_column(self, name: str) -> None:
+        """Take a column out of all records."""
+        self.schema = self.schema.remove(self.schema.get_field_index(name))
+        self._change_rows(lambda row: {key: value for key, value in row.items() if key != name})
+
+    def _change_rows(self, change: Callable[[Row], Row]) -> None:
+        self.records = {place: replace(stored, row=change(stored.row)) for place, stored in self.records.items()}
+
     def forget_history(self) -> None:
         """Let queries go back to no commit so far."""
         self.history, self.before = [], self.records
@@ -227,10 +245,22 @@ class TableModel:
         for where, row in rows:
             key = where[0] if self.kind.is_global else where
             before = found.get(key)
-            last_wins = self.kind.merging == COMMIT_TIME and self.version >= 8
-            if before is None or last_wins or row["seq"] >= before[1]["seq"]:
-                found[key] = (where, row)
+            found[key] = (where, row) if before is None else self._combined_two(before, (where, row))
         return list(found.values())
+
+    def _combined_two(self, older: tuple[Place, Row], newer: tuple[Place, Row]) -> tuple[Place, Row]:
+        """Return what two rows of a key in one batch are together."""
+        merging = self.kind.merging
+        last_wins = (merging == COMMIT_TIME and self.version >= 8) or (merging == NON_DEFAULTS and self.version >= 9)
+        late = not last_wins and newer[1]["seq"] < older[1]["seq"]
+        (where, first), (_, second) = (older, newer) if late else (newer, older)
+        if merging not in FILLING or (merging == NON_DEFAULTS and self.version < 9):
+            return where, first
+        if first.get(IS_DELETED):  # below version 9 the newer one is the result, even if it is late
+            return newer if self.version < 9 else (where, first)
+        if second.get(IS_DELETED) and self.version >= 9:
+            return where, first
+        return where, {name: second[name] if value is None else value for name, value in first.items()}
 
     def _delete_counts(self, old: Row, new: Row) -> bool:
         ordered = self.kind.merging == EVENT_TIME or (self.kind.merging == PARTIAL and self.version >= 9)
@@ -246,11 +276,11 @@ class TableModel:
         if merging == EVENT_TIME:
             return old if late else Stored(new)
         first, second = (old.row, new) if late else (new, old.row)
-        missing = [name for name, value in first.items() if value is None]
-        row = {**first, **{name: second[name] for name in missing if name in second}}
+        fills = {name: value for name, value in second.items() if first.get(name) is None and value is not None}
+        row = {**first, **fills}
         if late:
-            return old if row == old.row else replace(old, row=row)
-        return Stored(row, filled=bool(missing))
+            return replace(old, row=row) if fills else old
+        return Stored(row, filled=any(value is None for value in first.values()))
 
     def _target(self, at: Place, where: Place, merged: Stored, old: Stored) -> Place:
         """Return where the record is after an update whose row belongs to ``where``."""

@@ -135,6 +135,8 @@ def roll_back(life: Life, _: Random) -> None:
         return
     if life.model.history[-1].instant in undone:
         life.model.go_back_to(len(life.model.history) - 2)
+    else:
+        life.finish_plans()  # that of a service remains, and writes to its file groups would be refused
 
 
 @step(0.7)
@@ -158,6 +160,7 @@ def change_version(life: Life, rng: Random) -> None:
 def version_changed(life: Life, to: int) -> None:
     """Note the version; older snapshots may be gone, and times of commits are others."""
     life.model.version = to
+    life.new_stream()
     life.model.forget_history()
     life.forget_deletes()
 

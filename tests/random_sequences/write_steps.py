@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pyarrow as pa
 
+from pyhudi.api.schema_update import SchemaUpdate
 from tests.random_sequences.conditions import draw_condition
 from tests.random_sequences.life import Life
-from tests.random_sequences.model import Place, Records, Stored
+from tests.random_sequences.model import Place, Records, Stored, TableModel
 from tests.random_sequences.rows import IS_DELETED, Row
 from tests.random_sequences.steps import step
-from tests.random_sequences.table_kinds import COMMIT_TIME, CONSISTENT_BUCKETS, CUSTOM, EVENT_TIME, FILLING, TableKind
+from tests.random_sequences.table_kinds import CONSISTENT_BUCKETS, CUSTOM, FILLING, TableKind
 
 
 def _can_overwrite(kind: TableKind) -> bool:
@@ -50,11 +52,15 @@ def draw_upsert(life: Life, rng: Random) -> list[tuple[Place, Row]]:
             (where, {**row, IS_DELETED: True}) if rng.random() < 0.2 and where in life.model.records else (where, row)
             for where, row in rows
         ]
-    if life.kind.merging in (COMMIT_TIME, EVENT_TIME) and rng.random() < 0.3:
-        again = [life.row(rng, where[0]) for where, row in rows[:2] if not row.get(IS_DELETED)]
+    if life.kind.merging != CUSTOM and rng.random() < 0.3:
+        again = [(where, life.row(rng, where[0])) for where, _ in rows[:3]]
+        # what is filled from the other one is in one partition
+        again = [(where, row) for where, row in again if row[0] == where or life.kind.merging not in FILLING]
         # not equal, which would leave open which of the two comes first
-        again = [(where, {**row, "seq": row["seq"] + 20}) for where, row in again]
-        rows = again + rows if rng.random() < 0.5 else rows + again
+        more = [(where, {**row, "seq": row["seq"] + 20}) for _, (where, row) in again]
+        if life.kind.flagged:
+            more = [(where, {**row, IS_DELETED: rng.random() < 0.3}) for where, row in more]
+        rows = more + rows if rng.random() < 0.5 else rows + more
     return rows
 
 
@@ -210,18 +216,36 @@ def _merged(life: Life, rows: list[tuple[Place, Row]], names: list[str]) -> Reco
 @step(1)
 def add_column(life: Life, rng: Random) -> None:
     """Let an upsert, or ALTER TABLE, add a column."""
-    model = life.model
     name = f"added{life.step}"
     if rng.random() < 0.3:
-        with life.table.alter_schema() as columns:
-            columns.add_column(name, "string")
-        model.schema = model.schema.append(pa.field(name, pa.string()))
-        found = life.new_writes()
-        if found:
-            model.commit(model.records, found[0].instant, found[0].completion)
+        _alter(life, lambda columns: columns.add_column(name, "string"), lambda model: model.add_column(name))
         return
-    model.schema = model.schema.append(pa.field(name, pa.string()))
+    life.model.add_column(name)
     upsert(life, rng)
+
+
+@step(0.7, lambda kind: not kind.cdc)
+def rename_column(life: Life, rng: Random) -> None:
+    """Let ALTER TABLE rename a column that was added, or replace it by a new one of the same name."""
+    names = [name for name in life.model.schema.names if name.startswith(("added", "renamed"))]
+    if not names or life.theirs is not None:  # which reads such tables with a setting of its own
+        return
+    life.finish_plans()
+    name, new = rng.choice(names), f"renamed{life.step}"
+    if rng.random() < 0.3:
+        _alter(life, lambda columns: columns.drop_column(name), lambda model: model.drop_column(name))
+        _alter(life, lambda columns: columns.add_column(name, "string"), lambda model: model.add_column(name))
+    else:
+        _alter(life, lambda columns: columns.rename_column(name, new), lambda model: model.rename_column(name, new))
+
+
+def _alter(life: Life, change: Callable[[SchemaUpdate], object], of_model: Callable[[TableModel], object]) -> None:
+    """Change the columns of the table and of its model."""
+    with life.table.alter_schema() as columns:
+        change(columns)
+    of_model(life.model)
+    for found in life.new_writes():
+        life.model.commit(life.model.records, found.instant, found.completion)
 
 
 @step(0.5)
