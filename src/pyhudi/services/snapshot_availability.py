@@ -18,6 +18,8 @@ from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
 from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clean_plan import paths_of
 
@@ -70,10 +72,26 @@ def _refuse_cleaned(table: TableSnapshot, instant: Instant, what: str, deleted: 
     view = FileSystemView.load(table, partitions=pc.unique(deleted["partition"]).to_pylist(), lister=lister)
     paths = deleted["path"].combine_chunks()
     slices = slices_at(view, instant)
-    needed = paths_of(base_and_log_files(slices.filter(pa.array(slices_with_files(slices, paths)))))
+    slices = slices.filter(pa.array(slices_with_files(slices, paths)))
+    if slices.num_rows:
+        slices = slices.filter(pc.invert(in_groups(slices, _replaced_by_archived(table, instant))))
+    needed = paths_of(base_and_log_files(slices))
     missing = needed.filter(pc.is_in(needed, value_set=paths)).to_pylist()
     if missing:
         raise _lost_files(what, instant, len(missing), missing[0])
+
+
+def _replaced_by_archived(table: TableSnapshot, instant: Instant) -> pa.Table:
+    """Return the file groups (partition, file_id) that archived writes up to an instant have replaced.
+
+    A view does not hide them, because there are no files of them any more.
+    """
+    archived = read_archived_timeline(table.storage, table.active.layout, up_to=instant.order_time)
+    done = pc.less_equal(pc.coalesce(archived["completion"], archived["requested"]), instant.order_time)
+    archived = archived.filter(pc.and_(done, pc.equal(archived["action"], Action.REPLACE_COMMIT)))
+    replaced = [decode_commit(data).replaced for data in archived["metadata"].to_pylist() if data is not None]
+    groups = [part.select(["partition", "file_id"]) for part in replaced if part is not None]
+    return pa.concat_tables([GROUP_INSTANT_SCHEMA.empty_table().select(["partition", "file_id"]), *groups])
 
 
 def _lost_files(what: str, instant: Instant, count: int, example: str) -> TransactionError:

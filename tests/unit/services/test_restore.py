@@ -255,6 +255,18 @@ def test_a_savepoint_that_archival_has_passed_is_not_restored(hand: HandMadeTabl
     assert values(table) == [1, 3]
 
 
+def test_files_that_an_archived_write_has_replaced_are_not_missed(hand: HandMadeTable) -> None:
+    """Cleaning has deleted them since the last write, of whose snapshot they are no part."""
+    options = {**PLAIN, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    table = HudiTable.for_path(str(hand.root), options)
+    for n in (5, 6, 7):
+        hand.write(n, {("b", "g"): [{"id": "2", "p": "b", "v": n}]})
+    table.services.clean()
+    assert at(3) in table.services.archive().instants
+    assert table.services.savepoint(at(7)).instants == (at(7),)
+    assert values(table) == [3, 7]
+
+
 def test_writes_that_were_concurrent_with_the_restored_one_may_be_archived(tmp_path: Path) -> None:
     """They were completed later: rows that they have written cannot be taken back, moved ones need not be."""
     table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
