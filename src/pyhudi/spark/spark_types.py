@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import types
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from pyhudi.schema.converters.spark_json import to_spark_json
 from pyhudi.schema.name_resolution import resolve_nested
@@ -50,4 +50,19 @@ def nullable_type(kind: DataType) -> DataType:
         return ArrayType(nullable_type(kind.elementType))
     if isinstance(kind, MapType):
         return MapType(nullable_type(kind.keyType), nullable_type(kind.valueType))
+    return kind
+
+
+def uncollated_type(kind: DataType) -> DataType:
+    """Return a type whose texts, at any depth, are compared by their bytes, as those of files: without the collations
+    of Spark 4."""
+    if type(kind) is StringType:
+        return StringType()
+    if isinstance(kind, StructType):
+        fields = [StructField(f.name, uncollated_type(f.dataType), f.nullable, f.metadata) for f in kind.fields]
+        return StructType(fields)
+    if isinstance(kind, ArrayType):
+        return ArrayType(uncollated_type(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(uncollated_type(kind.keyType), uncollated_type(kind.valueType), kind.valueContainsNull)
     return kind

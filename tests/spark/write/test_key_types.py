@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import SchemaMismatchError
@@ -95,3 +96,17 @@ def test_wider_types_make_no_second_record(spark: SparkSession, tmp_path: Path) 
     assert HudiTable.for_path(path).history().num_rows == 1, "nothing was begun"
     write(_rows(spark, "bigint", "bigint", (1, 7, 2), (2**40, 7, 2)), path, options("upsert"))
     assert rows_of(path, ("id", "part", "ts")) == [(1, 7, 2), (2**40, 7, 2)]
+
+
+@pytest.mark.skipif(not hasattr(StringType(), "collation"), reason="Spark has collations from version 4 on")
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET", "RECORD_INDEX"])
+def test_collations(spark: SparkSession, tmp_path: Path, index: str) -> None:
+    """Keys, partitions and ordering values are compared by their bytes, as by every other writer."""
+    path, more = str(tmp_path / "table"), {"hoodie__index__type": index}
+    found = [("A", "p", 1, "y"), ("a", "p", 1, "x"), ("b", "P", 1, "z")]
+    rows = spark.createDataFrame(found, "id string, part string, ts long, v string")
+    texts = [f"collate({name}, 'UTF8_LCASE') {name}" for name in ("id", "part")]
+    collated = rows.selectExpr(*texts, "ts", "array(collate(v, 'UNICODE'))[0] v")
+    for _ in range(2):
+        write(collated, path, options("upsert", **more))
+        assert rows_of(path) == found

@@ -29,7 +29,7 @@ from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.spark_errors import failure
-from pyhudi.spark.spark_types import nullable_type, spark_schema
+from pyhudi.spark.spark_types import nullable_type, spark_schema, uncollated_type
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.write_checks import check_storable
 from pyhudi.write.write_operations import DELETING
@@ -63,6 +63,14 @@ def checked_own_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> pa
     if not data_columns.names and not may_be_none:
         raise SchemaMismatchError("there are no columns to write")
     return data_columns
+
+
+def without_collations(df: DataFrame) -> DataFrame:
+    """Return the frame with texts that are compared by their bytes: keys that are equal by a collation only, as ``a``
+    and ``A``, are those of different records."""
+    plain = {field.name: uncollated_type(field.dataType) for field in df.schema.fields}
+    collated = [field.name for field in df.schema.fields if plain[field.name] != field.dataType]
+    return df.withColumns({name: F.col(quoted([name])).cast(plain[name]) for name in collated}) if collated else df
 
 
 def write_schema(

@@ -27,7 +27,7 @@ from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dml_commit import RowChanges
 from pyhudi.spark.write.plans.new_files.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
-from pyhudi.spark.write.write_input import as_in_table, own_columns, unused_by_deletes, write_schema
+from pyhudi.spark.write.write_input import as_in_table, own_columns, unused_by_deletes, without_collations, write_schema
 from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
 from pyhudi.storage import Storage
 from pyhudi.table.bucket_index_detection import check_not_bucketed
@@ -86,6 +86,7 @@ def prepare_write(
         SchemaMismatchError: The rows lack columns, or have other types than the table.
     """
     _check_not_encrypted(df.sparkSession, opts)
+    df = without_collations(df)
     target = WriteTarget.from_options(storage, client, opts)
     config, opts = target.config, target.opts
     check_lock_provider(opts)  # before a table is created
