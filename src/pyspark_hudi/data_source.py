@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,11 +48,11 @@ class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
         """Return the columns of the query."""
         return spark_schema(_plan(self.options).output_schema)
 
-    def reader(self, schema: StructType) -> HudiDataSourceReader:  # noqa: ARG002
-        """Return the reader of a batch query."""
+    def reader(self, schema: StructType) -> HudiDataSourceReader:
+        """Return the reader of a batch query, with the columns that the DataFrame has."""
         given = dict(self.options)
         wants = Options.parse(given).get_typed(options.READ_PUSHED_FILTERS)
-        return FilteringReader(given) if wants else HudiDataSourceReader(given)
+        return FilteringReader(given, schema) if wants else HudiDataSourceReader(given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HudiAppendWriter:
         """Start an append and return its writer.
@@ -97,15 +97,29 @@ class SlicesPartition(InputPartition):  # type: ignore[misc,unused-ignore]
 
 
 class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore]
-    """Reads the file slices of a query, in tasks of similar size in bytes."""
+    """Reads the file slices of a query, in tasks of similar size in bytes.
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    Spark takes the columns of batches by position, and calls the reader long after the DataFrame was loaded, or for the
+    columns of ``DataFrameReader.schema``.
+
+    Args:
+        given: Options of the query.
+        columns: Columns of the DataFrame.
+    """
+
+    def __init__(self, given: Mapping[str, str], columns: StructType) -> None:
         self._options = given
+        self._columns = columns
         self._filter: RowFilter | None = None
 
     def partitions(self) -> list[SlicesPartition]:
-        """Plan the query. Return a part of it per task."""
-        table, plan = _planned(self._options, self._filter)
+        """Plan the query. Return a part of it per task.
+
+        Raises:
+            QueryError: The table does not have the columns of the DataFrame, or has them with other types.
+        """
+        table, plan = _planned(self._options, self._filter, self._columns.names)
+        _check_types(self._columns, spark_schema(plan.output_schema))
         return [SlicesPartition(plan.select_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -130,7 +144,22 @@ def _plan(given: Mapping[str, str]) -> ScanPlan:
     return _planned(given, None)[1]
 
 
-def _planned(source: Mapping[str, str], row_filter: RowFilter | None) -> tuple[TableSnapshot, ScanPlan]:
+def _check_types(columns: StructType, current: StructType) -> None:
+    """Refuse columns of a DataFrame whose types are not those of the table."""
+    types = [(field.dataType.simpleString(), current[field.name].dataType.simpleString()) for field in columns.fields]
+    changed = [
+        f"{name} {one} instead of {now}" for name, (one, now) in zip(columns.names, types, strict=True) if one != now
+    ]
+    if changed:
+        raise QueryError(
+            f"the DataFrame has columns with other types than the table: {', '.join(changed)}; load the table again, "
+            "without .schema(…), and cast its columns"
+        )
+
+
+def _planned(
+    source: Mapping[str, str], row_filter: RowFilter | None, columns: Sequence[str] | None = None
+) -> tuple[TableSnapshot, ScanPlan]:
     given = dict(source)
     path = given.pop("path", None)
     if path is None:
@@ -142,4 +171,4 @@ def _planned(source: Mapping[str, str], row_filter: RowFilter | None) -> tuple[T
     query = replace(Query.from_options(settings, table.config), subpath=place.subpath)
     if query.changes:
         raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")
-    return table, plan_scan(table, query, filter=row_filter, opts=settings)
+    return table, plan_scan(table, query, columns=columns, filter=row_filter, opts=settings)

@@ -59,6 +59,25 @@ def test_filters(tables: Path, spark: SparkSession) -> None:
         spark.conf.unset(PUSHED)
 
 
+def test_columns_of_the_dataframe(tmp_path: Path, spark: SparkSession) -> None:
+    """A DataFrame keeps its columns when those of the table change, and finds them by name."""
+    path = str(tmp_path / "table")
+    write(spark.sql("select 1 id, 'a' one, 'b' two"), path, {**BULK, "hoodie.datasource.write.recordkey.field": "id"})
+    loaded = spark.read.format("hudi").load(path).select("id", "one", "two")
+    chosen = spark.read.format("hudi").schema("two string, one string").load(path)
+    assert [tuple(row) for row in chosen.collect()] == [("b", "a")]
+    table = HudiTable.for_path(path)
+    table.alter_schema().add_column("three", "string", after="id").move_column("two", after="id").commit()
+    assert [tuple(row) for row in loaded.collect()] == [(1, "a", "b")]
+    assert [tuple(row) for row in chosen.collect()] == [("b", "a")]
+    unread = spark.read.format("hudi").load(path)
+    table.alter_schema().change_type("id", "bigint").drop_column("one").commit()
+    with pytest.raises(Exception, match=r"no column 'one'; the table has"):
+        unread.collect()
+    with pytest.raises(Exception, match=r"id int instead of bigint; load the table again"):
+        spark.read.format("hudi").schema("id int").load(path).collect()
+
+
 def test_refused(tmp_path: Path, tables: Path, spark: SparkSession) -> None:
     with pytest.raises(Exception, match=r"no Hudi table"):
         spark.read.format("hudi").load(str(tmp_path)).count()
