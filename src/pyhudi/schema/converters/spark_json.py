@@ -201,6 +201,11 @@ def _as_variant(data_type: pa.DataType, path: str) -> pa.DataType:
     return VARIANT
 
 
+def _item(name: str, data_type: pa.DataType, *, nullable: bool) -> pa.Field:
+    """Return the field of items; those without a type, as of ``array()``, are nulls."""
+    return pa.field(name, data_type, nullable or pa.types.is_null(data_type))
+
+
 def _from_spark(spark: Any, path: str) -> pa.DataType:
     if isinstance(spark, dict):
         kind = spark["type"]
@@ -208,12 +213,16 @@ def _from_spark(spark: Any, path: str) -> pa.DataType:
             return as_plain_struct(pa.struct(_from_struct(spark, path)))
         if kind == "array":
             item = _from_spark(spark["elementType"], f"{path}.{LIST_ITEM}")
-            return pa.list_(pa.field(LIST_ITEM, item, spark["containsNull"]))
+            return pa.list_(_item(LIST_ITEM, item, nullable=spark["containsNull"]))
         if kind == "map":
             value = _from_spark(spark["valueType"], f"{path}.value")
-            return pa.map_(
-                _from_spark(spark["keyType"], f"{path}.key"), pa.field("value", value, spark["valueContainsNull"])
-            )
+            key = _from_spark(spark["keyType"], f"{path}.key")
+            if pa.types.is_null(key):
+                raise SchemaError(
+                    f"column {path!r} is a map whose keys have no type, as of map(); cast it, for example to "
+                    "map<string, string>"
+                )
+            return pa.map_(key, _item("value", value, nullable=spark["valueContainsNull"]))
         if kind == "udt" and "sqlType" in spark:
             return _from_spark(spark["sqlType"], path)
     elif spark in _FROM_SPARK:

@@ -126,6 +126,21 @@ def test_broken_spark_json_is_refused(text: str) -> None:
         from_spark_json(text)
 
 
+def test_empty_arrays_and_maps_have_items_without_a_type() -> None:
+    """Spark says that they are not null, as there are none."""
+
+    def column(kind: dict[str, object]) -> pa.Field:
+        field = {"name": "c", "type": kind, "nullable": False, "metadata": {}}
+        return from_spark_json(json.dumps({"type": "struct", "fields": [field]})).field(0)
+
+    array = column({"type": "array", "elementType": "void", "containsNull": False})
+    assert array.type == pa.list_(pa.field("element", pa.null()))
+    values: dict[str, object] = {"type": "map", "valueType": "void", "valueContainsNull": False}
+    assert column({**values, "keyType": "string"}).type == pa.map_(pa.string(), pa.null())
+    with pytest.raises(SchemaError, match=r"'c' is a map whose keys have no type.*cast it"):
+        column({**values, "keyType": "void"})
+
+
 def test_types_without_a_place_in_tables_name_column_and_cure() -> None:
     struct = pa.struct([("x", pa.duration("us"))])
     with pytest.raises(SchemaError, match=r"'s.x' has type duration\[us\].*convert"):
