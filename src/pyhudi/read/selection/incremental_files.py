@@ -12,7 +12,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.file_names import BASE, LOG, file_names_of, file_paths, parse_names
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
-from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 
 _WRITTEN_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("partition", "file_id", "path", "order", "kind", "instant")]
@@ -37,6 +37,12 @@ def written_files(writes: Sequence[Write]) -> pa.Table:
     parsed = parse_names(names)
     table = table.append_column("kind", parsed["kind"]).append_column("instant", parsed["instant"])
     return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG]))).cast(_WRITTEN_SCHEMA)
+
+
+def replaced_by(writes: Sequence[Write]) -> pa.Table:
+    """Return the file groups that the writes have replaced (`REPLACED_SCHEMA`)."""
+    replaced = (write.read().replaced for write in writes)
+    return pa.concat_tables([REPLACED_SCHEMA.empty_table(), *(groups for groups in replaced if groups is not None)])
 
 
 def _files_of_write(stats: pa.Table, time: str) -> pa.Table:

@@ -23,7 +23,7 @@ from pyhudi.errors import QueryError
 from pyhudi.merge.logs.valid_log_blocks import InstantsCompletedBy
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
-from pyhudi.read.selection.incremental_files import Write, lost_files, written_files
+from pyhudi.read.selection.incremental_files import Write, lost_files, replaced_by, written_files
 from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
 from pyhudi.table.view.file_group_keys import in_groups
@@ -159,7 +159,9 @@ def _written_slices(
     compactions, late = across.compactions, across.others
     view = FileSystemView.load(table, partitions=partitions, compactions=compactions, archived=late)
     cut = {"completed_by": instants.end} if instants.by_completion else {"as_of": max(w.requested for w in writes)}
-    written = written.filter(pc.invert(in_groups(written, view.replaced_groups(**cut))))
+    # A view knows the groups that active writes have replaced, without those of archived ones.
+    for replaced in (view.replaced_groups(**cut), replaced_by(writes)):
+        written = written.filter(pc.invert(in_groups(written, replaced)))
     slices = view.latest_slices(**cut)
     slices = slices.filter(in_groups(slices, written))
     completions = view.completions if table.config.version >= FIRST_BY_COMPLETION else None

@@ -89,6 +89,28 @@ def test_rows_between_a_savepoint_and_a_range_do_not_come_along(tmp_path: Path) 
     assert rows(table, begin=at(65)) == [("k6", 6)]
 
 
+def test_files_that_an_archived_write_of_the_range_has_replaced_are_not_needed(tmp_path: Path) -> None:
+    table = HandMadeTable(tmp_path / "t")
+    table.write(1, {("b", "x"): [{"id": "x", "p": "b", "v": 1}]})
+    table.write(2, {("a", "f"): [{"id": "k", "p": "a", "v": 2}]})
+    overwritten = {("a", "g"): [{"id": "k", "p": "a", "v": 3}]}
+    table.write(3, overwritten, action="replacecommit", operation="INSERT_OVERWRITE", replaced=[("a", "f")])
+    for n in (4, 5, 6):
+        table.write(n, {("a", "g"): [{"id": "k", "p": "a", "v": n}]})
+    table.clean(7, keep_from=at(3), deleted=[(2, "a", "f")])
+
+    def check() -> None:
+        assert rows(table, STRICT, begin=at(1), end=at(3)) == [("k", 3)]
+        assert rows(table, STRICT, begin=at(1), end=at(5)) == [("k", 5)]
+        assert rows(table, STRICT, begin=at(1)) == [("k", 6)]
+        with pytest.raises(QueryError, match="no longer exist"):
+            rows(table, STRICT, begin=at(1), end=at(2))
+
+    check()
+    table.archive(1, 2, 3)
+    check()
+
+
 def test_a_range_that_ends_during_a_write_that_is_archived(tmp_path: Path) -> None:
     table = one_group(tmp_path, 9, (1, 3, 5, 7), {1: 2, 3: 4, 5: 6, 7: 8})
     table.archive(1, 3, 5)
