@@ -14,10 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
 from pyhudi.read.query.query import Query
 from pyhudi.spark.read.dataframe_reader import read
 from pyhudi.spark.session_settings import session_zone
+from pyhudi.spark.streaming.source import load_stream
 from pyhudi.spark.write.dataframe_writer import write
 from tests.spark.model import options
 from tests.spark_arrow import to_arrow
@@ -64,6 +65,7 @@ MOVED: dict[str, tuple[pa.DataType, dict[str, Any], bool]] = {
     "an end of a line, hive-style": (pa.string(), {"p=x\ny": "x\ny", "p=z": "z"}, True),
     "a percent sign": (pa.string(), {"p=5%41": "5%41", "p=z": "z"}, True),
     "a folder that Spark takes for its own": (pa.string(), {"_Temporary": "_Temporary", "z": "z"}, False),
+    "a folder of Spark's streams": (pa.string(), {"_spark_metadata": "_spark_metadata", "z": "z"}, False),
     "numbers with fractions": (pa.float64(), {"1.5": 1.5, "2.5": 2.5}, False),
     "times": (
         pa.timestamp("us", "UTC"),
@@ -71,6 +73,16 @@ MOVED: dict[str, tuple[pa.DataType, dict[str, Any], bool]] = {
         False,
     ),
 }
+
+
+def test_a_table_inside_of_a_folder_of_sparks_streams(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark lists none of its files, and no stream can see its commits."""
+    (tmp_path / "_spark_metadata").mkdir()
+    table = HandMadeTable(tmp_path / "_spark_metadata" / "t")
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}], ("b", "f2"): [{"id": "2", "p": "b", "v": 1}]})
+    assert both(spark, table) == [("1", "a", 1), ("2", "b", 1)]
+    with pytest.raises(ConfigError, match="lists no files in folders named _spark_metadata; move the table"):
+        load_stream(spark, str(table.root), {})
 
 
 @pytest.mark.parametrize("name", MOVED)

@@ -31,6 +31,7 @@ from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import query_columns, resolve_table_schema
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.read.base_files.base_file_scan import STREAM_METADATA, has_stream_metadata
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.storage import open_storage
 from pyhudi.storage.storage_protocol import Storage
@@ -127,6 +128,11 @@ def _check(settings: Options, client: TableMetaClient) -> None:
             f"{options.INCREMENTAL_FORMAT.key} out to stream the rows that commits have written"
         )
     folder = client.storage.uri()
+    if has_stream_metadata(folder):
+        raise ConfigError(
+            f"a stream cannot read the table at {folder!r}: Spark lists no files in folders named {STREAM_METADATA}; "
+            "move the table"
+        )
     if any(c in folder for c in _GLOB):
         raise ConfigError(
             f"a stream cannot read the table at {folder!r}: Spark interprets the characters {_GLOB} in the path "

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.table.table_snapshot import TableSnapshot
 
+STREAM_METADATA = "_spark_metadata"
+"""Folders of Spark's own streams. What is below, at any depth, is not listed by its readers of files and streams."""
 _PLANNERS = 4
 """Threads that create the DataFrames of parts; they mostly wait for Spark."""
 _reached = {"file://"}
@@ -136,7 +138,7 @@ def read_natively(
     """
     extras = extras or ScanExtras()
     numbers, more = extras.numbers, extras.files
-    reason = _why_not_by_spark(plan)
+    reason = _why_not_by_spark(plan, table.storage.uri())
     if reason is not None:
         if required:
             raise _unreadable(reason)
@@ -160,8 +162,11 @@ def read_natively(
         return None
 
 
-def _why_not_by_spark(plan: ScanPlan) -> str | None:
+def _why_not_by_spark(plan: ScanPlan, root: str) -> str | None:
     """Return the reason why Spark would not read the files of a plan correctly; None if it does."""
+    paths = plan.tasks["base_path"]
+    if has_stream_metadata(root) or pc.any(pc.match_substring_regex(paths, f"(^|/){STREAM_METADATA}/")).as_py():
+        return f"Spark leaves out all files in folders named {STREAM_METADATA}, which its own streams have"
     if not HAS_VARIANTS and _has_variants(pa.struct(list(plan.schema))):
         return "this release of Spark has no variants, and would read shredded ones as null"
     if plan.bootstrapped()[0].tasks.num_rows:
@@ -171,6 +176,11 @@ def _why_not_by_spark(plan: ScanPlan) -> str | None:
             "Spark reads the timestamps of ORC files in the time zone of its JVM, regardless of the zone of the writer"
         )
     return None
+
+
+def has_stream_metadata(uri: str) -> bool:
+    """Return True if a location is in a folder of Spark's own streams (`STREAM_METADATA`)."""
+    return STREAM_METADATA in uri.split("/")
 
 
 def _unreadable(reason: str) -> QueryError:
