@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 
-def rows(spark, query):
-    return sorted(tuple(row) for row in spark.sql(query).collect())
+def rows(spark, query, **parameters):
+    """Return the rows of a query, sorted."""
+    return sorted(tuple(row) for row in spark.sql(query, **parameters).collect())
+
+
+def rows_in_order(spark, query, **parameters):
+    return [tuple(row) for row in spark.sql(query, **parameters).collect()]
 
 
 RIDES = (

@@ -11,6 +11,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import SchemaError, SchemaMismatchError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.schema.logical_types.blobs import BLOB
 from tests.cases import seldom
+from tests.spark.sql.ride_tables import rows_in_order as rows
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -28,10 +29,6 @@ def inline(text):
 def reference(path, offset="NULL", length="NULL"):
     there = f"named_struct('external_path', '{path}', 'offset', {offset}, 'length', {length}, 'managed', false)"
     return f"named_struct('type', 'OUT_OF_LINE', 'data', CAST(NULL AS BINARY), 'reference', {there})"
-
-
-def rows(spark, query, **given):
-    return [tuple(row) for row in spark.sql(query, **given).collect()]
 
 
 def create(spark, tmp_path, kind="cow"):

@@ -10,6 +10,7 @@ from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.schema.logical_types.variants import VARIANT
 from pyhudi.spark.spark_types import HAS_VARIANTS
 from tests.cases import seldom
+from tests.spark.sql.ride_tables import rows_in_order as rows
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -17,10 +18,6 @@ pytestmark = pytest.mark.usefixtures("database")
 STRUCT = "struct<value:binary,metadata:binary>"
 ONE = "named_struct('value', X'0c01', 'metadata', X'010000')"
 TWO = "named_struct('metadata', X'010000', 'value', X'0c02')"
-
-
-def rows(spark, query, **given):
-    return [tuple(row) for row in spark.sql(query, **given).collect()]
 
 
 def create(spark, tmp_path, kind):

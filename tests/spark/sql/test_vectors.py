@@ -12,6 +12,7 @@ from pyhudi.errors import QueryError, SchemaError, SchemaMismatchError, Unsuppor
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from tests.cases import seldom
+from tests.spark.sql.ride_tables import rows_in_order as rows
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -22,10 +23,6 @@ FIRST = [
     ("b", None, None, None, 2),
     ("c", [9, 9, 9], [1, 1], [0, 1], 3),
 ]
-
-
-def rows(spark, query, **given):
-    return [tuple(row) for row in spark.sql(query, **given).collect()]
 
 
 def ids(spark, query, **given):

@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, Struct
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
 from pyhudi.spark.spark_errors import task_errors
+from tests.spark.sql.ride_tables import rows
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -32,10 +33,6 @@ def settings(spark, **changed):
 
 
 FARES = "CREATE TABLE fares (id INT, name STRING, price INT, ts INT, dt STRING) USING hudi PARTITIONED BY (dt)"
-
-
-def rows(spark, query):
-    return sorted(tuple(row) for row in spark.sql(query).collect())
 
 
 def test_columns_are_taken_by_name_if_the_query_has_all_names(spark):

@@ -1,0 +1,1 @@
+"""Scripts of Spark 4."""
