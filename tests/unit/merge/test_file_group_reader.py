@@ -22,7 +22,7 @@ from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import SliceContext, StoredColumns
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.read.execution.arrow_scan import ReadTask, TaskReader
+from pyhudi.read.execution.base_file_tasks import ReadTask, TaskReader
 from pyhudi.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.unit.format.log.samples import block

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.read.cdc.cdc_plan import plan_cdc
-from pyhudi.read.execution.arrow_scan import TaskReader, tasks_of
+from pyhudi.read.execution.base_file_tasks import TaskReader, tasks_of
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import ScanPlan
