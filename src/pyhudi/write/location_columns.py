@@ -19,5 +19,3 @@ PARTITION_SHARE = "_pyhudi_partition_share"
 which have no file group."""
 STATUS = "status"
 """Binary: the only column returned by handles, an Arrow IPC stream of write stats."""
-
-TAG_COLUMNS = (IS_DELETE, FILE_ID, BASE_PATH, ROW_POSITION)
