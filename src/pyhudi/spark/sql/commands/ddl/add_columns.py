@@ -8,7 +8,7 @@ from pyspark.sql.types import StructField, StructType
 from pyhudi.config import options
 from pyhudi.errors import OptionWithoutEffectWarning, SchemaMismatchError, warn
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.catalog_entries import update_columns
+from pyhudi.spark.sql.catalog_registration import update_columns
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
 from pyhudi.spark.sql.sql_table import SqlTable

@@ -19,7 +19,7 @@ from pyhudi.schema.evolution.schema_changes import Position
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.catalog_entries import update_columns
+from pyhudi.spark.sql.catalog_registration import update_columns
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.commands.ddl.add_columns import warn_of_not_null
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema

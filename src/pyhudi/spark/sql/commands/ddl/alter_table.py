@@ -8,7 +8,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, full_name
-from pyhudi.spark.sql.catalog_entries import rename, set_properties, update_columns
+from pyhudi.spark.sql.catalog_registration import rename, set_properties, update_columns
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import RenameTable, SetProperties
 from pyhudi.sql.string_literals import string_literal

@@ -26,7 +26,7 @@ from pyhudi.spark.sql.catalog import (
     full_name,
     qualified_location,
 )
-from pyhudi.spark.sql.catalog_entries import register
+from pyhudi.spark.sql.catalog_registration import register
 from pyhudi.spark.sql.commands.command_target import without_meta_columns
 from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
 from pyhudi.spark.sql.commands.ddl.location_checks import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.catalog_entries import unregister
+from pyhudi.spark.sql.catalog_registration import unregister
 from pyhudi.spark.sql.commands.ddl.location_checks import table_storage
 from pyhudi.spark.sql.queries.table_cache import uncache
 from pyhudi.transaction.table_overwrite.table_removal import remove_table

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.catalog_entries import register
+from pyhudi.spark.sql.catalog_registration import register
 from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
 from pyhudi.spark.sql.commands.ddl.table_definition import declared_columns, with_spelling_of_schema
 from pyhudi.spark.sql.sql_table import SqlTable
