@@ -18,6 +18,7 @@ from pyhudi.report import progress_bar
 from pyhudi.spark.session import start_session
 
 Function = Callable[..., Any]
+_CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,19 @@ def with_spark(function: Function) -> Function:
             if settings:
                 raise UsageError("--spark-conf requires --spark")
             return function(*values, **arguments)
-        session = start_session(master, dict(_setting(text) for text in settings))
+        session = start_session(master, {**_progress_settings(master), **dict(_setting(text) for text in settings)})
         try:
             return function(*values, **arguments)
         finally:
             session.stop()
 
     return run
+
+
+def _progress_settings(master: str) -> dict[str, str]:
+    """Return the setting by which Spark shows no progress bars unless the standard error output is a terminal; a
+    server of Spark Connect does not take it."""
+    return {} if master.startswith("sc://") else {_CONSOLE_PROGRESS: str(is_terminal("stderr")).lower()}
 
 
 def _setting(text: str) -> tuple[str, str]:

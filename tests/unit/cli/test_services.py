@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -161,6 +162,22 @@ def test_expression_indexes(made: MorTable) -> None:
 def test_indexes_that_need_spark(made: MorTable) -> None:
     failed = pyhudi("index", "build", made.root, "record_index", code=1)
     assert "--spark 'local[*]'" in failed.stderr
+
+
+def test_sessions_of_spark(made: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, dict[str, str]]] = []
+    stopped: list[bool] = []
+
+    def start(master: str, settings: dict[str, str]) -> SimpleNamespace:
+        started.append((master, settings))
+        return SimpleNamespace(stop=lambda: stopped.append(True))
+
+    monkeypatch.setattr("pyhudi.cli.effects.start_session", start)
+    pyhudi("compaction", "run", made.root, "--spark", "local[1]", "--spark-conf", "spark.x=1=2", *NO_SKEW)
+    pyhudi("compaction", "run", made.root, "--spark", "sc://host", *NO_SKEW)
+    assert started == [("local[1]", {"spark.ui.showConsoleProgress": "false", "spark.x": "1=2"}), ("sc://host", {})]
+    assert len(stopped) == 2
+    assert "--spark" in pyhudi("compaction", "run", made.root, "--spark-conf", "spark.x=1", code=2).stderr
 
 
 def test_versions(tmp_path: Path) -> None:
