@@ -64,7 +64,7 @@ def call_back(uri: str, table_name: str, instant: Instant, metadata: CommitMetad
             "Content-Type": "application/json; charset=UTF-8",
             **_custom_headers(opts),
         }
-        request = urllib.request.Request(str(url), body, headers)  # noqa: S310: the scheme was checked
+        request = urllib.request.Request(str(url), body, headers)
         with urllib.request.urlopen(request, timeout=opts.get_typed(options.CALLBACK_TIMEOUT)):
             pass
     except Exception as failure:
