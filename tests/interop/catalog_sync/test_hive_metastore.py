@@ -189,9 +189,17 @@ def test_entries_of_earlier_releases(oracle: Oracle, metastore: str, tmp_path: P
     services.sync_catalog(without_keys(options(metastore, f"{name}_theirs", **more)))
     for suffix in ("_ro", "_rt", "") if case == "merge_on_read" else ("",):
         mine, other = entries(metastore, f"{name}_ours{suffix}"), entries(metastore, f"{name}_theirs{suffix}")
-        if oracle.release == "0.15.0":  # which takes completion times of version 6 from the times of files
-            del mine["parameters"]["last_commit_completion_time_sync"]
+        if oracle.release == "0.15.0":
+            mine, other = (_as_of_0_15(one) for one in (mine, other))
         assert mine == other
+
+
+def _as_of_0_15(found: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only 0.15 says: completion times of version 6, from the times of files, and arrays without
+    nulls."""
+    kept = {key: value for key, value in found["parameters"].items() if key != "last_commit_completion_time_sync"}
+    text = json.dumps(kept).replace('"containsNull": true', '"containsNull": false')
+    return {**found, "parameters": json.loads(text)}
 
 
 @pytest.mark.slow
