@@ -9,7 +9,7 @@ from pyhudi.api.hudi_table import HudiTable
 from tests.interop.harness.oracle import Oracle
 from tests.interop.harness.scenarios import PARALLELISM
 from tests.random_sequences.life import Life
-from tests.random_sequences.service_steps import EXPRESSION, can_cluster
+from tests.random_sequences.service_steps import can_cluster
 from tests.random_sequences.steps import step
 from tests.random_sequences.table_kinds import BUCKETS, CUSTOM, EVENT_TIME, FILLING, TableKind
 from tests.random_sequences.write_steps import draw_upsert
@@ -120,8 +120,6 @@ def _write(life: Life, rng: Random, operation: str) -> None:
     indexes = HudiTable.for_path(life.path).config.metadata_partitions
     if life.kind.merge_on_read and life.kind.has_buckets and "record_index" in indexes:
         return  # it does not tell the index of keys in log files: `docs/format/core.md`, 10, 28
-    if f"expr_index_{EXPRESSION}" in indexes:
-        return  # 1.2.0 can fail to merge its statistics ("Value types should be the same")
     rows = draw_upsert(life, rng)
     if life.kind.merge_on_read:  # it finds records that log files have deleted, too: 24
         rows = [(where, row) for where, row in rows if where[0] not in life.model.deleted]

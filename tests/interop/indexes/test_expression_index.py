@@ -270,3 +270,27 @@ def test_bloom_filters_on_merge_on_read_tables(oracle: Oracle, spark: SparkSessi
         scan = HudiTable.for_path(str(both.path)).scan(filter=f"substring(time, 1, 7) = '{month}'", columns=["id"])
         assert sorted(row.id for row in scan.to_spark(spark).collect()) == wanted, month
         assert "expr_index_i23" in str(scan.plan().skipped)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_files_without_values(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Apache Hudi merges the statistics of the files of a partition, of which some have nulls alone."""
+    both = Both(tmp_path / "t", oracle, spark, {**SETTINGS, "hoodie.parquet.small.file.limit": "0"})
+
+    def nameless(ids: Iterable[int], ts: int) -> pa.Table:
+        found = rows(ids, ts, 2019)
+        return found.set_column(found.column_names.index("name"), "name", pa.nulls(found.num_rows, pa.string()))
+
+    both.write("ours", rows(range(8), 1, 2019), "insert")
+    both.write("ours", nameless(range(20, 28), 1), "insert")
+    both.build("ours", [ALL[12]])
+    both.write("theirs", rows(range(2), 2, 2019))
+    both.write("ours", nameless(range(20, 24), 3))
+    both.write("theirs", rows(range(20, 22), 4, 2019))
+    where = "lower(name) = 'name42'"
+    expected = sorted(key for key, row in both.model.items() if row["name"] == "Name42")
+    assert expected
+    scan = HudiTable.for_path(str(both.path)).scan(where, ["id"])
+    assert sorted(row.id for row in scan.to_spark(spark).collect()) == expected
+    assert sorted(oracle.read(both.path, SKIPPING, where=where)["id"].to_pylist()) == expected

@@ -40,7 +40,8 @@ def expression_stats_records(
     logs_have_statistics: bool,
     first: bool = False,
 ) -> RecordChanges:
-    """Return the index records of files with statistics, and of their partitions.
+    """Return the index records of files with statistics, and of their partitions. All of them have the type of the
+    expression, because Apache Hudi 1.2.0 merges those of one partition only if their types are equal.
 
     Args:
         column: Column of the expression.
@@ -56,12 +57,12 @@ def expression_stats_records(
     partitions = files["partition"].combine_chunks()
     exact = pc.unique(partitions).to_pylist() if first else ()
     of_partitions = partition_stats_records(
-        partitions, of_column, version, tight=exact, dropped=(), make_keys=expression_partition_keys
+        partitions, of_column, version, tight=exact, dropped=(), make_keys=expression_partition_keys, typed=True
     )
     if not logs_have_statistics:
         base = _are_base(files)
         files, of_column = files.filter(base), of_column.filter(base)
-    of_files = column_stats_records(files, of_column, version)
+    of_files = column_stats_records(files, of_column, version, typed=True)
     return merged_records([{column: of_files}, {column: of_partitions}])[column]
 
 

@@ -93,11 +93,14 @@ def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, deleted: pa.Array
     return pa.MapArray.from_arrays(offsets, names, items, type=kind)
 
 
-def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) -> RecordChanges:
+def column_stats_records(
+    files: pa.Table, bounds: pa.StructArray, version: int, *, typed: bool = False
+) -> RecordChanges:
     """Return records of the partition ``column_stats``: one per file and column.
 
     ``bounds`` are those of the files (FILE_COLUMNS), row by row. A file with an unknown column gets no records at all,
-    because readers consider a missing column one without values.
+    because readers consider a missing column one without values. ``typed``: records without values have the type of
+    the column, too.
     """
     complete = _is_complete(bounds)
     files, bounds = files.filter(complete), bounds.filter(complete)
@@ -105,13 +108,13 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
     names, partitions = contiguous(files["name"]), contiguous(files["partition"])
     ids = hashed_file_names(names)
     of_partitions = apply_by_value(partitions, partition_ids)
-    loose = pa.repeat(pa.scalar(False), len(names))
+    loose, with_type = (pa.repeat(pa.scalar(value), len(names)) for value in (False, typed))
     for i, field in enumerate(bounds.type):
         if not len(names):
             break
         (column,) = column_ids([field.name])
         keys.append(pc.binary_join_element_wise(column, of_partitions, ids, ""))
-        payloads.append(_stats_payload(names, field.name, bounds.field(i), version, tight=loose))
+        payloads.append(_stats_payload(names, field.name, bounds.field(i), version, tight=loose, typed=with_type))
     return RecordChanges(pa.concat_arrays(keys), _encoded(RecordType.COLUMN_STATS, payloads, version))
 
 
@@ -123,6 +126,7 @@ def partition_stats_records(
     tight: Iterable[str],
     dropped: Iterable[str],
     make_keys: Callable[[pa.Array, pa.Array], pa.Array] = partition_stats_keys,
+    typed: bool = False,
 ) -> RecordChanges:
     """Return records of the partition ``partition_stats`` from the bounds of files in these ``partitions``.
 
@@ -133,6 +137,7 @@ def partition_stats_records(
         tight: Partitions of which these are all files. Records of others widen the existing ones.
         dropped: Partitions without any file from now on.
         make_keys: Returns the keys for names of columns and partitions.
+        typed: Records without values have the type of the column, too.
     """
     columns = [field.name for field in bounds.type]
     exact = pa.array(sorted(set(tight)), pa.string())
@@ -143,7 +148,9 @@ def partition_stats_records(
             continue
         keys.append(make_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
         tights = pc.is_in(paths, value_set=exact)
-        payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, widens=True))
+        # A record that widens an earlier one must have the type of its value, by which the two are merged.
+        with_type = pc.or_(pc.invert(tights), pa.scalar(typed))
+        payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, typed=with_type))
     deleted_keys = [make_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped]
     values = _encoded(RecordType.PARTITION_STATS, payloads, version)
     return RecordChanges(pa.concat_arrays(keys), values, pa.concat_arrays([_NO_TEXT, *deleted_keys]))
@@ -172,8 +179,10 @@ def _encoded(kind: RecordType, payloads: list[pa.Table], version: int) -> pa.Bin
 
 
 def _stats_payload(
-    names: pa.Array, column: str, bounds: pa.StructArray, version: int, *, tight: pa.Array, widens: bool = False
+    names: pa.Array, column: str, bounds: pa.StructArray, version: int, *, tight: pa.Array, typed: pa.Array
 ) -> pa.Table:
+    """Return the payloads of the statistics of a column. ``typed``: the record has the type of the column even without
+    values."""
     least, most, *numbers = (pc.struct_field(bounds, name) for name in ("min", "max", *COUNTS))
     counts = dict(zip(("valueCount", "nullCount", "totalSize", "totalUncompressedSize"), numbers, strict=True))
     payload = {
@@ -187,9 +196,7 @@ def _stats_payload(
     if version >= 8:
         payload["isTightBound"] = tight
     if version >= 9:
-        # A record that widens an earlier one must have the type of its value, by which the two are merged.
-        merges = pc.invert(tight) if widens else pa.repeat(pa.scalar(False), len(names))
-        payload["valueType"] = value_type(least.type, pc.and_not(pc.is_null(least), merges))
+        payload["valueType"] = value_type(least.type, pc.and_not(pc.is_null(least), typed))
     return pa.table(payload)
 
 
