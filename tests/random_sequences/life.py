@@ -152,6 +152,7 @@ class Life:
             return []
         found = []
         for row in HudiTable.for_path(self.path).history().to_pylist():
+            self.cleaned |= row["action"] == "clean"  # a write cleans by itself what ten commits later is old
             written = row["operation"] is not None and row["operation"].upper() not in SERVICES
             if row["state"] == "COMPLETED" and written and row["requested"] not in self._known:
                 self._known.add(row["requested"])
