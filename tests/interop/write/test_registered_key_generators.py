@@ -43,6 +43,8 @@ def as_set(table: pa.Table) -> set[tuple[object, ...]]:
 @pytest.mark.parametrize("first", ["apache", "ours"])
 @pytest.mark.parametrize("oracle", ["0.15.0", seldom("1.0.2"), "1.2.0"], indirect=True)
 def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path, first: str, table_type: str) -> None:
+    if oracle.release == "1.0.2" and first == "apache":
+        return  # it creates no table with such a generator, but writes those of others
     path = tmp_path / "t"
     version = {"0.15.0": {"hoodie.write.table.version": "6"}, "1.0.2": {"hoodie.write.table.version": "8"}}
     options = {
