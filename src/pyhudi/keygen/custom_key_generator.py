@@ -35,17 +35,21 @@ class KeyGenerator(ABC):
 
         Tables store it. Apache Hudi needs the class only to write the table."""
 
-    def record_key(self) -> Column | str:
+    def record_key(self) -> Column | str | None:
         """Return the record key as a string expression over the columns in
-        ``hoodie.datasource.write.recordkey.field``: a Column, or SQL text. Null and empty keys are refused."""
-        raise NotImplementedError
+        ``hoodie.datasource.write.recordkey.field``: a Column, or SQL text. Null and empty keys are refused.
 
-    def partition_path(self) -> Column | str:
+        The default, None, is for generators that do not override this."""
+        return None
+
+    def partition_path(self) -> Column | str | None:
         """Return the partition path as a string expression over the columns in
         ``hoodie.datasource.write.partitionpath.field``: a Column, or SQL text. Null and empty paths become
         ``__HIVE_DEFAULT_PARTITION__``. The text is used as it is: hive-style names and URL encoding are up to the
-        generator."""
-        raise NotImplementedError
+        generator.
+
+        The default, None, is for generators that do not override this."""
+        return None
 
     @property
     def makes_record_keys(self) -> bool:

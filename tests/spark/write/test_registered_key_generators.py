@@ -131,6 +131,11 @@ class MakesNumbers(TenantKeyGenerator):
         return "id + 1"
 
 
+class ReturnsNone(TenantKeyGenerator):
+    def partition_path(self):
+        return None
+
+
 class MakesNothing(TenantKeyGenerator):
     def record_key(self):
         return "if(id = 2, '', tenant)"
@@ -146,6 +151,7 @@ class LeavesTheTable(TenantKeyGenerator):
     [
         (UsesAnyColumn, ConfigError, r"record_key cannot be evaluated over the columns in .*tenant, id"),
         (MakesNumbers, ConfigError, "record_key returns a column of the type bigint; cast it to string"),
+        (ReturnsNone, ConfigError, "partition_path returns None; return a Column or SQL text"),
         (MakesNothing, RecordKeyError, "the record key that .* makes is null or empty; nothing was committed"),
         (LeavesTheTable, HudiError, "not a valid folder name"),
     ],

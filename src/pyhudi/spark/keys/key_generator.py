@@ -72,7 +72,7 @@ def partition_path_of(df: DataFrame, spec: KeySpec) -> Column:
 def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
     """Return the record key as an expression over columns of *schema*; evaluation fails where it is null or empty."""
     if spec.key_class is not None:
-        return registered_record_key(spec.key_class)
+        return registered_record_key(spec.key_class, spec.unset_key_message)
     consistent = zone if spec.consistent_timestamps else None
     texts: list[Column] = []
     unset: list[Column] = []

@@ -18,16 +18,16 @@ from pyhudi.spark.column_names import quoted_name, resolve
 from pyhudi.spark.keys.key_errors import key_failure
 
 
-def registered_record_key(class_name: str) -> Column:
-    """Return the record key that a registered generator makes; evaluation fails where it is null or empty."""
-    key = _column(registered_generator(class_name).record_key())
-    unset = F.coalesce(key == "", F.lit(True))
-    return F.when(unset, key_failure(F.lit(f"the record key that {class_name} makes is null or empty"))).otherwise(key)
+def registered_record_key(class_name: str, unset_message: str) -> Column:
+    """Return the record key that a registered generator makes; evaluation fails where it is null or empty, with a
+    message."""
+    key = _record_key(class_name)
+    return F.when(F.coalesce(key == "", F.lit(True)), key_failure(F.lit(unset_message))).otherwise(key)
 
 
 def registered_partition_path(class_name: str) -> Column:
     """Return the partition path that a registered generator makes; the default partition where it is null or empty."""
-    path = _column(registered_generator(class_name).partition_path())
+    path = _partition_path(class_name)
     return F.coalesce(F.when(path != "", path), F.lit(DEFAULT_PARTITION))
 
 
@@ -43,14 +43,24 @@ def check_registered_generator(df: DataFrame, spec: KeySpec) -> None:
     if spec.key_class is not None:
         for name in spec.record_fields:
             resolve(df.schema, name, "record key")
-        key = _column(registered_generator(spec.key_class).record_key())
-        _check_expression(df, key, spec.record_fields, f"{spec.key_class}.record_key", options.RECORDKEY_FIELD.key)
+        _check_expression(
+            df,
+            _record_key(spec.key_class),
+            spec.record_fields,
+            f"{spec.key_class}.record_key",
+            options.RECORDKEY_FIELD.key,
+        )
     if spec.path_class is not None:
         fields = [field.name for field in spec.partition_fields]
         for name in fields:
             resolve(df.schema, name, "partition path", SchemaMismatchError)
-        path = _column(registered_generator(spec.path_class).partition_path())
-        _check_expression(df, path, fields, f"{spec.path_class}.partition_path", options.PARTITIONPATH_FIELD.key)
+        _check_expression(
+            df,
+            _partition_path(spec.path_class),
+            fields,
+            f"{spec.path_class}.partition_path",
+            options.PARTITIONPATH_FIELD.key,
+        )
 
 
 def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], method: str, option: str) -> None:
@@ -66,5 +76,15 @@ def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], 
         raise ConfigError(f"{method} returns a column of the type {kind.simpleString()}; cast it to string")
 
 
-def _column(expression: Column | str) -> Column:
+def _record_key(class_name: str) -> Column:
+    return _column(registered_generator(class_name).record_key(), f"{class_name}.record_key")
+
+
+def _partition_path(class_name: str) -> Column:
+    return _column(registered_generator(class_name).partition_path(), f"{class_name}.partition_path")
+
+
+def _column(expression: Column | str | None, method: str) -> Column:
+    if expression is None:
+        raise ConfigError(f"{method} returns None; return a Column or SQL text, or do not override it")
     return F.expr(expression) if isinstance(expression, str) else expression
