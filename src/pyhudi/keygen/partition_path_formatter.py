@@ -10,8 +10,9 @@ from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
 from pyhudi.keygen.record_key_formatter import value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
-_NO_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
-"""Levels that are not valid folder names: empty ones, "." and "..". ".hoodie" is reserved."""
+INVALID_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
+"""Regular expression, of RE2 and of Java, of partition paths that are no folders of a table: empty levels, "." and ".."
+resolve to other folders, and ".hoodie" is reserved."""
 
 
 def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
@@ -29,7 +30,7 @@ def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     levels = [_level(rows, field, spec) for field in spec.partition_fields]
     encoded = pc.binary_join_element_wise(*levels, "/").dictionary_encode()
     paths = encoded.dictionary
-    bad = paths.filter(pc.match_substring_regex(paths, _NO_FOLDER))
+    bad = paths.filter(pc.match_substring_regex(paths, INVALID_FOLDER))
     if len(bad):
         raise RecordKeyError(
             f"the partition path {bad[0].as_py()!r} is not a valid folder of the table; change the value or "

@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructType
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
+from pyhudi.keygen.partition_path_formatter import INVALID_FOLDER
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import resolve
@@ -109,8 +110,7 @@ def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Colu
 
 def _valid_folder(path: Column) -> Column:
     """Return the path; evaluation fails where it is not a folder of the table."""
-    # an empty level, "." and ".." resolve to other folders; ".hoodie" is the metadata folder of the table
-    bad = path.rlike("(^|/)\\.{0,2}(/|$)|^\\.hoodie(/|$)")
+    bad = path.rlike(INVALID_FOLDER)
     message = F.concat(
         F.lit("the partition path '"),
         path,
