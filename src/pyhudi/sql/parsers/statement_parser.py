@@ -15,6 +15,7 @@ from pyhudi.sql.parsers.cache_parser import (
     parse_uncache,
 )
 from pyhudi.sql.parsers.call_parser import parse_call
+from pyhudi.sql.parsers.common_table_expressions import CommonTableExpressions, parse_definitions
 from pyhudi.sql.parsers.create_parser import parse_create, parse_replace
 from pyhudi.sql.parsers.ddl_parser import (
     parse_alter,
@@ -120,7 +121,7 @@ def table_of(text: str) -> Name | None:
     unknown, or if the statement is one that only Hudi has."""
     cursor = Cursor(text)
     if cursor.sees("WITH"):
-        _definitions(cursor)
+        parse_definitions(cursor)
     try:
         return cursor.name() if any(cursor.take(*words.split()) for words in _HEADS) else None
     except SqlSyntaxError:
@@ -187,17 +188,13 @@ def _inserts_after_from(cursor: Cursor) -> Statement | None:
 
 
 def _with_before_change(cursor: Cursor) -> Statement | None:
-    """Parse ``WITH … INSERT INTO …``: an INSERT whose query begins with the definitions; likewise UPDATE, DELETE and
-    MERGE, which are not supported; None for anything else."""
+    """Parse INSERT, UPDATE, DELETE or MERGE after WITH; None for anything else."""
     try:
-        _definitions(cursor)
+        expressions = parse_definitions(cursor)
     except SqlSyntaxError:
         return None
-    definitions = cursor.slice(0, cursor.at)
     if cursor.word() in ("UPDATE", "DELETE", "MERGE"):
-        verb, name = cursor.word(), table_of(cursor.rest())
-        instead = "put the definitions into its source or subqueries: (WITH … SELECT …)"
-        return None if name is None else UnsupportedStatement(name, f"WITH before {verb}", instead, cursor.text)
+        return _change_with(expressions, cursor.rest())
     if not cursor.sees("INSERT"):
         return None
     insert = parse_insert(cursor)
@@ -205,23 +202,10 @@ def _with_before_change(cursor: Cursor) -> Statement | None:
         return None
     has_own = insert.query.lstrip("( \t\r\n").upper().startswith("WITH")
     query = f"SELECT * FROM ({insert.query})" if has_own else insert.query
-    return replace(insert, query=f"{definitions} {query}")
+    return replace(insert, query=f"{expressions.text} {query}")
 
 
-def _definitions(cursor: Cursor) -> None:
-    """Consume WITH and its definitions."""
-    cursor.expect("WITH")
-    cursor.take("RECURSIVE")
-    while True:
-        cursor.identifier()
-        if cursor.sees("("):
-            content = cursor.at
-            cursor.parenthesized()
-            if cursor.done or cursor.word() in (",", "INSERT"):
-                cursor.at = content  # AS was left out: these are no names of columns
-        if cursor.take("MAX", "RECURSION", "LEVEL"):
-            cursor.at += 1
-        cursor.take("AS")
-        cursor.parenthesized()
-        if not cursor.take(","):
-            return
+def _change_with(expressions: CommonTableExpressions, text: str) -> Statement | None:
+    """Parse UPDATE, DELETE or MERGE, with the definitions in its subqueries and its source."""
+    statement = parse(expressions.in_subqueries(text))
+    return replace(statement, source=expressions.as_source(statement)) if isinstance(statement, Merge) else statement

@@ -69,8 +69,6 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
     for statement, cause in {
         "EXPLAIN INSERT INTO t SELECT 2, 'b'": "EXPLAIN the query",
         "FROM (SELECT * FROM t) s INSERT INTO plain SELECT id, n INSERT INTO t SELECT id, n": "one INSERT for each",
-        "WITH s AS (SELECT 1 AS id) MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE": "WITH before MERGE",
-        "WITH s AS (SELECT 1 AS id) DELETE FROM t WHERE id IN (SELECT id FROM s)": "WITH before DELETE",
         "ANALYZE TABLE t COMPUTE STATISTICS": "column.stats",
         "LOAD DATA INPATH '/x' OVERWRITE INTO TABLE shop.t": "INSERT INTO",
     }.items():

@@ -148,10 +148,10 @@ STATEMENTS = {
         (("a", "t"), ("u",)), "from s", ("insert into a.t (x) select 1 where b", "insert overwrite u select 2")
     ),
     "with a (n) as (select 1), b as (table a) insert into t (c) table b": Insert(
-        ("t",), "with a (n) as (select 1), b as (table a) table b", "insert into t (c)", columns=("c",)
+        ("t",), "WITH a (n) as (select 1), b as (table a) table b", "insert into t (c)", columns=("c",)
     ),
     "with a (select 1) insert into t with b as (table a) table b": Insert(
-        ("t",), "with a (select 1) SELECT * FROM (with b as (table a) table b)", "insert into t"
+        ("t",), "WITH a (select 1) SELECT * FROM (with b as (table a) table b)", "insert into t"
     ),
     "with a as (select 1) from a insert into t select *": SelectStatement(
         "with a as (select 1) from a insert into t select *"
@@ -465,3 +465,26 @@ def test_external_tables_have_a_location():
     assert parse("CREATE EXTERNAL TABLE t (id INT) STORED AS PARQUET LOCATION '/x'") is None
     with pytest.raises(SqlSyntaxError, match="an external table requires LOCATION"):
         parse("CREATE EXTERNAL TABLE t (id INT) USING hudi")
+
+
+def test_definitions_before_a_merge():
+    merge = parse(
+        "WITH s(id) AS (SELECT 1), u AS (FROM s) MERGE INTO t USING S x ON t.id = x.id WHEN MATCHED THEN DELETE"
+    )
+    assert merge.source == "(WITH s(id) AS (SELECT 1), u AS (FROM s) SELECT * FROM `S`) x"
+    when = "ON t.id = s.id WHEN MATCHED AND t.id IN (SELECT id FROM s) THEN UPDATE SET n = (WITH u AS (FROM v) FROM u)"
+    merge = parse(f"WITH RECURSIVE s AS (FROM v) MERGE INTO t USING s {when}")
+    assert merge.source == "(WITH RECURSIVE s AS (FROM v) SELECT * FROM `s`) `s`"
+    assert merge.clauses[0].condition == "t.id IN (WITH RECURSIVE s AS (FROM v) SELECT id FROM s)"
+    assert merge.clauses[0].values == {"n": "(WITH RECURSIVE s AS (FROM v), u AS (FROM v) FROM u)"}
+    assert parse(f"WITH s AS (FROM v) MERGE INTO t USING d.s {when}").source == "d.s"
+    merge = parse(f"WITH v AS (SELECT 1) MERGE INTO t USING (SELECT * FROM (SELECT * FROM v)) s {when}")
+    assert merge.source == "(WITH v AS (SELECT 1) SELECT * FROM (SELECT * FROM v)) s"
+
+
+def test_definitions_before_update_and_delete():
+    delete = parse("WITH s AS (SELECT 1 AS id) DELETE FROM t WHERE (id > 0) AND id IN ((SELECT id FROM s)) AND n = ')'")
+    assert delete.where == "(id > 0) AND id IN ((WITH s AS (SELECT 1 AS id) SELECT id FROM s)) AND n = ')'"
+    update = parse("WITH s AS (SELECT 1 AS id) UPDATE t SET n = (SELECT max(id) FROM s), m = f((1)) WHERE id = 1")
+    assert update.assigned == {"n": "(WITH s AS (SELECT 1 AS id) SELECT max(id) FROM s)", "m": "f((1))"}
+    assert update.where == "id = 1"
