@@ -1,4 +1,4 @@
-"""Job of :mod:`tests.spark.session.test_remote`: tables written and read where this process, the driver and the
+"""Job of :mod:`tests.spark.test_remote`: tables written and read where this process, the driver and the
 executors share no memory. ``cluster``: executors in a separate JVM; ``connect``: the driver in another process, too."""
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ import pytest
 
 from tests.cases import seldom
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("where", [seldom("cluster"), "connect"])
 def test_tables_are_written_and_read(where, tmp_path):
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    job = [sys.executable, "-m", "tests.spark.session.remote_job", where, str(tmp_path)]
+    job = [sys.executable, "-m", "tests.spark.remote_job", where, str(tmp_path)]
     done = subprocess.run(job, capture_output=True, text=True, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     rows = [[i, -2 * i if i % 7 == 0 else 2 * i] for i in range(40) if i % 5 in (3, 4) and i != 13]

@@ -1,0 +1,1 @@
+"""Functions of PySpark that `activate` replaces."""

@@ -1,0 +1,1 @@
+"""`HudiTable` on Spark."""

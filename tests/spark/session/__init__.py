@@ -1,1 +1,0 @@
-"""Sessions, `activate`, the data source, Spark Connect, and the programs and statements of the documentation."""
