@@ -34,6 +34,8 @@ Messages name the offending value and a solution::
     │   ├── CommitStateUnknownError       it is unknown whether a commit was published
     │   └── BusyError                     another process is executing the plan
     ├── CatalogError                      a catalog, such as a Hive metastore, refused a request or does not answer
+    │   ├── NotInCatalogError             the catalog has no such database, table, partition or lock
+    │   └── AlreadyInCatalogError         the catalog has such a database, table or partition already
     ├── ServiceAfterCommitError           a table service failed after a write that is committed
     └── SetupError                        Java, PySpark or an optional package is missing
 """
@@ -250,6 +252,14 @@ class BusyError(TransactionError):
 
 class CatalogError(HudiError):
     """A catalog, such as a Hive metastore, refused a request or does not answer."""
+
+
+class NotInCatalogError(CatalogError):
+    """A catalog has no such database, table, partition or lock."""
+
+
+class AlreadyInCatalogError(CatalogError):
+    """A catalog has such a database, table or partition already."""
 
 
 class ServiceAfterCommitError(HudiError):

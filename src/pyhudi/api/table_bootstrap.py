@@ -65,8 +65,8 @@ def bootstrap_table(
         plan = BootstrapPlan.from_options(storage, settings, schema)
         result = run_bootstrap(plan, ThreadSkeletonWriter(), None, LOCAL)
         return result.with_warning(sync_after_commit(storage, settings))
-    from pyhudi.spark.write.bootstrap_tasks import bootstrap
-    from pyhudi.spark.write.catalog_sync import check_sync_options, sync_after_write
+    from pyhudi.spark.write.operations.bootstrap_tasks import bootstrap
+    from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
 
     check_sync_options(spark, settings)
     result = bootstrap(spark, BootstrapPlan.from_options(storage, settings, schema))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from pyhudi.catalog_sync.catalog_kinds import catalog_kinds
-from pyhudi.catalog_sync.catalog_sync import sync_table
-from pyhudi.catalog_sync.open_catalog import make_catalog
+from pyhudi.catalog_sync.catalogs.catalog_kinds import catalog_kinds
+from pyhudi.catalog_sync.catalogs.open_catalog import make_catalog
 from pyhudi.catalog_sync.sync_settings import check_options, is_enabled
+from pyhudi.catalog_sync.table_sync import sync_table
 from pyhudi.config import Options, options
 from pyhudi.errors import ServiceAfterCommitError
 from pyhudi.storage import Storage

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from pyhudi.catalog_sync.catalog_kinds import CatalogKind
-from pyhudi.catalog_sync.partition_extractors import PartitionExtractor, extractor_of
+from pyhudi.catalog_sync.catalogs.catalog_kinds import CatalogKind
+from pyhudi.catalog_sync.partitions.partition_extractors import PartitionExtractor, extractor_of
 from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import FileFormat, SyncTableStrategy, TableType
 from pyhudi.errors import InvalidOptionError

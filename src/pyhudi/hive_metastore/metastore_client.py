@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pyhudi.errors import CatalogError, SetupError
+from pyhudi.errors import AlreadyInCatalogError, CatalogError, NotInCatalogError, SetupError
 from pyhudi.hive_metastore.metastore_address import MetastoreAddress
 
 if TYPE_CHECKING:
@@ -19,14 +19,6 @@ T = TypeVar("T")
 
 _UNKNOWN_METHOD = 1
 _log = logging.getLogger(__name__)
-
-
-class NotInCatalogError(CatalogError):
-    """There is no such database, table, partition or lock."""
-
-
-class AlreadyInCatalogError(CatalogError):
-    """There is such a database, table or partition."""
 
 
 class UnknownMethodError(CatalogError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pyhudi.hive_metastore.metastore_client import MetastoreClient, NotInCatalogError, current_user
+from pyhudi.errors import NotInCatalogError
+from pyhudi.hive_metastore.metastore_client import MetastoreClient, current_user
 
 _EXCLUSIVE, _TABLE = 3, 2
 """Type and level of a lock: of a whole table, for one owner."""

@@ -7,17 +7,17 @@ import json
 import pyarrow as pa
 import pytest
 
-from pyhudi.catalog_sync.catalog_kinds import CatalogKind, catalog_kinds, metastore_address
-from pyhudi.catalog_sync.hive_columns import hive_columns, hive_type
-from pyhudi.catalog_sync.partition_changes import partitions_of_paths, plan_changes
-from pyhudi.catalog_sync.partition_extractors import extractor_of
-from pyhudi.catalog_sync.spark_properties import spark_properties
-from pyhudi.catalog_sync.storage_formats import storage_format
+from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogColumn, CatalogPartition
+from pyhudi.catalog_sync.catalogs.catalog_kinds import CatalogKind, catalog_kinds, metastore_address
+from pyhudi.catalog_sync.entries.hive_columns import hive_columns, hive_type
+from pyhudi.catalog_sync.entries.spark_properties import spark_properties
+from pyhudi.catalog_sync.entries.storage_formats import storage_format
+from pyhudi.catalog_sync.partitions.partition_changes import partitions_of_paths, plan_changes
+from pyhudi.catalog_sync.partitions.partition_extractors import extractor_of
 from pyhudi.catalog_sync.sync_settings import SyncSettings, TableLayout, is_enabled
 from pyhudi.config import Options
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CatalogError, ConfigError, InvalidOptionError
-from pyhudi.hive_metastore.catalog_entries import CatalogColumn, CatalogPartition
 from pyhudi.table.config.table_config import TableConfig
 
 TOOL = "hoodie.meta.sync.client.tool.class"

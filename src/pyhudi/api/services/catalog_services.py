@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.api.services.service_base import Given, ServiceBase
-from pyhudi.catalog_sync.catalog_sync import sync_table
 from pyhudi.catalog_sync.sync_result import CatalogSyncResult
+from pyhudi.catalog_sync.table_sync import sync_table
 from pyhudi.spark.session import session_if_any
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class CatalogServices(ServiceBase):
         client, opts = self._open(options)
         session = spark or session_if_any()
         if session is not None:
-            from pyhudi.spark.write.catalog_sync import with_hive_settings
+            from pyhudi.spark.hive_settings import with_hive_settings
 
             opts = with_hive_settings(session, opts)
         return sync_table(client, opts)

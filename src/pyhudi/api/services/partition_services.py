@@ -51,7 +51,7 @@ class PartitionServices(ServiceBase):
         session = spark or session_if_any()
         if session is None:
             raise SetupError("dropping partitions requires a Spark session: pass spark=…")
-        from pyhudi.spark.write.partition_expiry import delete_expired_partitions
+        from pyhudi.spark.write.operations.partition_expiry import delete_expired_partitions
 
         return delete_expired_partitions(session, client, opts)
 

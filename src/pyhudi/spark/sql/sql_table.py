@@ -17,7 +17,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.delete_partition import unknown_partitions_message
+from pyhudi.spark.write.operations.delete_partition import unknown_partitions_message
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -31,13 +31,14 @@ from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.session import check_workers
-from pyhudi.spark.write.bootstrap_operation import write_bootstrap
-from pyhudi.spark.write.catalog_sync import check_sync_options, sync_after_write
 from pyhudi.spark.write.dml_commit import DmlCommit
-from pyhudi.spark.write.overwrite_table import overwrite_table
-from pyhudi.spark.write.partition_expiry import delete_expired_partitions
+from pyhudi.spark.write.operations.bootstrap_operation import write_bootstrap
+from pyhudi.spark.write.operations.delete_partition import delete_partitions
+from pyhudi.spark.write.operations.overwrite_table import overwrite_table
+from pyhudi.spark.write.operations.partition_expiry import delete_expired_partitions
 from pyhudi.spark.write.row_change_locations import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import identifies_records
+from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_job import IdempotentCommit, WriteJob
 from pyhudi.spark.write.write_preparation import prepare_write
@@ -242,7 +243,7 @@ def _run_with_services(job: WriteJob) -> WriteResult:
     spark = job.df.sparkSession
     stats_reader = SparkFileStatsReader(spark)
     with run_async_services(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
-        result = execute_write(job)
+        result = delete_partitions(job) if job.operation is Operation.DELETE_PARTITION else execute_write(job)
     if result.instant is None:
         return result
     clean_and_archive(job.storage, job.opts, stats_reader)

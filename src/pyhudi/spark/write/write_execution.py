@@ -17,7 +17,6 @@ from pyhudi.config import options
 from pyhudi.config.enums import Operation
 from pyhudi.spark.execution.arrow_batch_limits import batches_limited_by_rows
 from pyhudi.spark.keys.key_errors import key_errors
-from pyhudi.spark.write.delete_partition import delete_partitions
 from pyhudi.spark.write.plans.buckets.bucket_plan import plan_buckets, store_bucket_counts
 from pyhudi.spark.write.plans.file_groups.file_group_planner import plan_file_groups
 from pyhudi.spark.write.plans.new_files.new_files_plan import NewFilesPlan
@@ -29,10 +28,7 @@ from pyhudi.write.write_result import WriteResult
 
 
 def execute_write(job: WriteJob) -> WriteResult:
-    """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table), delete_partition or
-    bucket_rescale."""
-    if job.operation is Operation.DELETE_PARTITION:
-        return delete_partitions(job)
+    """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or bucket_rescale."""
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None if job.client is None else job.client.active_timeline)

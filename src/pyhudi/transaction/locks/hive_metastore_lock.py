@@ -14,9 +14,9 @@ import time
 from typing import Self
 
 from pyhudi.config import Options, options
-from pyhudi.errors import CatalogError, ConfigError, HudiError, LockError
+from pyhudi.errors import CatalogError, ConfigError, HudiError, LockError, NotInCatalogError
 from pyhudi.hive_metastore.metastore_address import MetastoreAddress, find_uris
-from pyhudi.hive_metastore.metastore_client import MetastoreClient, NotInCatalogError
+from pyhudi.hive_metastore.metastore_client import MetastoreClient
 from pyhudi.hive_metastore.metastore_locks import LockEntry, LockState, MetastoreLocks
 from pyhudi.storage import Storage
 from pyhudi.transaction.locks.lock_holder import Holder

@@ -56,7 +56,7 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **engine), "overwrite")
     assert rows_of(path) == model.rows
     with monkeypatch.context() as patch:  # Apache Hudi deletes partitions all the same
-        patch.setattr("pyhudi.spark.write.delete_partition.check_not_consistent", lambda *_: None)
+        patch.setattr("pyhudi.spark.write.operations.delete_partition.check_not_consistent", lambda *_: None)
         write(frame(spark, rows[:1]), path, options("delete_partition"))
     model.drop("other")
     model.upsert(rows[1:])

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import options
 from pyhudi.errors import OptionWithoutEffectWarning, warn
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.write.partition_expiry import delete_expired_partitions
+from pyhudi.spark.write.operations.partition_expiry import delete_expired_partitions
 
 _TTL = {"ttl_policy": options.TTL_STRATEGY.key, "retain_days": options.TTL_DAYS.key}
 

@@ -11,7 +11,7 @@ from pyhudi.index.bucket_counts import FIRST_INSTANT, counted_instants, read_cou
 from pyhudi.services.rollback import roll_back
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.write.bucket_rescaling import (
+from pyhudi.spark.write.operations.bucket_rescaling import (
     BucketRescaling,
     NewCounts,
     added_counts,

@@ -9,14 +9,14 @@ from typing import Self
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.catalog_sync.catalog_sync import sync_table
+from pyhudi.catalog_sync.table_sync import sync_table
 from pyhudi.config import Options, options
 from pyhudi.errors import OptionWithoutEffectWarning, QueryError, warn
 from pyhudi.schema.name_resolution import resolve_name
+from pyhudi.spark.hive_settings import with_hive_settings
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.queries.table_functions import locate
-from pyhudi.spark.write.catalog_sync import with_hive_settings
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline

@@ -8,20 +8,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from pyhudi.hive_metastore.catalog_entries import (
+from pyhudi.catalog_sync.catalogs.catalog_entries import (
     EXTERNAL_TABLE,
     CatalogColumn,
     CatalogPartition,
     CatalogTable,
     StorageFormat,
 )
-from pyhudi.hive_metastore.metastore_client import (
-    AlreadyInCatalogError,
-    MetastoreClient,
-    NotInCatalogError,
-    UnknownMethodError,
-    current_user,
-)
+from pyhudi.errors import AlreadyInCatalogError, NotInCatalogError
+from pyhudi.hive_metastore.metastore_client import MetastoreClient, UnknownMethodError, current_user
 from pyhudi.hive_metastore.partition_names import partition_name
 
 if TYPE_CHECKING:
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class MetastoreCatalog:
+class HiveMetastoreCatalog:
     """Entries of a metastore.
 
     Args:

@@ -6,26 +6,25 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pyhudi.catalog_sync.catalog_kinds import CatalogKind, catalog_kinds
-from pyhudi.catalog_sync.catalog_protocol import Catalog
-from pyhudi.catalog_sync.glue_catalog import s3_uri
-from pyhudi.catalog_sync.open_catalog import open_catalog
-from pyhudi.catalog_sync.partition_changes import (
+from pyhudi.catalog_sync.catalogs.catalog import Catalog
+from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogPartition, CatalogTable
+from pyhudi.catalog_sync.catalogs.catalog_kinds import CatalogKind, catalog_kinds
+from pyhudi.catalog_sync.catalogs.glue_catalog import s3_uri
+from pyhudi.catalog_sync.catalogs.open_catalog import open_catalog
+from pyhudi.catalog_sync.entries.planned_entry import EntryPlan, check_is_hudi
+from pyhudi.catalog_sync.partitions.partition_changes import (
     PartitionChanges,
     Values,
     partitions_of_paths,
     plan_changes,
     same_place,
 )
-from pyhudi.catalog_sync.planned_entry import EntryPlan, check_is_hudi
+from pyhudi.catalog_sync.partitions.table_partitions import TablePartitions
 from pyhudi.catalog_sync.sync_result import CatalogSyncResult, TableSyncResult
 from pyhudi.catalog_sync.sync_settings import SyncedName, SyncSettings
 from pyhudi.catalog_sync.synced_instants import LAST_COMPLETION, SyncedInstants
-from pyhudi.catalog_sync.table_partitions import TablePartitions
 from pyhudi.config import Options
-from pyhudi.errors import CatalogError, UnsupportedTableError
-from pyhudi.hive_metastore.catalog_entries import CatalogPartition, CatalogTable
-from pyhudi.hive_metastore.metastore_client import AlreadyInCatalogError
+from pyhudi.errors import AlreadyInCatalogError, CatalogError, UnsupportedTableError
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyhudi.catalog_sync.partition_extractors import PartitionExtractor
+from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogPartition
+from pyhudi.catalog_sync.partitions.partition_extractors import PartitionExtractor
 from pyhudi.errors import CatalogError
-from pyhudi.hive_metastore.catalog_entries import CatalogPartition
 
 Values: TypeAlias = tuple[str, ...]
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")

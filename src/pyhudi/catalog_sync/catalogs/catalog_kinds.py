@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pyhudi.catalog_sync.glue_catalog import GlueEndpoint
+from pyhudi.catalog_sync.catalogs.glue_catalog import GlueEndpoint
 from pyhudi.config import Options, options
 from pyhudi.config.option import split_names
 from pyhudi.errors import ConfigError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pyhudi.catalog_sync.catalogs.catalog_entries import StorageFormat
 from pyhudi.config.enums import FileFormat
-from pyhudi.hive_metastore.catalog_entries import StorageFormat
 
 _PARQUET = "org.apache.hadoop.hive.ql.io.parquet."
 _ORC = "org.apache.hadoop.hive.ql.io.orc."

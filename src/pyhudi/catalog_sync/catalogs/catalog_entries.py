@@ -1,4 +1,4 @@
-"""Tables and partitions of a Hive metastore as immutable values."""
+"""Tables and partitions of a catalog as immutable values, in Hive's terms, which AWS Glue shares."""
 
 from __future__ import annotations
 

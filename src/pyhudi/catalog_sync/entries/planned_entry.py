@@ -7,13 +7,19 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyhudi.catalog_sync.hive_columns import hive_columns, hive_type
-from pyhudi.catalog_sync.spark_properties import spark_properties, without_spark_schema
-from pyhudi.catalog_sync.storage_formats import storage_format
+from pyhudi.catalog_sync.catalogs.catalog_entries import (
+    EXTERNAL_TABLE,
+    MANAGED_TABLE,
+    VIEW,
+    CatalogColumn,
+    CatalogTable,
+)
+from pyhudi.catalog_sync.entries.hive_columns import hive_columns, hive_type
+from pyhudi.catalog_sync.entries.spark_properties import spark_properties, without_spark_schema
+from pyhudi.catalog_sync.entries.storage_formats import storage_format
 from pyhudi.catalog_sync.sync_settings import SyncedName, TableLayout
 from pyhudi.catalog_sync.synced_instants import LAST_COMMIT
 from pyhudi.errors import CatalogError
-from pyhudi.hive_metastore.catalog_entries import EXTERNAL_TABLE, MANAGED_TABLE, VIEW, CatalogColumn, CatalogTable
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import COMMENT
 

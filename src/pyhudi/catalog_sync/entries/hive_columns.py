@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from pyhudi.hive_metastore.catalog_entries import CatalogColumn
+from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogColumn
 from pyhudi.schema.logical_types.blobs import BLOB_STRUCT, is_blob
 from pyhudi.schema.logical_types.variants import VARIANT_STRUCT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector

@@ -10,7 +10,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.write.delete_partition import delete_selected_partitions
+from pyhudi.spark.write.operations.delete_partition import delete_selected_partitions
 from pyhudi.spark.write.write_preparation import prepare_write
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult

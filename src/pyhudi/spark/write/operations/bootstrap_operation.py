@@ -8,7 +8,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
-from pyhudi.spark.write.bootstrap_tasks import bootstrap
+from pyhudi.spark.write.operations.bootstrap_tasks import bootstrap
 from pyhudi.spark.write.write_input import own_columns
 from pyhudi.storage import Storage
 from pyhudi.write.write_result import WriteResult

@@ -1,4 +1,4 @@
-"""Sync to a Hive metastore after writes, with the settings of the Spark session."""
+"""Sync to catalogs after writes, with the settings of the Spark session."""
 
 from __future__ import annotations
 
@@ -6,28 +6,10 @@ from pyspark.sql import SparkSession
 
 from pyhudi.catalog_sync.sync_after_commit import check_sync_after_commit, sync_after_commit
 from pyhudi.catalog_sync.sync_settings import is_enabled
-from pyhudi.config import Options, options
-from pyhudi.hive_metastore.metastore_address import SETTINGS
+from pyhudi.config import Options
+from pyhudi.spark.hive_settings import with_hive_settings
 from pyhudi.storage import Storage
 from pyhudi.write.write_result import WriteResult
-
-_PREFIXES = ("", "spark.hadoop.", "spark.")
-"""Forms of Hive's settings in a session, in order of precedence: `SET`, of Hadoop, and `spark.hive.…`."""
-_PART_LENGTH = "spark.sql.sources.schemaStringLengthThreshold"
-
-
-def with_hive_settings(spark: SparkSession, opts: Options) -> Options:
-    """Return the options of a sync with the session's settings of Hive, and its version, where options do not say."""
-    found: dict[str, object] = {options.META_SYNC_SPARK_VERSION.key: spark.version}
-    part_length = spark.conf.get(_PART_LENGTH, None)
-    if part_length:
-        found[options.HIVE_SYNC_SCHEMA_STRING_LENGTH.key] = part_length
-    for key in SETTINGS:
-        values = (spark.conf.get(prefix + key, None) for prefix in _PREFIXES)
-        value = next((value for value in values if value), None)
-        if value is not None:
-            found[key] = value
-    return Options.parse({**found, **opts})
 
 
 def check_sync_options(spark: SparkSession, opts: Options) -> None:

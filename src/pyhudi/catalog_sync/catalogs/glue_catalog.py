@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyhudi.errors import CatalogError, ConfigError, SetupError
-from pyhudi.hive_metastore.catalog_entries import (
+from pyhudi.catalog_sync.catalogs.catalog_entries import (
     EXTERNAL_TABLE,
     CatalogColumn,
     CatalogPartition,
     CatalogTable,
     StorageFormat,
 )
-from pyhudi.hive_metastore.metastore_client import AlreadyInCatalogError, NotInCatalogError
+from pyhudi.errors import AlreadyInCatalogError, CatalogError, ConfigError, NotInCatalogError, SetupError
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient

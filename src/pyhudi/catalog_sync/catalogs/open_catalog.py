@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyhudi.catalog_sync.catalog_kinds import CatalogKind, glue_endpoint, metastore_address
-from pyhudi.catalog_sync.catalog_protocol import Catalog
-from pyhudi.catalog_sync.glue_catalog import GlueCatalog
+from pyhudi.catalog_sync.catalogs.catalog import Catalog
+from pyhudi.catalog_sync.catalogs.catalog_kinds import CatalogKind, glue_endpoint, metastore_address
+from pyhudi.catalog_sync.catalogs.glue_catalog import GlueCatalog
+from pyhudi.catalog_sync.catalogs.hive_metastore_catalog import HiveMetastoreCatalog
 from pyhudi.config import Options, options
-from pyhudi.hive_metastore.metastore_catalog import MetastoreCatalog
 from pyhudi.hive_metastore.metastore_client import MetastoreClient
 
 
@@ -36,7 +36,7 @@ def make_catalog(kind: CatalogKind, opts: Options) -> Catalog:
     """Return a catalog, which is not asked yet. Arguments and errors are those of `open_catalog`."""
     batch = opts.get_typed(options.HIVE_SYNC_BATCH_NUM)
     if kind is CatalogKind.HIVE_METASTORE:
-        return MetastoreCatalog(MetastoreClient(metastore_address(opts)), batch)
+        return HiveMetastoreCatalog(MetastoreClient(metastore_address(opts)), batch)
     return GlueCatalog(
         glue_endpoint(opts),
         batch=batch,

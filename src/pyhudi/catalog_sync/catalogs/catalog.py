@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from pyhudi.hive_metastore.catalog_entries import CatalogPartition, CatalogTable
+from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogPartition, CatalogTable
 
 
 class Catalog(Protocol):
-    """Entries of a catalog. Requests raise CatalogError if they fail; `MetastoreCatalog` documents them."""
+    """Entries of a catalog. Requests raise CatalogError if they fail; `HiveMetastoreCatalog` documents them."""
 
     def has_database(self, name: str) -> bool: ...
     def create_database(self, name: str, description: str) -> None: ...
