@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import COMMITS, WRITTEN_FILES, WRITTEN_PARTITIONS, equal_to, fact_texts
+from pyhudi.cli.columns import COMMITS, WRITTEN_FILES, WRITTEN_PARTITIONS, equal_to
+from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
 from pyhudi.cli.structure import noun
@@ -29,9 +30,7 @@ def list_commits(table: HudiTable, *, out: Output, archived: bool, limit: int | 
 
     Python: HudiTable.for_path(PATH).history(archived=…)
     """
-    history = table.history(archived=archived).to_arrow()
-    writes = history.filter(pc.is_in(history["action"], pa.array(_WRITES)))
-    out.rows(writes, COMMITS, limit=limit, nothing="no writes")
+    out.rows(_writes(table, archived=archived), COMMITS, limit=limit, nothing="no writes")
 
 
 @commits.command("show")
@@ -43,11 +42,7 @@ def show(table: HudiTable, *, out: Output, instant: str) -> None:
 
     Python: HudiTable.for_path(PATH).history(archived=True)
     """
-    history = table.history(archived=True).to_arrow()
-    found = equal_to(history.filter(pc.is_in(history["action"], pa.array(_WRITES))), requested=instant).to_pylist()
-    if not found:
-        raise InstantNotFoundError(f"{table.path} has no write {instant!r}; `pyhudi commits list` shows its writes")
-    out.facts(found[0], fact_texts(found[0]))
+    print_instants(table, _writes(table, archived=True), instant, out, noun="write", listed_by="pyhudi commits list")
 
 
 @commits.command("files")
@@ -76,6 +71,11 @@ def partitions(table: HudiTable, *, out: Output, instant: str, limit: int | None
     grouped = _files_of(table, instant).group_by("partition")
     sums = grouped.aggregate([("path", "count"), *((name, "sum") for name in _SUMS)]).sort_by("partition")
     out.rows(sums.rename_columns(["partition", "files", *_SUMS]), WRITTEN_PARTITIONS, limit=limit)
+
+
+def _writes(table: HudiTable, *, archived: bool) -> pa.Table:
+    history = table.history(archived=archived).to_arrow()
+    return history.filter(pc.is_in(history["action"], pa.array(_WRITES)))
 
 
 def _files_of(table: HudiTable, instant: str) -> pa.Table:

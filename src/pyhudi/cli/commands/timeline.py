@@ -6,11 +6,11 @@ import click
 import pyarrow.compute as pc
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import DELETED_FILES, DELETIONS, TIMELINE, equal_to, fact_texts
+from pyhudi.cli.columns import DELETED_FILES, DELETIONS, TIMELINE, equal_to
+from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
 from pyhudi.cli.structure import noun
-from pyhudi.errors import InstantNotFoundError
 
 timeline = noun("timeline", "Instants of a table: list, show, pending, deletions.")
 
@@ -57,11 +57,8 @@ def show(table: HudiTable, *, out: Output, instant: str) -> None:
 
     Python: HudiTable.for_path(PATH).history(archived=True)
     """
-    found = equal_to(table.history(archived=True).to_arrow(), requested=instant).to_pylist()
-    if not found:
-        raise InstantNotFoundError(f"{table.path} has no instant {instant!r}; `pyhudi timeline list` shows them")
-    for row in found:
-        out.facts(row, fact_texts(row))
+    history = table.history(archived=True).to_arrow()
+    print_instants(table, history, instant, out, noun="instant", listed_by="pyhudi timeline list")
 
 
 @timeline.command("deletions")

@@ -1,0 +1,33 @@
+"""Instants of a table, looked up by their requested times."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi import HudiTable
+from pyhudi.cli.columns import equal_to, fact_texts
+from pyhudi.cli.output import Output
+from pyhudi.errors import InstantNotFoundError
+
+
+def print_instants(
+    table: HudiTable, history: pa.Table, instant: str, out: Output, *, noun: str, listed_by: str
+) -> None:
+    """Print all that is known of the instants with a requested time.
+
+    Args:
+        table: The table.
+        history: Rows of its history to look in.
+        instant: The requested time.
+        out: Output.
+        noun: What such rows are called.
+        listed_by: Command that lists them.
+
+    Raises:
+        InstantNotFoundError: There are none.
+    """
+    found = equal_to(history, requested=instant).to_pylist()
+    if not found:
+        raise InstantNotFoundError(f"{table.path} has no {noun} {instant!r}; `{listed_by}` shows those that it has")
+    for row in found:
+        out.facts(row, fact_texts(row))
