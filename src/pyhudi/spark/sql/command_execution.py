@@ -117,69 +117,120 @@ def _identifier(spark: SparkSession, args: Any, expression: str) -> object:
 
 
 def _execute(call: StatementCall, statement: Any) -> DataFrame:
-    spark, values, run_on_spark = call.spark, call.values, call.run_on_spark
-    match statement:
-        case None:
-            return run_on_spark()
-        case s.SelectStatement():
-            prepared = rewrite_query(spark, statement.query, prunes=_view_scope(spark, statement), args=call.args)
-            return call.run_rewritten(statement.head, prepared)
-        case Script():
-            if not uses_hudi_tables(spark, statement):
-                return run_on_spark()
-            with values.frames_as_views(spark):
-                body = runnable_script(spark, values.with_literals(statement))
-                return run_script(spark, body, partial(run_sql, spark))
-        case s.ExecuteImmediate():
-            text = hudi_statement_of(spark, statement, call.args)
-            return run_on_spark() if text is None else run_sql(spark, text)
-        case s.CreateFunction(name=name, query=query):
-            if reads_hudi_tables(spark, query):
-                raise UnsupportedTableError(
-                    f"the function {quoted(name)} cannot read Hudi tables, because Spark runs its body out of sight of "
-                    "pyhudi; use a view, or join the table"
-                )
-            return run_on_spark()
-        case s.CreateView():
-            return create_view(call, statement)
-        case s.Call() if statement.procedure not in signatures() and has_other_catalog(spark):
-            return run_on_spark()
-        case s.Call():
-            return call_procedure(spark, statement)
-        case s.ShowViews():
-            return without_hudi_tables(spark, run_on_spark())
-        case s.ShowTableExtended() if statement.partition:
-            table = find_table(spark, statement.table)
-            if table is None:
-                return run_on_spark()
-            return show.show_partition(spark, table, values.with_literals(statement).partition)
-        case s.ShowTableExtended(database=database):
-            return with_details_of_hudi_tables(spark, database, run_on_spark())
-        case s.ClearCache():
-            table_cache.clear(spark)
-            return run_on_spark()
-        case s.CacheTable(query=str(query)):
-            prepared = rewrite_query(spark, query, args=call.args)
-            if not prepared.reads_hudi_tables:
-                return run_on_spark()
-            if call.args:
-                raise QueryError("CACHE TABLE … AS takes no parameters (args); put the values into the statement")
-            with values.frames_as_views(spark):
-                cache_commands.cache_query(spark, statement, prepared)
-            return empty_result(spark)
-        case s.MultiInsert():
-            return run_inserts(call, statement, partial(run_sql, spark))
-        case s.CreateTable(like=like, like_any=True) if like is not None and find_table(spark, like) is None:
-            return run_on_spark()
-        case s.CreateTable():
-            with values.frames_as_views(spark):
-                create_table(spark, values.with_literals(statement))
-            return empty_result(spark)
+    if statement is None:
+        return call.run_on_spark()
+    run = _STATEMENTS.get(type(statement), _run_on_named_table)
+    return run(call, statement)
+
+
+def _run_select(call: StatementCall, statement: s.SelectStatement) -> DataFrame:
+    scope = _view_scope(call.spark, statement)
+    return call.run_rewritten(statement.head, rewrite_query(call.spark, statement.query, prunes=scope, args=call.args))
+
+
+def _view_scope(spark: SparkSession, statement: s.SelectStatement) -> str:
+    """Return the name of the views of a query whose files are pruned by its conditions; empty if they must not be.
+
+    Spark resolves views immediately, but Spark Connect when rows are fetched. By then they may be those of another
+    query. Each thread of a session has its own views.
+    """
+    kind = statement.head.strip().upper().split(" ")[0]
+    return f"query {get_ident()}" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""
+
+
+def _run_script(call: StatementCall, script: Script) -> DataFrame:
+    spark = call.spark
+    if not uses_hudi_tables(spark, script):
+        return call.run_on_spark()
+    with call.values.frames_as_views(spark):
+        return run_script(spark, runnable_script(spark, call.values.with_literals(script)), partial(run_sql, spark))
+
+
+def _execute_immediate(call: StatementCall, statement: s.ExecuteImmediate) -> DataFrame:
+    text = hudi_statement_of(call.spark, statement, call.args)
+    return call.run_on_spark() if text is None else run_sql(call.spark, text)
+
+
+def _create_function(call: StatementCall, statement: s.CreateFunction) -> DataFrame:
+    if reads_hudi_tables(call.spark, statement.query):
+        raise UnsupportedTableError(
+            f"the function {quoted(statement.name)} cannot read Hudi tables, because Spark runs its body out of sight "
+            "of pyhudi; use a view, or join the table"
+        )
+    return call.run_on_spark()
+
+
+def _call_procedure(call: StatementCall, statement: s.Call) -> DataFrame:
+    if statement.procedure not in signatures() and has_other_catalog(call.spark):
+        return call.run_on_spark()
+    return call_procedure(call.spark, statement)
+
+
+def has_other_catalog(spark: SparkSession) -> bool:
+    """Return True if the current catalog is not Spark's: another one may have procedures of its own."""
+    return str(spark.catalog.currentCatalog()) != SESSION_CATALOG
+
+
+def _show_table_extended(call: StatementCall, statement: s.ShowTableExtended) -> DataFrame:
+    if not statement.partition:
+        return with_details_of_hudi_tables(call.spark, statement.database, call.run_on_spark())
+    table = find_table(call.spark, statement.table)
+    if table is None:
+        return call.run_on_spark()
+    return show.show_partition(call.spark, table, call.values.with_literals(statement).partition)
+
+
+def _clear_cache(call: StatementCall, _: s.ClearCache) -> DataFrame:
+    table_cache.clear(call.spark)
+    return call.run_on_spark()
+
+
+def _cache_table(call: StatementCall, statement: s.CacheTable) -> DataFrame:
+    if statement.query is None:
+        return _run_on_named_table(call, statement)
+    prepared = rewrite_query(call.spark, statement.query, args=call.args)
+    if not prepared.reads_hudi_tables:
+        return call.run_on_spark()
+    if call.args:
+        raise QueryError("CACHE TABLE … AS takes no parameters (args); put the values into the statement")
+    with call.values.frames_as_views(call.spark):
+        cache_commands.cache_query(call.spark, statement, prepared)
+    return empty_result(call.spark)
+
+
+def _create_table(call: StatementCall, statement: s.CreateTable) -> DataFrame:
+    like = statement.like if statement.like_any else None
+    if like is not None and find_table(call.spark, like) is None:
+        return call.run_on_spark()
+    with call.values.frames_as_views(call.spark):
+        create_table(call.spark, call.values.with_literals(statement))
+    return empty_result(call.spark)
+
+
+_STATEMENTS: dict[type, Callable[[StatementCall, Any], DataFrame]] = {
+    s.SelectStatement: _run_select,
+    Script: _run_script,
+    s.ExecuteImmediate: _execute_immediate,
+    s.CreateFunction: _create_function,
+    s.CreateView: create_view,
+    s.Call: _call_procedure,
+    s.ShowViews: lambda call, _: without_hudi_tables(call.spark, call.run_on_spark()),
+    s.ShowTableExtended: _show_table_extended,
+    s.ClearCache: _clear_cache,
+    s.CacheTable: _cache_table,
+    s.MultiInsert: lambda call, statement: run_inserts(call, statement, partial(run_sql, call.spark)),
+    s.CreateTable: _create_table,
+}
+"""Statements that name no table, several ones, or one that need not exist; `_run_on_named_table` runs the others."""
+
+
+def _run_on_named_table(call: StatementCall, statement: Any) -> DataFrame:
+    spark = call.spark
     table = find_table(spark, statement.name)
     if table is None:
         return run_on_other_table(call, statement)
-    with values.frames_as_views(spark):
-        return _run_on(spark, table, values.with_literals(statement))
+    with call.values.frames_as_views(spark):
+        return _run_on(spark, table, call.values.with_literals(statement))
 
 
 def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFrame:
@@ -208,18 +259,3 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             if rows is not None:
                 return rows
     return empty_result(spark)
-
-
-def _view_scope(spark: SparkSession, statement: s.SelectStatement) -> str:
-    """Return the name of the views of a query whose files are pruned by its conditions; empty if they must not be.
-
-    Spark resolves views immediately, but Spark Connect when rows are fetched. By then they may be those of another
-    query. Each thread of a session has its own views.
-    """
-    kind = statement.head.strip().upper().split(" ")[0]
-    return f"query {get_ident()}" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""
-
-
-def has_other_catalog(spark: SparkSession) -> bool:
-    """Return True if the current catalog is not Spark's: another one may have procedures of its own."""
-    return str(spark.catalog.currentCatalog()) != SESSION_CATALOG
