@@ -65,7 +65,7 @@ def bootstrap_table(
         plan = BootstrapPlan.from_options(storage, settings, schema)
         result = run_bootstrap(plan, ThreadSkeletonWriter(), None, LOCAL)
         return result.with_warning(sync_after_commit(storage, settings))
-    from pyhudi.spark.write.operations.bootstrap_tasks import bootstrap
+    from pyhudi.spark.write.operations.bootstrap import bootstrap
     from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
 
     check_sync_options(spark, settings)

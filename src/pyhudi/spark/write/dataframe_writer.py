@@ -32,7 +32,7 @@ from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.session import check_workers
 from pyhudi.spark.write.dml_commit import DmlCommit
-from pyhudi.spark.write.operations.bootstrap_operation import write_bootstrap
+from pyhudi.spark.write.operations.bootstrap import write_bootstrap
 from pyhudi.spark.write.operations.delete_partition import delete_partitions
 from pyhudi.spark.write.operations.overwrite_table import overwrite_table
 from pyhudi.spark.write.operations.partition_expiry import delete_expired_partitions

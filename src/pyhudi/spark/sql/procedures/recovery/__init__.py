@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from pyhudi.spark.sql.procedures.arguments import Procedure
 from pyhudi.spark.sql.procedures.recovery import (
-    marker_procedures,
     repair_procedures,
     rollback_procedures,
     savepoint_procedures,
 )
 
 PROCEDURES: dict[str, Procedure] = {
-    **marker_procedures.PROCEDURES,
     **repair_procedures.PROCEDURES,
     **rollback_procedures.PROCEDURES,
     **savepoint_procedures.PROCEDURES,

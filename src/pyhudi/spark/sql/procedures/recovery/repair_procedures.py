@@ -1,10 +1,11 @@
-"""Procedures that repair metadata, and duplicate rows, of a table."""
+"""Procedures that repair metadata, and duplicate rows, of a table, and delete markers that were left."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
+from pyhudi.errors import TransactionError
 from pyhudi.services.repair.corrupted_clean_repair import repair_clean_files
 from pyhudi.services.repair.duplicate_keys import DedupeType
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
@@ -16,6 +17,7 @@ from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.storage import open_storage
 from pyhudi.table.config.properties_text import parse_properties
+from pyhudi.timeline.markers import Markers
 
 
 def repair_add_partition_meta(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -74,7 +76,22 @@ def repair_deduplicate(spark: SparkSession, arguments: Arguments) -> Rows:
     return [(f"Deduplicated files placed in: {partition}.",)]
 
 
+def delete_marker(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Delete the markers of a write that has completed or was rolled back.
+
+    Raises:
+        TransactionError: It is pending, so that its rollback needs them.
+    """
+    client, requested = arguments.client(spark), str(arguments.text("instant_time"))
+    pending = client.active_timeline().timeline.pending().find(requested)
+    if pending is not None:
+        raise TransactionError(f"{pending} is pending, and its rollback needs its markers: roll it back instead")
+    Markers(client.storage, requested).delete()
+    return [(True,)]
+
+
 PROCEDURES: dict[str, Procedure] = {
+    "delete_marker": delete_marker,
     "repair_add_partition_meta": repair_add_partition_meta,
     "repair_migrate_partition_meta": repair_migrate_partition_meta,
     "repair_corrupted_clean_files": repair_corrupted_clean_files,

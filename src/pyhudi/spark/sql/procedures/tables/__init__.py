@@ -9,9 +9,8 @@ from pyhudi.spark.sql.procedures.tables import (
     bucket_index_procedures,
     catalog_procedures,
     copy_procedures,
-    deletion_procedures,
     parquet_import_procedure,
-    table_property_procedures,
+    table_procedures,
 )
 
 PROCEDURES: dict[str, Procedure] = {
@@ -19,7 +18,6 @@ PROCEDURES: dict[str, Procedure] = {
     **bucket_index_procedures.PROCEDURES,
     **catalog_procedures.PROCEDURES,
     **copy_procedures.PROCEDURES,
-    **deletion_procedures.PROCEDURES,
     **parquet_import_procedure.PROCEDURES,
-    **table_property_procedures.PROCEDURES,
+    **table_procedures.PROCEDURES,
 }

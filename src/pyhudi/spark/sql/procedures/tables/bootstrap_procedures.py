@@ -11,7 +11,7 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.write.operations.bootstrap_tasks import bootstrap
+from pyhudi.spark.write.operations.bootstrap import bootstrap
 from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
 from pyhudi.storage import open_storage
 from pyhudi.table.bootstrap_index import BootstrapIndex

@@ -1,4 +1,4 @@
-"""Procedures that delete rows by partitions."""
+"""Procedures that show the properties of a table and delete its rows by partitions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import time
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+
+
+def show_table_properties(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the properties of the table."""
+    return arguments.limited(arguments.client(spark).config.properties.items())
 
 
 def drop_partition(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -26,4 +31,8 @@ def truncate_table(spark: SparkSession, arguments: Arguments) -> Rows:
     return [("Success", int((time.monotonic() - begun) * 1000))]
 
 
-PROCEDURES: dict[str, Procedure] = {"drop_partition": drop_partition, "truncate_table": truncate_table}
+PROCEDURES: dict[str, Procedure] = {
+    "drop_partition": drop_partition,
+    "show_table_properties": show_table_properties,
+    "truncate_table": truncate_table,
+}

@@ -1,4 +1,5 @@
-"""Bootstrap on Spark: its tasks write the skeleton files, and the rows of files that are bootstrapped in full."""
+"""Bootstrap on Spark, also as an operation of a DataFrame writer. Tasks write the skeleton files, and the rows of files
+that are bootstrapped in full."""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.config import options
+from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
+from pyhudi.errors import ConfigError
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.source_listing import source_files
@@ -21,7 +24,9 @@ from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
 from pyhudi.spark.write.write_execution import execute_write
+from pyhudi.spark.write.write_input import own_columns
 from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
+from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import FULL_BOOTSTRAP, SourceFile
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.handles.skeleton_handle import SkeletonHandle
@@ -41,6 +46,23 @@ _SOURCES = pa.schema(
     ]
 )
 _log = logging.getLogger(__name__)
+
+
+def write_bootstrap(df: DataFrame, storage: Storage, opts: Options) -> WriteResult:
+    """Bootstrap the files that the options of a write name. The columns of ``df``, if it has any, become those of the
+    table.
+
+    Raises:
+        ConfigError: ``df`` has rows, or the options are inconsistent.
+        TableExistsError: The table has commits already.
+    """
+    columns = from_spark_json(own_columns(df).schema.json()) if df.columns else None
+    if df.columns and not df.isEmpty():
+        raise ConfigError(
+            f"the operation bootstrap creates a table over the files in {options.BOOTSTRAP_BASE_PATH.key} and "
+            "does not write the rows of a DataFrame; pass an empty DataFrame, and upsert the rows afterwards"
+        )
+    return bootstrap(df.sparkSession, BootstrapPlan.from_options(storage, opts, columns))
 
 
 def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
