@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -335,7 +335,7 @@ def test_hard_deletes_win_over_newer_records(spark: SparkSession, tmp_path: Path
         "v", F.lit("")
     )
     lookup = table.lookup(hoodie__index__type="GLOBAL_SIMPLE")
-    found = result(tag(df, table.slices, lookup, hard_deletes=True).rows)
+    found = result(tag(df, table.slices, replace(lookup, hard_deletes=True)).rows)
     assert len(found) == sum(len(table.places[str(key)]) for key in keys)
     assert all(row[2] and row[1] != "p3" for row in found)
 

@@ -52,6 +52,7 @@ class KeyLookup:
             be outdated.
         records: The record index; None: keys are looked up in files.
         stored_keys: Rows have the keys with which they were read, so generated keys are looked up, too.
+        hard_deletes: Rows are deletes that win regardless of ordering values.
     """
 
     client: TableMetaClient
@@ -63,6 +64,7 @@ class KeyLookup:
     has_log_deletes: bool = False
     records: RecordIndex | None = None
     stored_keys: bool = False
+    hard_deletes: bool = False
 
     @property
     def index(self) -> IndexType:

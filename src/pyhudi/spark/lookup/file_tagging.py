@@ -43,12 +43,10 @@ class FileTagger:
     Attributes:
         search: The search.
         persist: Persists the locations of keys, or returns them as they are.
-        hard_deletes: Rows are deletes that win regardless of ordering values.
     """
 
     search: KeySearch
     persist: PersistFrame
-    hard_deletes: bool = False
 
     def tag(self) -> DataFrame:
         """Return the tagged rows. Runs Spark jobs with some indexes (`pyhudi.spark.lookup.tagging.tag`)."""
@@ -91,11 +89,11 @@ class FileTagger:
         records move (`merges_moved_records`)."""
         rows, lookup = self.search.rows, self.search.lookup
         moves = moves_records(lookup)
-        merges = not self.hard_deletes and merges_moved_records(lookup)
+        merges = not lookup.hard_deletes and merges_moved_records(lookup)
         changes = PartitionUpdatePolicy(
             moves,
-            ordering=() if self.hard_deletes or not moves else lookup.ordering_fields,
-            stored_columns=() if self.hard_deletes or moves else lookup.stored_partition_fields,
+            ordering=() if lookup.hard_deletes or not moves else lookup.ordering_fields,
+            stored_columns=() if lookup.hard_deletes or moves else lookup.stored_partition_fields,
             compares_sequences=lookup.merging.compares_sequences,
         )
         # Fields inside structs are read with their top-level column.

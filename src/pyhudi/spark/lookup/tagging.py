@@ -120,7 +120,6 @@ def tag(
     lookup: KeyLookup,
     *,
     combine: bool = False,
-    hard_deletes: bool = False,
     persist: PersistFrame = _lazy,
 ) -> Tagged:
     """Tag rows with the locations of their keys.
@@ -138,7 +137,6 @@ def tag(
         slices: File groups to search (SLICE_SCHEMA).
         lookup: The table and settings of the lookup.
         combine: Merge rows with the same key first, which costs nothing if no key is repeated.
-        hard_deletes: Rows are deletes that win regardless of ordering values.
         persist: May persist the locations, which are narrow, or otherwise the result, so that evaluating the result
             several times searches the files once.
 
@@ -155,7 +153,7 @@ def tag(
         )
     if lookup.spec.auto_keys and not lookup.stored_keys:
         return Tagged(untagged(rows))
-    deduplication = BatchDeduplication(lookup.spec, lookup.merging, lookup.index.is_global, hard_deletes)
+    deduplication = BatchDeduplication(lookup.spec, lookup.merging, lookup.index.is_global, lookup.hard_deletes)
     if len(BaseFiles.from_slices(slices, None, log_only=lookup.merge_logs)) == 0:
         return Tagged(deduplication.untagged(rows, persist) if combine else untagged(rows))
     indexed, inconsistencies = _indexed_locations(rows, slices, lookup, persist)
@@ -170,8 +168,8 @@ def tag(
     if len(files) == 0 or batch.rows == 0:
         return Tagged(persist(untagged(rows)), inconsistencies=inconsistencies)
     if indexed is not None:
-        return _tag_by_record_index(search, indexed, slices, hard_deletes=hard_deletes)
-    tagged = _tag_by_files(search, persist, merged=merged, hard_deletes=hard_deletes)
+        return _tag_by_record_index(search, indexed, slices)
+    tagged = _tag_by_files(search, persist, merged=merged)
     return Tagged(tagged, inconsistencies=inconsistencies)
 
 
@@ -187,9 +185,7 @@ def _indexed_locations(
     return (locations, ()) if unknown is None else (None, unknown)
 
 
-def _tag_by_record_index(
-    search: KeySearch, locations: BatchLocations, slices: pa.Table, *, hard_deletes: bool
-) -> Tagged:
+def _tag_by_record_index(search: KeySearch, locations: BatchLocations, slices: pa.Table) -> Tagged:
     """Tag rows by the record index, without positions except for those whose record is in another partition. The
     locations are persisted; joining them with the rows again is cheap."""
     matched = locations.match(search.rows, broadcast=search.broadcast)
@@ -198,7 +194,7 @@ def _tag_by_record_index(
         # The stored records decide whether these rows move.
         moving = matched.where(is_in_other_partition()).drop(OLD_PARTITION, OLD_FILE_ID)
         scan = replace(search.lookup, merge_logs=True, records=None)
-        scanned = tag(moving, slices.filter(in_groups(slices, moved)), scan, hard_deletes=hard_deletes).rows
+        scanned = tag(moving, slices.filter(in_groups(slices, moved)), scan).rows
         staying = matched.where(~F.coalesce(is_in_other_partition(), F.lit(False)))
         return Tagged(with_file_groups(staying, slices).unionByName(scanned))
     tagged = with_file_groups(matched, slices)
@@ -206,7 +202,7 @@ def _tag_by_record_index(
     return Tagged(tagged) if locations.most > 1 else Tagged(tagged, counted(locations, slices), locations)
 
 
-def _tag_by_files(search: KeySearch, persist: PersistFrame, *, merged: bool, hard_deletes: bool) -> DataFrame:
+def _tag_by_files(search: KeySearch, persist: PersistFrame, *, merged: bool) -> DataFrame:
     """Tag rows by the keys in files. The result is evaluated several times, so the locations or the result are
     persisted.
 
@@ -214,10 +210,9 @@ def _tag_by_files(search: KeySearch, persist: PersistFrame, *, merged: bool, har
         search: The search.
         persist: Persists a frame.
         merged: The rows of the search are merged rows of the batch.
-        hard_deletes: Rows are deletes that win regardless of ordering values.
     """
     if search.broadcast and not merged:
         # The locations are only those of the batch, and the rows are persisted already: joining them again is cheap.
-        return FileTagger(search, persist, hard_deletes).tag()
+        return FileTagger(search, persist).tag()
     # There are locations of all keys in the files, which are shuffled to be joined, or rows would be merged again.
-    return persist(FileTagger(search, _lazy, hard_deletes).tag())
+    return persist(FileTagger(search, _lazy).tag())

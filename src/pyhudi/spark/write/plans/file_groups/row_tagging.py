@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -14,8 +15,10 @@ from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, t
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
 from pyhudi.spark.write.write_input import as_in_table, whole_rows
 from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import FILE_ID
+from pyhudi.write.planning.log_file_summary import LogContents
 
 _STAY = {
     options.SIMPLE_UPDATE_PARTITION_PATH.key: False,
@@ -36,46 +39,62 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
     Returns:
         The tagged rows.
     """
-    job, slices, logged = table.job, table.slices, table.logged
-    deletes = job.operation is Operation.DELETE
-    combine = job.combines
-    policy = job.duplicate_policy
-    if job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
-        if policy is DuplicatePolicy.NONE:
-            # Keys are looked up only in the files that new records may go to.
-            slices = slices.filter(in_groups(slices, table.placement.small_files))
-    elif not job.operation.changes_records and policy is DuplicatePolicy.NONE:
-        slices = slices.slice(0, 0)
+    job, slices = table.job, _searched_slices(table)
     if job.client is None or not slices.num_rows:
-        rows = cached.add(rows)
-        deduplication = BatchDeduplication(job.spec, job.merging, job.global_keys, deletes)
-        return Tagged(deduplication.untagged(rows, cached.add) if combine else untagged(rows))
-    # A record that is not to be inserted again does not move to another partition either.
-    opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
-    keeps_partition = not job.global_keys and policy is DuplicatePolicy.NONE
-    has_log_deletes = keeps_partition and logged.deletes
-    # The index may still have keys of deleted records, which are no duplicates.
-    index = records if policy is DuplicatePolicy.NONE else None
-    lookup = KeyLookup(
-        job.client,
-        job.spec,
-        job.merging,
-        opts,
-        merge_logs=logged.new_keys,
-        include_deleted=keeps_partition,
-        has_log_deletes=has_log_deletes,
-        records=index,
-        stored_keys=job.keys.stored,
-    )
+        return Tagged(_without_lookup(job, cached.add(rows), cached))
+    lookup = _key_lookup(job, job.client, table.logged, records)
     if job.global_keys:
         # Ordering values are compared with stored ones, which may exceed the types of the rows.
         rows = as_in_table(rows, job.merging.ordering_fields, job.schema)
-        if not deletes and merges_moved_records(lookup):
+        if not lookup.hard_deletes and merges_moved_records(lookup):
             rows = whole_rows(rows, job.schema)
-    tagged = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, persist=cached.add)
-    if policy is DuplicatePolicy.DROP:
+    tagged = tag(cached.add(rows), slices, lookup, combine=job.combines, persist=cached.add)
+    if job.duplicate_policy is DuplicatePolicy.DROP:
         return Tagged(tagged.rows.where(F.col(FILE_ID).isNull()))
     return tagged
+
+
+def _searched_slices(table: TableState) -> pa.Table:
+    """Return the file slices in which the keys of the rows are looked up."""
+    job, slices = table.job, table.slices
+    if job.operation.changes_records or job.duplicate_policy is not DuplicatePolicy.NONE:
+        return slices
+    if job.operation is Operation.INSERT:
+        if job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
+            return slices.slice(0, 0)
+        # Those that new records may go to.
+        return slices.filter(in_groups(slices, table.placement.small_files))
+    return slices.slice(0, 0)
+
+
+def _without_lookup(job: WriteJob, rows: DataFrame, cached: CachedFrames) -> DataFrame:
+    """Return rows of which the table has none, merged by key if the write combines them."""
+    if not job.combines:
+        return untagged(rows)
+    deletes = job.operation is Operation.DELETE
+    return BatchDeduplication(job.spec, job.merging, job.global_keys, deletes).untagged(rows, cached.add)
+
+
+def _key_lookup(job: WriteJob, client: TableMetaClient, logged: LogContents, records: RecordIndex | None) -> KeyLookup:
+    """Return the lookup of the keys of a write.
+
+    A record that is not to be inserted again does not move to another partition either. The record index may still
+    have keys of deleted records, which are no duplicates, so these are looked up in files.
+    """
+    finds_duplicates = job.duplicate_policy is not DuplicatePolicy.NONE
+    keeps_partition = not job.global_keys and not finds_duplicates
+    return KeyLookup(
+        client,
+        job.spec,
+        job.merging,
+        job.opts.merged(_STAY) if finds_duplicates else job.opts,
+        merge_logs=logged.new_keys,
+        include_deleted=keeps_partition,
+        has_log_deletes=keeps_partition and logged.deletes,
+        records=None if finds_duplicates else records,
+        stored_keys=job.keys.stored,
+        hard_deletes=job.operation is Operation.DELETE,
+    )
 
 
 def record_index_of(job: WriteJob) -> RecordIndex | None:
