@@ -18,8 +18,8 @@ from pyhudi.metadata.indexes.index_definitions import drop_definitions, load_def
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_index_file_groups import new_group_ids
 from pyhudi.services.indexing import async_indexer
+from pyhudi.spark.write import write_execution
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.transaction import Transaction
@@ -309,25 +309,25 @@ def test_a_write_that_began_before(
     path = str(tmp_path / "table")
     write(frame(spark, batch(0, 20, 1)), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
     services = HudiTable.for_path(path).services
-    real = WriteJob.commit
+    real = write_execution.commit_write
 
-    def commit(self: WriteJob, *args: Any, **more: Any) -> Any:
+    def commit(*args: Any, **more: Any) -> Any:
         monkeypatch.undo()
         services.schedule_index("record_index", options=GROUPS)
         if when == "built":
             services.run_index(options=GROUPS, spark=spark)
-            return real(self, *args, **more)
+            return real(*args, **more)
         found = []
         monkeypatch.setattr(
             async_indexer,
             "write_index_files",
-            lambda begun: (found.append(real(self, *args, **more)), written(begun))[1],
+            lambda begun: (found.append(real(*args, **more)), written(begun))[1],
         )
         services.run_index(options=GROUPS, spark=spark)
         return found[0]
 
     written = async_indexer.write_index_files
-    monkeypatch.setattr(WriteJob, "commit", commit)
+    monkeypatch.setattr(write_execution, "commit_write", commit)
     write(frame(spark, batch(10, 30, 2)), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
     assert "record_index" in HudiTable.for_path(path).config.metadata_partitions
     assert indexed_locations(path) == stored_locations(path)

@@ -14,8 +14,8 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, StorageError
 from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.write import write_execution
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
@@ -228,7 +228,7 @@ def test_columns_that_another_writer_adds_meanwhile(
     path = str(tmp_path / "table")
     several = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
     more = {**options("upsert", hoodie__datasource__write__table__type=kind), **several}
-    commit = WriteJob.commit
+    commit = write_execution.commit_write
 
     def put(key: str, part: str, *columns: str, **extra: str) -> None:
         rows = frame(spark, [(key, part, 2, "two")]).withColumns({c: F.lit(f"{key} {c}") for c in columns})
@@ -237,12 +237,12 @@ def test_columns_that_another_writer_adds_meanwhile(
     def race(mine: tuple[str, ...], theirs: tuple[str, ...], **extra: str) -> None:
         """A write to p0, before whose commit another one to p1 comes in between."""
 
-        def late(self: WriteJob, *args: object) -> object:
-            monkeypatch.setattr(WriteJob, "commit", commit)
+        def late(*args: object) -> object:
+            monkeypatch.setattr(write_execution, "commit_write", commit)
             put("k01", "p1", *theirs)
-            return commit(self, *args)  # type: ignore[arg-type]
+            return commit(*args)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(WriteJob, "commit", late)
+        monkeypatch.setattr(write_execution, "commit_write", late)
         put("k00", "p0", *mine, **extra)
 
     def columns() -> list[str]:

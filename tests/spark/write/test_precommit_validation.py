@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ValidationError
+from pyhudi.spark.write import write_commit
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -73,7 +74,7 @@ def test_writes_that_validators_refuse(spark: SparkSession, tmp_path: Path, kind
 def test_files_of_retried_tasks_are_not_validated(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validate = WriteJob.validate
+    validate = write_commit.validate_before_commit
 
     def after_a_retry(job: WriteJob, tx: Transaction, metadata: CommitMetadata) -> None:
         for name in metadata.stats["path"].to_pylist():
@@ -82,7 +83,7 @@ def test_files_of_retried_tasks_are_not_validated(
             tx.storage.create(another, tx.storage.read(name))
         validate(job, tx, metadata)
 
-    monkeypatch.setattr(WriteJob, "validate", after_a_retry)
+    monkeypatch.setattr(write_commit, "validate_before_commit", after_a_retry)
     path = tmp_path / "t"
     given = {
         "hoodie.table.name": "t",

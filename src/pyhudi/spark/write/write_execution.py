@@ -16,11 +16,13 @@ import pyarrow as pa
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
 from pyhudi.spark.execution.arrow_batch_limits import batches_limited_by_rows
+from pyhudi.spark.indexes.record_index.record_index_update import index_delta
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.write.plans.buckets.bucket_plan import plan_buckets, store_bucket_counts
 from pyhudi.spark.write.plans.file_groups.file_group_planner import plan_file_groups
 from pyhudi.spark.write.plans.new_files.new_files_plan import NewFilesPlan
 from pyhudi.spark.write.plans.write_plan import WritePlan
+from pyhudi.spark.write.write_commit import begin_write, commit_write
 from pyhudi.spark.write.write_job import WriteJob, touched_partitions
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.write.write_operations import groups_to_replace
@@ -32,7 +34,7 @@ def execute_write(job: WriteJob) -> WriteResult:
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None if job.client is None else job.client.active_timeline)
-        with batch_limits(job, plan), job.transaction() as tx:
+        with batch_limits(job, plan), begin_write(job) as tx:
             partitions = tx.config.metadata_partitions
             if plan is None or not plan.is_current(tx.timeline, partitions):
                 if plan is not None:
@@ -42,8 +44,8 @@ def execute_write(job: WriteJob) -> WriteResult:
             stats = plan.write(tx.instant)
             store_bucket_counts(job, tx.instant)
             replaced = _replaced(job, plan.slices, stats)
-            index = job.index_delta(tx, plan.key_changes(tx.instant, stats, replaced))
-            result = job.commit(tx, job.metadata(stats, replaced), index)
+            index = index_delta(job.df.sparkSession, tx, tx.opts, plan.key_changes(tx.instant, stats, replaced))
+            result = commit_write(job, tx, job.metadata(stats, replaced), index)
             return replace(result, planned_changes=plan.planned_changes)
     finally:
         if plan is not None:

@@ -1,10 +1,8 @@
-"""Write job: the input of a write before it begins, and the steps that all kinds of writes share."""
+"""Write job: the input of a write before it begins."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -13,18 +11,10 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation
-from pyhudi.errors import HudiError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen import KeySpec
-from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
-from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
-from pyhudi.spark.indexes.indexed_commit import IndexedCommit
-from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
-from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
-from pyhudi.spark.write.precommit_validation import StagedTable, validate_write
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
@@ -33,21 +23,13 @@ from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Instant
-from pyhudi.transaction.commit_conditions import CommitConditions
-from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
-from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
-from pyhudi.transaction.transaction import Transaction
-from pyhudi.write.settings.precommit_validators import query_validations
 from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import action_of, type_name
-from pyhudi.write.write_result import WriteResult
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,101 +217,6 @@ class WriteJob:
         """Return the entries of commit metadata besides file statistics."""
         idempotence = {} if self.idempotent is None else self.idempotent.extra
         return {**self.target.extra_metadata(self.schema), **idempotence}
-
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Begin the write, on a table that is created if necessary. An error inside the context rolls it back; a table
-        that was created for this write and has no other is removed."""
-        created = self.client is None
-        client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
-        try:
-            stats_reader = SparkFileStatsReader(self.df.sparkSession)
-            begun = Transaction.begin(
-                client, self.action, type_name(self.operation), self.opts, stats_reader, instant=self.instant
-            )
-            with begun as tx, key_errors(self.df, self.spec):
-                self._check_reads(tx)
-                yield tx
-        except BaseException:
-            if created:
-                try:
-                    remove_empty_table(self.storage, self.opts)
-                except HudiError as failure:  # The first error is the one to report.
-                    _log.warning("the empty table at %s was not removed: %s", self.storage.uri(), failure)
-            raise
-
-    def _check_reads(self, tx: Transaction) -> None:
-        """Check, before anything is written, that no other writer has changed what this one read.
-
-        Raises:
-            ConflictError: Another writer has.
-        """
-        if self.reads is None or self.client is None:
-            return
-        conflict = self.reads.find_conflict(tx.instant, self.client.active_timeline())
-        if conflict is not None:
-            raise conflict.error()
-
-    def validate(self, tx: Transaction, metadata: CommitMetadata) -> None:
-        """Run the pre-commit validators of the options on the table as it is now, and with this write.
-
-        Raises:
-            ValidationError: One refuses the write.
-        """
-        validations = query_validations(self.opts)
-        if validations:
-            tx.reconcile_files(metadata)  # the queries would read the rows of retried tasks twice
-            before = TableSnapshot(self.storage, tx.config, tx.active.reload())
-            new = self.config if self.client is None else None
-            staged = StagedTable.from_commit(before, tx.instant, metadata, replaced_by=new)
-            validate_write(self.df.sparkSession, staged, validations)
-
-    def index_delta(self, tx: Transaction, changes: KeyChanges) -> IndexDelta | None:
-        """Update the record index (`pyhudi.spark.indexes.record_index.record_index_update.index_delta`).
-
-        Returns:
-            The update; None if there is no record index.
-        """
-        return index_delta(self.df.sparkSession, tx, tx.opts, changes)
-
-    def commit(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None) -> WriteResult:
-        """Publish the write.
-
-        Raises:
-            ConflictError: Another writer committed a conflicting change first.
-            ValidationError: A pre-commit validator refuses the write.
-        """
-        nothing = metadata.stats.num_rows == 0 and not _replaces(metadata)
-        if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
-            tx.abort()
-            return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
-        self.validate(tx, metadata)
-        if self.client is not None:
-            commit = IndexedCommit.from_transaction(self.df.sparkSession, self.client, self.opts, tx, metadata)
-            index = update_dependent_indexes(commit, index)
-        agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-        already_committed = None if self.idempotent is None else self.idempotent.already_committed
-        planned_on = None if self.existing is None else self.existing.columns
-        conditions = CommitConditions(planned_on, agree, self.reads, already_committed)
-        outcome = tx.commit(metadata, index=index, conditions=conditions)
-        if isinstance(outcome, Conflicted):
-            raise outcome.error()
-        return WriteResult(
-            self.storage.uri(),
-            type_name(self.operation),
-            outcome.instant.requested,
-            outcome.completion,
-            self.client is None,
-            metadata.stats.select(WRITE_STAT_SCHEMA.names),
-            metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
-            outcome.warnings,
-            outcome.millis,
-        )
-
-
-def _replaces(metadata: CommitMetadata) -> bool:
-    """Return True if file groups are replaced."""
-    return metadata.replaced is not None and metadata.replaced["file_id"].null_count < metadata.replaced.num_rows
 
 
 def touched_partitions(stats: pa.Table) -> list[str]:

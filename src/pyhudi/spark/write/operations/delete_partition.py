@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from pyhudi.config import options
 from pyhudi.errors import warn
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import check_not_consistent
+from pyhudi.spark.write.write_commit import begin_write, commit_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -71,7 +72,7 @@ def delete_selected_partitions(
     """
     assert job.client is not None
     check_not_consistent(job.storage, job.operation.value)
-    with job.transaction() as tx:
+    with begin_write(job) as tx:
         tx.to_inflight(CommitMetadata(type_name(job.operation)))
         table = TableSnapshot(job.storage, job.config, tx.active)
         view = FileSystemView.load(table)
@@ -79,8 +80,8 @@ def delete_selected_partitions(
         slices = view.latest_slices()
         replaced = groups_to_replace(slices, partitions)
         stats = WRITE_STAT_SCHEMA.empty_table()
-        index = job.index_delta(tx, KeyChanges(stats, slices, replaced))
-        return job.commit(tx, job.metadata(stats, replaced), index)
+        index = index_delta(job.df.sparkSession, tx, tx.opts, KeyChanges(stats, slices, replaced))
+        return commit_write(job, tx, job.metadata(stats, replaced), index)
 
 
 def _partitions_of(job: WriteJob) -> list[str]:

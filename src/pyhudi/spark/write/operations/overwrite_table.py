@@ -17,6 +17,7 @@ from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.write.plans.buckets.bucket_plan import store_bucket_counts
 from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import refuse_replacing
 from pyhudi.spark.write.plans.write_plan import WritePlan
+from pyhudi.spark.write.write_commit import validate_before_commit
 from pyhudi.spark.write.write_execution import batch_limits, plan_ahead, plan_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
@@ -82,7 +83,7 @@ def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, retained: Retained
         job.metadata(stats),
         keep_index=lambda: store_bucket_counts(job, tx.instant),
         retained=retained,
-        validate=lambda metadata: job.validate(tx, metadata),
+        validate=lambda metadata: validate_before_commit(job, tx, metadata),
     )
     if isinstance(outcome, Conflicted):
         raise outcome.error()

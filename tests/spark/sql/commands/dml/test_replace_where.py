@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi import HudiTable
 from pyhudi.errors import ConflictError, QueryError, RecordKeyError, SchemaMismatchError
-from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.spark.write import write_execution
 from tests.cases import seldom
 from tests.spark.sql.ride_tables import RIDES, rows
 
@@ -130,14 +130,14 @@ def test_new_rows_win_in_every_table(spark, what, partitioned):
 def test_a_row_of_another_writer_that_meets_the_condition_is_a_conflict(spark, monkeypatch):
     spark.sql(RIDES.format("cow"))
     spark.sql(f"INSERT INTO rides VALUES {FOUR}")
-    commit, others = WriteJob.commit, []
+    commit, others = write_execution.commit_write, []
 
     def commit_after_another(*args, **kwargs):
         if others:
             spark.sql(others.pop())
         return commit(*args, **kwargs)
 
-    monkeypatch.setattr(WriteJob, "commit", commit_after_another)
+    monkeypatch.setattr(write_execution, "commit_write", commit_after_another)
     settings = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
     replace = "INSERT INTO rides REPLACE WHERE city IN ('Oslo', 'Vardo') SELECT 5, 'e', 50, 'Oslo'"
     for key, value in settings.items():

@@ -10,7 +10,7 @@ from pyhudi.errors import (
     ConflictError,
     NonRetryableConflictError,
 )
-from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.spark.write import write_execution
 from tests.cases import classic, seldom
 from tests.spark.sql.ride_tables import RIDES, rows
 
@@ -60,14 +60,14 @@ def test_an_insert_that_reads_its_table_is_retried_with_what_it_reads_then(spark
     spark.sql(RIDES.format("cow"))
     spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
     spark.table("rides").createOrReplaceTempView("earlier")
-    commit, others = WriteJob.commit, []
+    commit, others = write_execution.commit_write, []
 
     def commit_after_another(*args, **kwargs):
         if others:
             spark.sql(others.pop())
         return commit(*args, **kwargs)
 
-    monkeypatch.setattr(WriteJob, "commit", commit_after_another)
+    monkeypatch.setattr(write_execution, "commit_write", commit_after_another)
     settings = {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.num.retries.on.conflict.failures": "2",
