@@ -78,7 +78,7 @@ _log = logging.getLogger(__name__)
 class AppendJob:
     """A bulk insert that has passed all checks that do not require data.
 
-    Args:
+    Attributes:
         target: The table and the settings of the write.
         client: The table; None if it does not exist yet.
         spec: Specification of keys.

@@ -69,7 +69,7 @@ def plan_scan(
     query = query or Query()
     _check_supported(table)
     context = PlanningContext(query, opts or Options.parse({}), session or FilterSession())
-    row_filter = _parsed(filter)
+    row_filter = RowFilter.parse(filter)
     for _ in range(MAX_READ_ATTEMPTS):
         plan = _planned(table, context, row_filter, columns)
         if plan is not None:
@@ -105,7 +105,7 @@ def prune_scan(
         QueryError: The filter or the columns refer to unknown columns.
     """
     context = PlanningContext(plan.query, opts or Options.parse({}), session or FilterSession())
-    pruned = _planned(table, context, _parsed(filter), columns, plan)
+    pruned = _planned(table, context, RowFilter.parse(filter), columns, plan)
     assert pruned is not None, "only a listing can lack files"
     return pruned
 
@@ -243,10 +243,6 @@ def _key_rows(plan: ScanPlan, predicate: Predicate, row_filter: RowFilter | None
         return None
     keys = None if by_path.intersection(predicate.table.config.record_keys) else selected_keys(predicate)
     return KeyFilter(condition, None if keys is None else tuple(keys.to_pylist()))
-
-
-def _parsed(filter: Filter | RowFilter | None) -> RowFilter | None:
-    return filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
 
 
 def _check_supported(table: TableSnapshot) -> None:

@@ -21,7 +21,7 @@ _WORDS = frozenset({"VAR", "IDENTIFIER"})
 class SqlLiteral:
     """A value that is a literal in SQL already.
 
-    Args:
+    Attributes:
         text: The literal.
     """
 

@@ -35,14 +35,14 @@ class RowFilter:
     sql: str | None = None
 
     @classmethod
-    def parse(cls, value: Filter | None) -> RowFilter | None:
-        """Parse a filter in any of its forms; None and an empty list mean no filter.
+    def parse(cls, value: Filter | RowFilter | None) -> RowFilter | None:
+        """Parse a filter in any of its forms; None and an empty list mean no filter. One that is parsed is returned.
 
         Raises:
             QueryError: The filter has another form, or an operator is unknown.
         """
-        if value is None:
-            return None
+        if value is None or isinstance(value, RowFilter):
+            return value
         if isinstance(value, str):
             return cls(sql=value)
         if isinstance(value, pc.Expression):

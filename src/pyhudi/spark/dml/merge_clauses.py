@@ -23,7 +23,7 @@ class MergeAction(Enum):
 class Clause:
     """A clause of a MERGE.
 
-    Args:
+    Attributes:
         kind: Kind of rows to which it applies.
         action: The change of these rows.
         values: New values by column, SQL texts or Columns; None: those of the source columns with the same names.

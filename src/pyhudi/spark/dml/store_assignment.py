@@ -57,7 +57,7 @@ class StoreAssignment(StrEnum):
 class StoreRules:
     """Rules by which values are converted to the types of columns.
 
-    Args:
+    Attributes:
         policy: What may be stored: as ANSI SQL says, anything that can be cast, or what surely fits.
         reads_texts: With ANSI, parse strings as numbers, booleans and times; evaluation fails at invalid ones.
         by_position: Match fields of structs by position instead of by name.

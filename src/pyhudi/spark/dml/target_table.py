@@ -46,7 +46,7 @@ from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 class TargetSnapshot:
     """Snapshot of a table, before files are selected.
 
-    Args:
+    Attributes:
         client: The table.
         opts: Options of the statement, with the storage settings of the session.
         table: The snapshot.
@@ -185,7 +185,7 @@ class TargetSnapshot:
 class TargetTable(TargetSnapshot):
     """Table with the rows that a statement reads.
 
-    Args:
+    Attributes:
         rows: The rows: the table's own columns and ``helpers``.
         reads: The read set of ``rows``.
         locations: Locations of the rows; None: they have only their keys and partition paths.

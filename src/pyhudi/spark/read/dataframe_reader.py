@@ -72,25 +72,24 @@ def read(
     table = TableSnapshot.load(client)
     if query is not None and query.changes:
         return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
-    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
-
-    session = filter_session(spark, table.config, rows)
-    plan = plan_scan(table, query, filter=rows, columns=columns, opts=settings, session=session)
+    row_filter = RowFilter.parse(filter)
+    session = filter_session(spark, table.config, row_filter)
+    plan = plan_scan(table, query, filter=row_filter, columns=columns, opts=settings, session=session)
     loaded = remember_read(with_snapshot_id(dataframe(spark, table, plan, settings), table), plan)
     # Spark Connect reports missing columns only when rows are fetched.
-    if rows is not None or is_connect(spark):
+    if row_filter is not None or is_connect(spark):
         return loaded
 
-    def made(again: ScanPlan) -> DataFrame:
+    def frame_of(again: ScanPlan) -> DataFrame:
         # The slices were counted as read when the DataFrame was loaded.
         return dataframe(spark, table, replace(again, filter=None), settings, merges=False)
 
-    def narrowed(by: RowFilter | None) -> ScanPlan:
-        session = filter_session(spark, table.config, by)
-        return prune_scan(table, plan, filter=by, columns=columns, opts=settings, session=session)
+    def pruned_by(condition: RowFilter | None) -> ScanPlan:
+        session = filter_session(spark, table.config, condition)
+        return prune_scan(table, plan, filter=condition, columns=columns, opts=settings, session=session)
 
     merged = None if plan.merging is None else loaded
-    return remember_origin(loaded, FrameOrigin(plan.schema, plan.tasks.num_rows, narrowed, made, merged))
+    return remember_origin(loaded, FrameOrigin(plan.schema, plan.tasks.num_rows, pruned_by, frame_of, merged))
 
 
 def read_pruned(
@@ -112,9 +111,9 @@ def read_pruned(
     table = TableSnapshot.load(client)
     if query.changes:
         return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
-    pruned_by = RowFilter(sql=predicate)
-    session = filter_session(spark, table.config, pruned_by)
-    plan = plan_scan(table, query, filter=pruned_by, opts=settings, session=session)
+    condition = RowFilter(sql=predicate)
+    session = filter_session(spark, table.config, condition)
+    plan = plan_scan(table, query, filter=condition, opts=settings, session=session)
     plan = replace(plan, filter=None)
     return remember_read(with_snapshot_id(dataframe(spark, table, plan, settings), table), plan)
 

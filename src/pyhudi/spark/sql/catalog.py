@@ -42,7 +42,7 @@ _FORGET_AFTER = 60.0
 class CatalogTable:
     """A Hudi table in the catalog.
 
-    Args:
+    Attributes:
         name: Database and table.
         location: Its path.
         properties: The properties that the user has set, as spelled in SQL.

@@ -41,7 +41,7 @@ _INTERVAL = "interval "
 class TypedValue:
     """The value of an expression.
 
-    Args:
+    Attributes:
         name: The name of its column.
         kind: Its type.
         value: The value, with the type that `with_python_types` gives it, also in arrays, maps and structs.

@@ -15,7 +15,7 @@ _INTERNAL = "XX"
 class ErrorCondition:
     """The condition of an error.
 
-    Args:
+    Attributes:
         name: Spark's name of it, in upper case, as ``CAST_INVALID_INPUT``; empty for errors of others.
         sqlstate: The SQLSTATE, in upper case; empty if there is none.
     """

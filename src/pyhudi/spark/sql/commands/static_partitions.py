@@ -36,7 +36,7 @@ _DEFAULT = frozenset({f"'{DEFAULT_PARTITION}'", f'"{DEFAULT_PARTITION}"'})
 class StaticValues:
     """Values of partition columns, evaluated once: they need not be literals.
 
-    Args:
+    Attributes:
         row: The values, with the types of the columns.
         path: The partition path; None if it is not needed.
     """

@@ -35,7 +35,7 @@ _KINDS = (StringType, ByteType, ShortType, IntegerType, LongType, DateType)
 class TableRead:
     """A table that a query reads.
 
-    Args:
+    Attributes:
         rows: Its rows, of the snapshot that the query reads.
         predicate: Predicate of the query on them.
     """

@@ -21,7 +21,7 @@ RefreshedViews: TypeAlias = dict[Name, "RewrittenQuery | None"]
 class QueryScope:
     """Resolution of the names in a query, and the use of the query.
 
-    Args:
+    Attributes:
         namespace: The database of names without one, with its catalog if it has one; None: the current one.
         temporary: Lower-case names that refer to temporary views; None: those of all existing ones.
         prunes: Suffix of the names of the views, whose files are pruned by the conditions of the query; empty: no

@@ -27,7 +27,7 @@ from pyhudi.sql.table_references import VECTOR_FUNCTIONS
 class ViewSource:
     """A Hudi table as the source of a view.
 
-    Args:
+    Attributes:
         location: The table's.
         options: Options of the read.
         predicate: Condition that prunes files; the query has it, too.
@@ -42,7 +42,7 @@ class ViewSource:
 class FunctionSource:
     """A table function as the source of a view.
 
-    Args:
+    Attributes:
         function: Its name.
         arguments: Its arguments; names of tables are qualified.
         locations: Locations of the Hudi tables that it reads.
@@ -57,7 +57,7 @@ class FunctionSource:
 class QuerySource:
     """The query of a permanent view as the source of a view.
 
-    Args:
+    Attributes:
         text: The rewritten query.
         view: The permanent view.
         settings: Settings with which the query is analysed; empty: those of the session.

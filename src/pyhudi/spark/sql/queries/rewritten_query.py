@@ -13,7 +13,7 @@ from pyhudi.sql.statements import Name
 class RewrittenQuery:
     """A query that Spark can run.
 
-    Args:
+    Attributes:
         text: The query with the names of views.
         sources: Sources of these views by name; dependencies come first.
         reads_hudi_tables: The query reads Hudi tables or blobs.

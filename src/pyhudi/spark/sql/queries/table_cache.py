@@ -48,7 +48,7 @@ class _Snapshot:
 class CachedTable:
     """A table, or a permanent view of tables, that an application caches.
 
-    Args:
+    Attributes:
         level: Storage level of its rows.
         view: The view, which is no longer cached if another one takes its place.
     """

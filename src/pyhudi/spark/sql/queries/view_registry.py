@@ -28,7 +28,7 @@ _SETTING = "pyhudi.session.id"
 class TemporaryView:
     """Definition of a temporary view, by which it is refreshed.
 
-    Args:
+    Attributes:
         query: The original query.
         references: The tables in it.
         namespace: Catalog and database of unqualified names.

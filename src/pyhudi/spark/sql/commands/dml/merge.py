@@ -82,7 +82,7 @@ def _rewritten(clause: Clause, subqueries: RepeatedSubqueries) -> Clause:
 class _MergeNames:
     """Names of the target and the source of a MERGE in its condition and clauses.
 
-    Args:
+    Attributes:
         target: Alias of the target.
         source: Alias of the source; None: it has none.
         source_name: The source's full name if it is a table without an alias.
