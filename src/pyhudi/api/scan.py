@@ -143,13 +143,15 @@ class Scan(ArrowConversions):
         """
         from pyhudi.spark.read.dataframe_reader import dataframe
         from pyhudi.spark.read.pruning.filter_session import filter_session
+        from pyhudi.spark.read.spark_scan import SparkScan
         from pyhudi.spark.read.table_lineage import with_snapshot_id
         from pyhudi.spark.session import active_session
 
         spark = spark or active_session()
         now = self.now()
         session = filter_session(spark, now.config, self.row_filter)
-        return with_snapshot_id(dataframe(spark, now, self._plan(now, session), self.settings), now)
+        scan = SparkScan(spark, now, self._plan(now, session), self.settings)
+        return with_snapshot_id(dataframe(scan), now)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table in memory, in no particular order."""

@@ -283,8 +283,8 @@ def test_the_session_is_the_given_or_the_active_one(table, monkeypatch, given):
     session = SimpleNamespace(createDataFrame=lambda *_: SimpleNamespace(sparkSession=session))
     used = []
 
-    def use(frame_or_session, *_):
-        used.append(getattr(frame_or_session, "sparkSession", frame_or_session))
+    def use(first, *_):
+        used.append(getattr(first, "sparkSession", getattr(first, "spark", first)))  # of a DataFrame, of a scan
         return ()
 
     for name in (

@@ -30,6 +30,7 @@ from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dml_commit import RowLocations
 from pyhudi.spark.write.write_preparation import key_spec
@@ -131,7 +132,7 @@ class TargetSnapshot:
         plan = plan_scan(self.table, columns=columns, opts=opts)
         if partitions is not None:
             plan = plan.select_partitions(partitions)
-        return dataframe(spark, self.table, plan, opts)
+        return dataframe(SparkScan(spark, self.table, plan, opts))
 
     def read(self, spark: SparkSession, where: str | None = None) -> TargetTable:
         """Return the table with its rows.
@@ -157,10 +158,10 @@ class TargetSnapshot:
         read = None
         # Log files need no positions, and a table without log files may get some at any time.
         if located and client.config.table_type is TableType.COPY_ON_WRITE:
-            read = positioned_rows(spark, table, planned, opts)
+            read = positioned_rows(SparkScan(spark, table, planned, opts))
         bases = None if read is None else planned.tasks.select(["partition", "file_id", "base_path"])
         locations = RowLocations(bases) if located else None
-        read = dataframe(spark, table, planned, opts) if read is None else read
+        read = dataframe(SparkScan(spark, table, planned, opts)) if read is None else read
         stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
         reads = ReadSet.of_snapshot(table.active.timeline, _groups(planned), replan)
         return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, reads, locations)

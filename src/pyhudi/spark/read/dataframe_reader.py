@@ -26,13 +26,14 @@ from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.helper_columns import SCANNED_ROW
-from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.cdc_frame import cdc_frame
 from pyhudi.spark.read.filter_columns import filter_column, with_conditions, with_sql_conditions
 from pyhudi.spark.read.merge_on_read.merge_strategy import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
 from pyhudi.spark.read.pruning.dataframe_pruning import FrameOrigin, remember_origin, remember_read
 from pyhudi.spark.read.pruning.filter_session import filter_session
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.read.table_lineage import with_snapshot_id
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.spark_types import spark_schema
@@ -72,17 +73,18 @@ def read(
     table = TableSnapshot.load(client)
     if query is not None and query.changes:
         return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
+    settings = settings or Options.parse({})
     row_filter = RowFilter.parse(filter)
     session = filter_session(spark, table.config, row_filter)
     plan = plan_scan(table, query, filter=row_filter, columns=columns, opts=settings, session=session)
-    loaded = remember_read(with_snapshot_id(dataframe(spark, table, plan, settings), table), plan)
+    loaded = remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, settings)), table), plan)
     # Spark Connect reports missing columns only when rows are fetched.
     if row_filter is not None or is_connect(spark):
         return loaded
 
     def frame_of(again: ScanPlan) -> DataFrame:
         # The slices were counted as read when the DataFrame was loaded.
-        return dataframe(spark, table, replace(again, filter=None), settings, merges=False)
+        return dataframe(SparkScan(spark, table, replace(again, filter=None), settings), merges=False)
 
     def pruned_by(condition: RowFilter | None) -> ScanPlan:
         session = filter_session(spark, table.config, condition)
@@ -115,88 +117,77 @@ def read_pruned(
     session = filter_session(spark, table.config, condition)
     plan = plan_scan(table, query, filter=condition, opts=settings, session=session)
     plan = replace(plan, filter=None)
-    return remember_read(with_snapshot_id(dataframe(spark, table, plan, settings), table), plan)
+    return remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, settings)), table), plan)
 
 
-def dataframe(
-    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options | None = None, *, merges: bool = True
-) -> DataFrame:
-    """Return the rows of a plan. Lazy, except that logs may be merged.
+def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
+    """Return the rows of a scan. Lazy, except that logs may be merged.
 
     Args:
-        spark: The session.
-        table: The table.
-        plan: The plan.
-        settings: Read options.
+        scan: The scan.
         merges: Log files may be merged now, so that later queries are faster.
 
     Returns:
         The rows, with the columns of the plan.
     """
-    settings = settings or Options.parse({})
-    schema = spark_schema(plan.schema)
+    plan = scan.plan
     if plan.tasks.num_rows == 0:
-        return spark.createDataFrame([], schema).select(*map(quoted_name, plan.columns))
+        return scan.spark.createDataFrame([], spark_schema(plan.schema)).select(*map(quoted_name, plan.columns))
     skeletons, others = plan.bootstrapped()
     if skeletons.tasks.num_rows and others.tasks.num_rows:
-        return union([dataframe(spark, table, part, settings, merges=merges) for part in (skeletons, others)])
+        return union([dataframe(scan.with_plan(part), merges=merges) for part in (skeletons, others)])
     with_logs = plan.with_logs()
     if not with_logs.tasks.num_rows:
-        return _from_base_files(spark, table, plan, settings)
-    if plan.filter is not None and read_engine(settings) is not ReadEngine.ARROW:
+        return _from_base_files(scan)
+    if plan.filter is not None and scan.engine is not ReadEngine.ARROW:
         filter_column(plan.filter, plan.schema)  # Accept the same filters with and without log files.
-    if is_key_lookup(plan) and read_engine(settings) is not ReadEngine.SPARK:
-        return union(_merged(spark, table, plan, settings))
-    scan = single_scan(spark, table, plan, settings, merges=merges)
-    if scan is not None:
-        return _selected(with_conditions(scan, plan), plan)
-    parts = _merged(spark, table, with_logs, settings)
+    if is_key_lookup(plan) and scan.engine is not ReadEngine.SPARK:
+        return union(_merged(scan))
+    rows = single_scan(scan, merges=merges)
+    if rows is not None:
+        return _selected(with_conditions(rows, plan), plan)
+    parts = _merged(scan.with_plan(with_logs))
     if with_logs.tasks.num_rows < plan.tasks.num_rows:
-        parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
+        parts = [_from_base_files(scan.with_plan(plan.without_logs())), *parts]
     return union(parts)
 
 
-def positioned_rows(
-    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options | None = None
-) -> DataFrame | None:
-    """Return the rows of a plan with their positions in base files. Lazy.
+def positioned_rows(scan: SparkScan) -> DataFrame | None:
+    """Return the rows of a scan with their positions in base files. Lazy.
 
     Args:
-        spark: The session.
-        table: The table.
-        plan: The plan.
-        settings: Read options.
+        scan: The scan.
 
     Returns:
         The columns of the plan and `SCANNED_ROW`; None if Spark cannot number the rows, or slices have log files.
     """
-    settings = settings or Options.parse({})
+    plan = scan.plan
     if not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
         return None
     if not can_number_rows(plan.tasks["base_path"], plan.schema.names):
         return None
-    if read_engine(settings) is ReadEngine.ARROW:
+    if scan.engine is ReadEngine.ARROW:
         return None
-    frame = read_natively(spark, table, plan, settings, required=False, extras=ScanExtras(positions=True))
+    frame = read_natively(scan, required=False, extras=ScanExtras(positions=True))
     if frame is None:
         return None
     return with_conditions(frame, plan).select(*map(quoted_name, plan.columns), SCANNED_ROW)
 
 
-def _from_base_files(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> DataFrame:
+def _from_base_files(scan: SparkScan) -> DataFrame:
     """Return the rows of slices without log files."""
-    engine = read_engine(settings)
     native = None
-    if engine is not ReadEngine.ARROW:
-        native = read_natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
+    if scan.engine is not ReadEngine.ARROW:
+        native = read_natively(scan, required=scan.engine is ReadEngine.SPARK)
     if native is None:
-        return _with_arrow(spark, table, plan)
-    return _selected(with_conditions(native, plan), plan)
+        return _with_arrow(scan.spark, scan.table, scan.plan)
+    return _selected(with_conditions(native, scan.plan), scan.plan)
 
 
-def _merged(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> list[DataFrame]:
+def _merged(scan: SparkScan) -> list[DataFrame]:
     """Return the rows of slices with log files, in parts."""
-    base, rows = merged_rows(spark, table, plan, settings)
+    plan = scan.plan
+    base, rows = merged_rows(scan)
     rows = with_sql_conditions(rows, plan)
     if rows.columns != list(plan.columns):
         rows = rows.select(*map(quoted_name, plan.columns))

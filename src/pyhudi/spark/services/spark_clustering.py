@@ -36,6 +36,7 @@ from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import STATUS
@@ -144,7 +145,7 @@ def _in_order(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) ->
             {"partition": [group.partition] * len(group.slices), "file_id": [s.file_id for s in group.slices]}
         )
         plan = replace(scan, tasks=scan.tasks.filter(in_groups(scan.tasks, names)))
-        rows = dataframe(spark, job.table, plan, opts)
+        rows = dataframe(SparkScan(spark, job.table, plan, opts))
         rows = rows.select(*map(quoted_name, job.task_context.reading.columns)).withColumn(
             PARTITION_PATH, sf.lit(group.partition)
         )

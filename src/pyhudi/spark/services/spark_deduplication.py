@@ -39,6 +39,7 @@ from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.bucket_index_detection import bucket_evidence
 from pyhudi.table.config.merge_settings import with_delete_marker
@@ -251,7 +252,7 @@ def _rows(
     tasks = plan.tasks.filter(pc.equal(plan.tasks["partition"], partition))
     if groups is not None:
         tasks = tasks.filter(in_groups(tasks, groups.select(["partition", "file_id"])))
-    rows = dataframe(spark, table, replace(plan, tasks=tasks), opts)
+    rows = dataframe(SparkScan(spark, table, replace(plan, tasks=tasks), opts))
     # the file name of a base file begins with the file id; rows from logs have the file id only
     return rows.withColumn(FILE_ID, sf.substring_index(FILE_NAME, "_", 1))
 

@@ -22,6 +22,7 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.spark.execution.temporary_views import temporary_view
 from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -97,7 +98,7 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
 def _rows(spark: SparkSession, table: TableSnapshot, partitions: Sequence[str]) -> DataFrame:
     """Return the rows of some partitions of a table."""
     plan = plan_scan(table, Query(partitions=tuple(partitions)), opts=_FROM_STORAGE)
-    return dataframe(spark, table, plan, _FROM_STORAGE, merges=False)
+    return dataframe(SparkScan(spark, table, plan, _FROM_STORAGE), merges=False)
 
 
 def _validate(validation: QueryValidation, before: DataFrame, after: DataFrame) -> None:

@@ -18,9 +18,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyhudi.config import Options, options
-from pyhudi.config.enums import InvalidText, ReadEngine
-from pyhudi.errors import ConfigError, QueryError
+from pyhudi.config import options
+from pyhudi.errors import QueryError
 from pyhudi.read.execution.file_schemas import FilePart, file_parts
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector
@@ -38,6 +37,7 @@ from pyhudi.spark.read.base_files.spark_file_reader import (
     read_settings,
 )
 from pyhudi.spark.read.base_files.vector_column import schema_in_files
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 
 if TYPE_CHECKING:
@@ -58,24 +58,6 @@ class FileNumbers(Protocol):
     def numbers_of(self, paths: pa.ChunkedArray) -> pa.Int64Array: ...
 
     def column(self) -> Column: ...
-
-
-def read_engine(settings: Options) -> ReadEngine:
-    """Return the reader of base files: the Arrow reader if text that is not UTF-8 is to be replaced, because Spark does
-    not check text.
-
-    Raises:
-        ConfigError: The options require Spark's reader and the replacement of such text.
-    """
-    engine: ReadEngine = settings.get_typed(options.READ_ENGINE)
-    if settings.get_typed(options.READ_INVALID_TEXT) is InvalidText.FAIL:
-        return engine
-    if engine is ReadEngine.SPARK:
-        raise ConfigError(
-            f"{options.READ_INVALID_TEXT.key}={InvalidText.REPLACE} requires pyhudi's Arrow reader, but "
-            f"{options.READ_ENGINE.key}={engine} selects Spark's, which does not check text; leave one of them out"
-        )
-    return ReadEngine.ARROW
 
 
 def can_number_rows(paths: pa.ChunkedArray, columns: Iterable[str]) -> bool:
@@ -111,22 +93,11 @@ class ScanExtras:
         return self.positions or self.numbers is not None
 
 
-def read_natively(
-    spark: SparkSession,
-    table: TableSnapshot,
-    plan: ScanPlan,
-    settings: Options,
-    *,
-    required: bool,
-    extras: ScanExtras | None = None,
-) -> DataFrame | None:
+def read_natively(scan: SparkScan, *, required: bool, extras: ScanExtras | None = None) -> DataFrame | None:
     """Read all base files of a plan by Spark's own readers. Lazy.
 
     Args:
-        spark: The session.
-        table: The table.
-        plan: The plan.
-        settings: Read options.
+        scan: The scan.
         required: Raise an error if Spark cannot read the files.
         extras: Additional columns and files.
 
@@ -138,7 +109,8 @@ def read_natively(
     """
     extras = extras or ScanExtras()
     numbers, more = extras.numbers, extras.files
-    reason = _why_not_by_spark(plan, table.storage.uri())
+    plan, root = scan.plan, scan.table.storage.uri()
+    reason = _why_not_by_spark(plan, root)
     if reason is not None:
         if required:
             raise _unreadable(reason)
@@ -146,7 +118,7 @@ def read_natively(
     if numbers is not None:
         plan = replace(plan, tasks=_numbered(plan.tasks, numbers))
         more = None if more is None else _numbered(more, numbers)
-    sources = partition_columns(table, plan, settings, numbered=numbers is not None)
+    sources = partition_columns(scan.with_plan(plan), numbered=numbers is not None)
     if sources is None:
         if required:
             names = ", ".join(plan.partition_columns.values)
@@ -154,8 +126,8 @@ def read_natively(
         return None
     try:
         files = plan.tasks.num_rows + (0 if more is None else more.num_rows)
-        with read_settings(spark, files, table.storage.uri()):
-            return _read(spark, table, plan, sources, replace(extras, files=more))
+        with read_settings(scan.spark, files, root):
+            return _read(scan.spark, scan.table, plan, sources, replace(extras, files=more))
     except Exception as e:  # PySpark has no class for this error of the JVM
         if required or not is_missing_file_system(e):
             raise

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config import Options, options
+from pyhudi.config import options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.keygen.partition_value_extractor import partition_fields
 from pyhudi.spark.helper_columns import SCANNED_FILE
 from pyhudi.spark.read.base_files.partition_folders import Folders, can_be_mounted, level, mounted
+from pyhudi.spark.read.spark_scan import SparkScan
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
@@ -70,16 +71,15 @@ class PartitionColumns:
         return self.folders.uris(tasks["base_path"].combine_chunks(), levels, numbers)
 
 
-def partition_columns(
-    table: TableSnapshot, plan: ScanPlan, settings: Options, *, numbered: bool
-) -> list[PartitionColumns] | None:
+def partition_columns(scan: SparkScan, *, numbered: bool) -> list[PartitionColumns] | None:
     """Return the partitions of a plan, split by the source of their partition columns; None if Spark cannot get some
     values: those that paths determine, in too many partitions in forms that it does not parse. ``numbered``: tasks
     require file numbers, which folders provide where possible."""
+    table, plan = scan.table, scan.plan
     paths = plan.partition_columns.paths
     root = table.storage.uri()
     forced = bool(plan.partition_columns.required)
-    wish = settings.get_typed(options.READ_PARTITION_VALUES)
+    wish = scan.settings.get_typed(options.READ_PARTITION_VALUES)
     numbered = numbered and wish is not PartitionValues.FILE and can_be_mounted(root)
     sources: list[PartitionColumns] = []
     if forced or wish is not PartitionValues.FILE:

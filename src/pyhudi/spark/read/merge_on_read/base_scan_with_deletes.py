@@ -12,44 +12,38 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import replaced_positions
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.merge_on_read.deletion_vectors import DeletionVectors, deletion_vectors_for
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
+from pyhudi.spark.read.spark_scan import SparkScan
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_LOG_BYTES = 1024 * 1024 * 1024
 """Size of logs in bytes above which the excluded rows may be too many to broadcast."""
 
 
-def base_and_log_rows(
-    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, context: SliceContext, settings: Options
-) -> tuple[DataFrame, DataFrame] | None:
+def base_and_log_rows(scan: SparkScan, context: SliceContext) -> tuple[DataFrame, DataFrame] | None:
     """Return the rows of slices with log files in two parts.
 
     Args:
-        spark: The session.
-        table: The table.
-        plan: The plan.
+        scan: The scan.
         context: Settings for merging slices.
-        settings: Read options.
 
     Returns:
         The remaining base rows, with all columns of the table and unfiltered; and the rows of the logs, with the
         columns and conditions of the plan, except SQL. None if slices should be merged as a whole.
     """
-    engine = read_engine(settings)
+    spark, plan, engine = scan.spark, scan.plan, scan.engine
     with_base = replace(plan, tasks=plan.tasks.filter(pc.is_valid(plan.tasks["base_path"])))
     form = (
         deletion_vectors_for(with_base.tasks)
@@ -59,7 +53,7 @@ def base_and_log_rows(
     if form is None:
         return None
     required = engine is ReadEngine.SPARK
-    rows = read_natively(spark, table, with_base, settings, required=required, extras=ScanExtras(form.files))
+    rows = read_natively(scan.with_plan(with_base), required=required, extras=ScanExtras(form.files))
     if rows is None:
         return None
     cores = parallelism(spark)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.merge_on_read.base_scan_with_deletes import base_and_log_rows
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
+from pyhudi.spark.read.spark_scan import SparkScan
 
 if TYPE_CHECKING:
-    from pyhudi.config import Options
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 MOST_KEYS = 1000
@@ -32,22 +31,18 @@ def is_key_lookup(plan: ScanPlan) -> bool:
     return rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
 
 
-def merged_rows(
-    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options
-) -> tuple[DataFrame | None, DataFrame]:
+def merged_rows(scan: SparkScan) -> tuple[DataFrame | None, DataFrame]:
     """Return the rows of slices with log files (with a key lookup: of all slices) in two parts.
 
     Args:
-        spark: The session.
-        table: The table.
-        plan: The plan.
-        settings: Read options.
+        scan: The scan.
 
     Returns:
         The base rows that Spark reads, with all columns of the table and unfiltered; None: there is no such part. And
         the rows that tasks merge, filtered by all conditions except SQL, with the columns of the plan, or all columns
         if there is SQL.
     """
+    spark, plan = scan.spark, scan.plan
     assert plan.merging is not None
     context = plan.merging.context
     in_sql = plan.query.incremental.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
@@ -59,7 +54,7 @@ def merged_rows(
         # Most slices have none of the keys, which few bytes of their base files show.
         pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
         return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
-    overlaid = base_and_log_rows(spark, table, plan, context, settings)
+    overlaid = base_and_log_rows(scan.with_plan(plan), context)
     if overlaid is not None:
         return overlaid
     reader = MergedReader.from_plan(plan, context)

@@ -21,7 +21,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues, ReadEngine
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
 from pyhudi.spark.read.base_files.partition_folders import mounted_external_path
 from pyhudi.spark.read.base_files.spark_file_reader import FileReader, read_settings
@@ -46,12 +46,12 @@ from pyhudi.spark.read.merge_on_read.merged_log_files import (
     WriteMergedLogs,
 )
 from pyhudi.spark.read.merge_on_read.single_scan_cache import frame_key, scan_frames
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_SLICES = 1000
 """Slices with log files up to which the driver keeps a cache entry for each."""
@@ -59,18 +59,13 @@ _MOST_FILES = 10_000
 """Files of a query up to which those without logs are read by the same scan."""
 
 
-def single_scan(
-    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options, *, merges: bool = True
-) -> DataFrame | None:
+def single_scan(scan: SparkScan, *, merges: bool = True) -> DataFrame | None:
     """Read slices some of which have log files.
 
     Runs a Spark job that merges logs that are not in the cache, if they are read repeatedly.
 
     Args:
-        spark: The session.
-        table: The table.
-        plan: The plan.
-        settings: Read options.
+        scan: The scan.
         merges: Logs may be merged.
 
     Returns:
@@ -78,34 +73,35 @@ def single_scan(
         the cache and are not merged, because they are read for the first time or are too large to be merged before rows
         are requested.
     """
+    spark, storage, plan = scan.spark, scan.table.storage, scan.plan
     with_logs = plan.with_logs()
-    if plan.merging is None or not _can_be_scanned(plan, with_logs, settings):
+    if plan.merging is None or not _can_be_scanned(scan, with_logs):
         return None
     context = plan.merging.context
-    cache = merged_log_cache(spark, table.storage, settings)
+    cache = merged_log_cache(spark, storage, scan.settings)
     if cache is None:
         return None
     slices = [FileSlice.from_row(row) for row in with_logs.tasks.to_pylist()]
-    keys = cache_keys(table.storage, context, slices)
+    keys = cache_keys(storage, context, slices)
     logs = cache.find(keys.values())
     absent = [group for group, key in keys.items() if key not in logs]
     if absent:
-        if not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], settings)):
+        if not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], scan.settings)):
             return None
-        if not _are_numbered_by_folders(table, plan, settings):
+        if not _are_numbered_by_folders(scan):
             return None
-        logs |= _merge_logs(spark, table, _only(with_logs, absent), context, cache, keys)
+        logs |= _merge_logs(scan.with_plan(_only(with_logs, absent)), context, cache, keys)
     of_slices = [(one, logs[keys[one.partition, one.file_id]]) for one in slices]
-    key = frame_key(spark, table, plan, settings, logs)
-    return scan_frames(spark).find_or_make(key, lambda: _read(spark, table, plan, settings, cache, of_slices))
+    return scan_frames(spark).find_or_make(frame_key(scan, logs), lambda: _read(scan, cache, of_slices))
 
 
-def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> bool:
+def _can_be_scanned(scan: SparkScan, with_logs: ScanPlan) -> bool:
     """Return True if Spark can number the rows of all base files, and there are not too many files."""
-    if plan.commit_times is not None or read_engine(settings) is ReadEngine.ARROW:
+    plan = scan.plan
+    if plan.commit_times is not None or scan.engine is ReadEngine.ARROW:
         return False
     if (
-        settings.get_typed(options.READ_PARTITION_VALUES) is PartitionValues.FILE
+        scan.settings.get_typed(options.READ_PARTITION_VALUES) is PartitionValues.FILE
         or plan.bootstrapped()[0].tasks.num_rows
     ):
         return False
@@ -116,8 +112,8 @@ def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> b
     return can_number_rows(plan.tasks["base_path"], plan.schema.names)
 
 
-def _are_numbered_by_folders(table: TableSnapshot, plan: ScanPlan, settings: Options) -> bool:
-    sources = partition_columns(table, plan, settings, numbered=True)
+def _are_numbered_by_folders(scan: SparkScan) -> bool:
+    sources = partition_columns(scan, numbered=True)
     return sources is not None and all(source.numbered for source in sources)
 
 
@@ -137,49 +133,36 @@ def _only(plan: ScanPlan, groups: Sequence[tuple[str, str]]) -> ScanPlan:
 
 
 def _merge_logs(
-    spark: SparkSession,
-    table: TableSnapshot,
-    plan: ScanPlan,
-    context: SliceContext,
-    cache: MergedLogCache,
-    keys: dict[tuple[str, str], str],
+    scan: SparkScan, context: SliceContext, cache: MergedLogCache, keys: dict[tuple[str, str], str]
 ) -> dict[str, CachedLogs]:
     """Merge the logs of slices and add them to the cache. Runs a Spark job."""
     groups = {key: group for group, key in keys.items()}
-    pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
-    status = run_on_slices(spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
+    pieces = SlicePieces.from_plan(scan.plan, parallelism(scan.spark), whole=False)
+    status = run_on_slices(scan.spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
     with task_errors():
         written = {key: CachedLogs(*logs) for key, *logs in status.collect()}
     for key, logs in written.items():
-        cache.add(key, (table.storage.uri(), *groups[key]), logs)
+        cache.add(key, (scan.table.storage.uri(), *groups[key]), logs)
     return written
 
 
-def _read(
-    spark: SparkSession,
-    table: TableSnapshot,
-    plan: ScanPlan,
-    settings: Options,
-    cache: MergedLogCache,
-    logs: Sequence[tuple[FileSlice, CachedLogs]],
-) -> DataFrame | None:
-    if not _are_numbered_by_folders(table, plan, settings):
+def _read(scan: SparkScan, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> DataFrame | None:
+    if not _are_numbered_by_folders(scan):
         return None
+    plan = scan.plan
     base = plan.tasks.filter(pc.is_valid(plan.tasks["base_path"]))
-    rows = [(one, each) for one, each in logs if each.rows is not None]
-    merged = _as_tasks(base.schema, cache, rows)
+    with_rows = [(one, each) for one, each in logs if each.rows is not None]
+    merged = _as_tasks(base.schema, cache, with_rows)
     form = deletion_vectors_for(pa.concat_tables([base, merged]), large=False)
     if form is None:
         return None
-    required = read_engine(settings) is ReadEngine.SPARK
-    with_base = replace(plan, tasks=base)
+    required = scan.engine is ReadEngine.SPARK
+    with_base = scan.with_plan(replace(plan, tasks=base))
     replaced = [each.replaced for _, each in logs if each.replaced is not None]
-    scan = read_natively(
-        spark, table, with_base, settings, required=required, extras=ScanExtras(form.files, files=merged)
-    )
-    if scan is None or not replaced:
-        return None if scan is None else without_row_numbers(scan)
-    return form.exclude(scan, _replaced_rows(spark, cache, replaced, form))
+    rows = read_natively(with_base, required=required, extras=ScanExtras(form.files, files=merged))
+    if rows is None or not replaced:
+        return None if rows is None else without_row_numbers(rows)
+    return form.exclude(rows, _replaced_rows(scan.spark, cache, replaced, form))
 
 
 def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> pa.Table:

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.config import Options
 from pyhudi.spark.read.merge_on_read.merged_log_cache import CachedLogs
+from pyhudi.spark.read.spark_scan import SparkScan
 
 if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
+    pass
 
 _FRAMES = "_pyhudi_scan_frames"
 _MOST_FRAMES = 16
@@ -67,22 +66,18 @@ def scan_frames(spark: SparkSession) -> ScanFrames:
     return frames
 
 
-def frame_key(
-    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options, logs: Mapping[str, CachedLogs]
-) -> str | None:
+def frame_key(scan: SparkScan, logs: Mapping[str, CachedLogs]) -> str | None:
     """Return the key of a scan, which depends on all that decides its rows and columns; None if it is not to be kept.
 
     Args:
-        spark: Session that runs the scan.
-        table: Table to read.
-        plan: Files and columns to read. Its conditions do not count: they are applied to the scan.
-        settings: Options of the query.
+        scan: The scan. Conditions of its plan do not count: they are applied to the DataFrame.
         logs: Files of the merged log rows.
     """
+    plan = scan.plan
     if plan.tasks.num_rows > _MOST_SLICES:
         return None
     parts = (
-        table.storage.uri(),
+        scan.table.storage.uri(),
         plan.tasks,
         plan.schema,
         plan.partition_columns.partitions,
@@ -91,8 +86,8 @@ def frame_key(
         plan.reading.renamed,
         plan.reading.bounds.schema,
         plan.reading.invalid_text,
-        dict(settings),
+        dict(scan.settings),
         logs,
-        [spark.conf.get(key, None) for key in _SETTINGS_OF_ANALYSIS],
+        [scan.spark.conf.get(key, None) for key in _SETTINGS_OF_ANALYSIS],
     )
     return hashlib.sha256(cloudpickle.dumps(parts)).hexdigest()

@@ -22,6 +22,7 @@ from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.index.consistent_hashing import known_partitions
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_preparation import prepare_write
@@ -177,4 +178,4 @@ def _write_options(opts: Options, before: BucketCounts) -> Options:
 def _rows(spark: SparkSession, planned: BucketRescaling, opts: Options) -> DataFrame:
     """Return the rows of the partitions that are rewritten."""
     plan = plan_scan(planned.table, opts=opts).select_partitions(planned.partitions)
-    return dataframe(spark, planned.table, plan, opts)
+    return dataframe(SparkScan(spark, planned.table, plan, opts))
