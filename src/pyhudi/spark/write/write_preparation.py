@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
@@ -16,7 +17,7 @@ from pyhudi.keygen.key_spec import check_generator_usable
 from pyhudi.keygen.record_key_formatter import value_text
 from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.first_record import first_record
-from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -102,24 +103,18 @@ def prepare_write(
     _check_columns(rows, spec, config, operation, opts, by_key=by_key)
     pinned = None if client is None else TableSnapshot.load(client)
     table = None if pinned is None else resolve_table_schema(pinned)
-    incoming = from_spark_json(rows.schema.json())
     if table is not None and operation is Operation.DELETE:
-        unused = unused_by_deletes(incoming, table.schema, config, opts)
-        if unused:
-            df, rows = df.drop(*unused), rows.drop(*unused)
-            incoming = from_spark_json(rows.schema.json())
+        unused = unused_by_deletes(from_spark_json(rows.schema.json()), table.schema, config, opts)
+        df, rows = df.drop(*unused), rows.drop(*unused)
+    incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     # the key generator of Apache Hudi gets rows with the table's types, too
     keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *target.merging.ordering_fields]
     rows = keep_stored_keys(as_in_table(df, keyed_by, schema)) if stored_keys else as_in_table(rows, keyed_by, schema)
-    existing = None
-    if client is not None and pinned is not None:
-        names_at = column_names(pinned, schema) if table is not None and table.has_history else None
-        existing = ExistingTable(client, None if table is None else table.recorded, names_at)
-    keys = RowKeys(spec, stored_keys)
+    existing = None if client is None or pinned is None else _existing(client, pinned, table, schema)
     bucketing = _bucketing(storage, client, config, opts)
     check_generator_usable(spec, config, bucketed=bucketing is not None)
-    job = WriteJob(rows, target, existing, operation, keys, schema, bucketing)
+    job = WriteJob(rows, target, existing, operation, RowKeys(spec, stored_keys), schema, bucketing)
     job.check_file_options()
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
         check_ordering_columns(spark_schema(remove_meta_columns(schema)), target.merging)
@@ -170,6 +165,15 @@ def _check_existing(client: TableMetaClient, operation: Operation, opts: Options
     bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
     if operation is not Operation.DELETE_PARTITION and not bucketed:
         check_not_bucketed(client)
+
+
+def _existing(
+    client: TableMetaClient, pinned: TableSnapshot, table: TableSchema | None, schema: pa.Schema
+) -> ExistingTable:
+    """Return the table before a write of files with the columns ``schema``. ``table``: its columns, if it has any."""
+    if table is None:
+        return ExistingTable(client)
+    return ExistingTable(client, table.recorded, column_names(pinned, schema) if table.has_history else None)
 
 
 def _bucketing(

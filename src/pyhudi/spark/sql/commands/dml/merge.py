@@ -29,21 +29,10 @@ _SOURCE, _TARGET = "_pyhudi_source", "_pyhudi_target"
 
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
-    """Run MERGE."""
+    """Run MERGE, again after conflicts according to the options."""
     names = _MergeNames.from_statement(spark, table, statement)
     statement = names.with_short_qualifiers(spark, table, statement)
-    clauses = tuple(
-        Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
-    )
-    for clause in clauses:
-        if (clause.action is MergeAction.INSERT) != (clause.kind is ClauseKind.NOT_MATCHED):
-            raise QueryError(f"WHEN {clause.kind.value} cannot {clause.action.name}")
-        if (
-            clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE
-            and clause.action is MergeAction.UPDATE
-            and clause.values is None
-        ):
-            raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
+    clauses = _clauses(statement)
     opts = Options.parse(write_options(spark, table))
     query = RepeatedQuery(spark, f"SELECT * FROM {statement.source}", open_storage(table.location, opts))
     subqueries = RepeatedSubqueries(spark, table, query.storage)
@@ -64,6 +53,24 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
         return builder.execute_pinned(pinned)
 
     with_retries(query.storage, opts, attempt, lambda: query.reads_same_snapshot() or subqueries.read_same_snapshot())
+
+
+def _clauses(statement: Merge) -> tuple[Clause, ...]:
+    """Return the clauses of a statement.
+
+    Raises:
+        QueryError: A clause has an action that its rows do not allow.
+    """
+    clauses = tuple(
+        Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
+    )
+    for clause in clauses:
+        if (clause.action is MergeAction.INSERT) != (clause.kind is ClauseKind.NOT_MATCHED):
+            raise QueryError(f"WHEN {clause.kind.value} cannot {clause.action.name}")
+        is_update_all = clause.action is MergeAction.UPDATE and clause.values is None
+        if clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE and is_update_all:
+            raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
+    return clauses
 
 
 def _rewritten(clause: Clause, subqueries: RepeatedSubqueries) -> Clause:
