@@ -7,7 +7,7 @@ Therefore the instants still in the active timeline are read; older ones have be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from pyhudi.errors import HudiError, MetadataTableError
 from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_commit_writer import INIT_TOKEN
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
-from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.metadata.reader.initial_instants import V1_LENGTH, is_initial_instant
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
@@ -31,7 +31,18 @@ _READ_ALONE = 2
 """Files to read for which threads do not pay: a write and the clean after it add two."""
 _FIRST_INSTANTS = "0" * 14
 """Prefix of instants that build a partition."""
-WRITTEN_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
+WRITTEN_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("previous", pa.string())])
+"""Path, size in bytes, and the instant of the base file that precedes it in its file group."""
+
+
+class _WrittenFile(NamedTuple):
+    """A file as of `WRITTEN_SCHEMA`, with its file group and the instant in its name."""
+
+    path: str
+    size: int | None
+    previous: str | None
+    file_id: str
+    bears: str
 
 
 def check_complete(
@@ -60,16 +71,16 @@ def check_complete(
     bearing = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     for instant, written in zip(instants, _written_by_all(storage, active, instants), strict=True):
-        for path, size, file_id, bears in _files_of_partition(written, partition):
-            if newest.get(file_id, "") > instant.requested:
+        for file in _files_of_partition(written, partition):
+            if newest.get(file.file_id, "") > instant.requested:
                 continue
-            if _is_of_earlier_build(instant, path, bearing) or (instant.completion is None and bears < born):
+            if instant.completion is None and _is_of_earlier_build(instant, file, born, bearing):
                 continue
-            full = f"{METADATA_FOLDER}/{path}"
+            full = f"{METADATA_FOLDER}/{file.path}"
             if full not in sizes:
                 raise MetadataTableError(f"{storage.uri(full)}, written by {instant.requested}, is missing")
-            if sizes[full] < (size or 0):
-                raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
+            if sizes[full] < (file.size or 0):
+                raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {file.size}")
 
 
 def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
@@ -99,15 +110,26 @@ def _built_at(files: pa.Table, counted: Timeline) -> str:
     return min((time for time in times if time is not None), default="")
 
 
-def _is_of_earlier_build(instant: Instant, path: str, bearing: set[str]) -> bool:
-    """Return True if a file is the base file of a partition that was rebuilt since.
+def _is_of_earlier_build(instant: Instant, file: _WrittenFile, born: str, bearing: set[str]) -> bool:
+    """Return True if a file is one of a partition that was rebuilt since, on a timeline without completion times.
 
-    If the timeline has no completion times, an indexing instant may be later than that of the next build; only builds
-    write base files in delta commits.
+    There the instants of an earlier build, and of compactions of its files, may be later than that of the last build.
+    In delta commits only builds write base files. A compaction of the last build follows one of its base files, and log
+    files are named after such a file, unless they were written before a downgrade.
+
+    Args:
+        instant: The instant that has written the file.
+        file: The file.
+        born: Instant of the last build.
+        bearing: Instants in the names of the files of the partition.
     """
-    is_base = file_name_of(path)[:1] != "."
-    unordered = instant.completion is None and instant.action == Action.DELTA_COMMIT
-    return unordered and is_base and instant.requested not in bearing
+    if file.bears < born:
+        return True
+    if file_name_of(file.path)[:1] == ".":
+        return len(born) > V1_LENGTH and file.bears not in bearing
+    if instant.requested in bearing:
+        return False
+    return instant.action == Action.DELTA_COMMIT or file.previous not in bearing
 
 
 def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:
@@ -119,7 +141,7 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
             # Apache Hudi's readers accept an empty completed file.
             return WRITTEN_SCHEMA.empty_table(), 1
         stats = active.commit_metadata(instant).stats
-        table = pa.table([stats["path"], stats["fileSizeInBytes"]], schema=WRITTEN_SCHEMA)
+        table = pa.table([stats["path"], stats["fileSizeInBytes"], stats["prevCommit"]], schema=WRITTEN_SCHEMA)
         return table, table.nbytes
 
     try:
@@ -131,11 +153,11 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
     return table
 
 
-def _files_of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
-    """Return the files of a partition: path, size, file id, and the instant in the name."""
+def _files_of_partition(written: pa.Table, partition: str) -> list[_WrittenFile]:
+    """Return the files of a partition."""
     partition_files = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
     if not partition_files.num_rows:
         return []
     names = parse_names(file_names_of(partition_files["path"]))
-    columns = (partition_files["path"], partition_files["size"], names["file_id"], names["instant"])
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    columns = (*partition_files.columns, names["file_id"], names["instant"])
+    return [_WrittenFile(*values) for values in zip(*(column.to_pylist() for column in columns), strict=True)]

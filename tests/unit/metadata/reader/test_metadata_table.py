@@ -20,6 +20,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from tests.golden.expected import unpack
 from tests.rows import encode_table
+from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 
 GOLDEN = ("v6_mor_rollback", "v8_mor_bucket", "v9_cow_complex_keys", "v9_mor_meta_all")
 OFF = {"hoodie.metadata.enable": "false"}
@@ -155,6 +156,34 @@ def test_a_file_of_the_name_and_size_of_another_is_read(tmp_path: Path):
         opened(path).scan("column_stats")
     base.write_bytes(data)
     assert opened(path).scan("column_stats").sort_by("key").equals(before)
+
+
+def test_a_partition_is_built_again_after_a_clean(tmp_path: Path):
+    """In version 6 the new build has an instant of the last write. The clean and the compaction of the metadata table
+    after it are later, and so are the files that they have added to the former build."""
+    often = {"hoodie.metadata.compact.max.delta.commits": "1", "hoodie.clean.commits.retained": "1"}
+    mor = MorTable(tmp_path / "t", 6, options={**FAST, "hoodie.metadata.enable": "true", **often})
+    mor.load([row(f"{p}0", p, 0, "x") for p in FILE_IDS])
+    services = mor.table.services
+    services.build_index("bloom_filters")
+    for n in range(3):
+        mor.delta([row("a0", "a", n, f"y{n}"), row("b0", "b", n, f"y{n}")])
+        services.compact()
+    for partitions, compacts in (("a", "1"), ("b", "9")):
+        clean = {**often, "hoodie.metadata.compact.max.delta.commits": compacts}
+        assert services.clean({**clean, "hoodie.clean.partition.filter.regex": partitions})
+    services.drop_index("bloom_filters")
+    services.build_index("bloom_filters")
+    assert mor.table.validate_metadata().num_rows == 0
+    mor.delta([row("a0", "a", 4, "y4"), row("b0", "b", 4, "y4")])
+    services.compact()
+    assert mor.table.validate_metadata().num_rows == 0
+    for partition in ("files", "bloom_filters"):
+        files = (mor.root / ".hoodie/metadata" / partition).glob("*.hfile")
+        newest = max(files, key=lambda path: path.name.rpartition("_")[2])
+        newest.rename(newest.with_suffix(".lost"))
+        assert "is missing" in mor.table.validate_metadata()["problem"][0].as_py()
+        newest.with_suffix(".lost").rename(newest)
 
 
 def test_it_is_used_unless_told_otherwise(path: Path):
