@@ -62,7 +62,8 @@ def roll_back(
         client: The table.
         opts: Options of locks, heartbeats and the metadata table.
         stats_reader: Reads files if the metadata table has to be rebuilt.
-        instant: The write; default: the last completed one. A plan that has not been started is removed.
+        instant: The write; default: the one of an unfinished rollback, which is finished, otherwise the last completed
+            one. A plan that has not been started is removed.
         with_plan: For a service that has been started, remove its plan, too, so that it is not executed again.
 
     Raises:
@@ -82,9 +83,10 @@ def roll_back(
             rollbacks = RollbackExecutor(storage, config.version, generator, HeartbeatPolicy.from_options(opts))
             rollbacks.check(active, [])
             finished = rollbacks.complete_and_roll_back(active, [])  # Started by another process.
-            again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]
+            # Without an instant the finished one may be an earlier run of the same call: never undo a second write.
+            again = [i for i in finished if instant in (None, *active.completed_record(i)["commitsRollback"])]
             if again and not (with_plan and active.timeline.pending().writes().find(instant or "")):
-                return _result(client, active, instant or "", again[0], phases)
+                return _result(client, active, again[-1], phases)
             target = find_write(active, instant, storage.uri())
             with_plan = with_plan or _is_unstarted_plan(active, target)
             refuse_savepoint(active, target)
@@ -106,13 +108,12 @@ def roll_back(
                 late_data_files.delete_slices_of_removed_plans(active, {target.requested})
         with phases("metadata"):
             rebuild_metadata(client, opts, stats_reader, generator, config)
-    return _result(client, active, target.requested, done, phases).published(opts)
+    return _result(client, active, done, phases).published(opts)
 
 
-def _result(
-    client: TableMetaClient, active: ActiveTimeline, instant: str, done: Instant, phases: PhaseTimer
-) -> ServiceResult:
+def _result(client: TableMetaClient, active: ActiveTimeline, done: Instant, phases: PhaseTimer) -> ServiceResult:
     record = active.completed_record(done)
+    (instant,) = record["commitsRollback"]
     counts = {"files": record["totalFilesDeleted"], "partitions": len(record["partitionMetadata"])}
     return ServiceResult(SERVICE, client.storage.uri(), (instant,), counts, millis=phases.millis)
 

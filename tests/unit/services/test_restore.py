@@ -326,6 +326,19 @@ def test_after_a_death_the_rollback_is_finished(hand: HandMadeTable) -> None:
         assert values(dead) in ([1, 3], [1, 2])
 
 
+def test_a_repeated_rollback_of_the_last_write_undoes_no_other(hand: HandMadeTable) -> None:
+    def act(storage: Storage) -> object:
+        opts = Options.parse(PLAIN)
+        return roll_back(TableMetaClient.open(storage, opts), opts, LOCAL)
+
+    for storage in deaths(hand.root, act):
+        dead = HudiTable.for_path(storage.root.removeprefix("file://"), PLAIN)
+        if ActiveTimeline.load(storage, hand.active.layout).timeline.completed().of_actions(Action.ROLLBACK):
+            continue
+        assert dead.services.rollback().instants == (at(4),)
+        assert values(dead) == [1, 3]
+
+
 def test_another_restore_has_to_wait(hand: HandMadeTable) -> None:
     hand.active.create_requested(Action.RESTORE, at(9), b"")
     table = HudiTable.for_path(str(hand.root), PLAIN)

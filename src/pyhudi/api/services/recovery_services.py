@@ -24,7 +24,8 @@ class RecoveryServices(ServiceBase):
         been started is removed.
 
         Args:
-            instant: Requested time of the write; None for the last completed one.
+            instant: Requested time of the write; None for the last completed one. A rollback that died before its end
+                is then finished instead, so that a repeated call does not undo a second write.
             options: Options of locks and of the metadata table.
 
         Returns:
