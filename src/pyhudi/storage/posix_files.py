@@ -21,6 +21,16 @@ _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EX
 """Errors of ``link`` on file systems without hard links."""
 _UNANSWERED = {errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.ECONNRESET, errno.EHOSTDOWN, errno.EINTR}
 """Errors of network file systems after which the server may have executed the request."""
+_NO_PERMISSION = "give the user of this process the permission, which writes need for the table's folder, too"
+_NO_SPACE = "free some space and try again; the next write removes what a failed one has left"
+_CURES = {
+    errno.EACCES: _NO_PERMISSION,
+    errno.EPERM: _NO_PERMISSION,
+    errno.EROFS: "mount the file system for writing, or only read the table",
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EMFILE: "raise the limit of open files of this process (ulimit -n)",
+}
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 
@@ -84,7 +94,9 @@ def translated(error: OSError, path: str) -> StorageError:
     if isinstance(error, FileExistsError):
         return AlreadyExistsError(f"file {path!r} already exists ({error.filename})")
     kind = UnansweredError if error.errno in _UNANSWERED else StorageError
-    return kind(f"{path!r}: {error.strerror or error} ({error.filename})")
+    place = f" ({error.filename})" if error.filename else ""
+    cure = _CURES.get(error.errno or 0, "")
+    return kind(f"{path!r}: {error.strerror or error}{place}{'; ' if cure else ''}{cure}")
 
 
 def is_file(mode: int) -> bool:

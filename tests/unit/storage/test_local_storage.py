@@ -178,9 +178,22 @@ def test_failed_writes_leave_nothing(local: LocalStorage, tmp_path: Path, monkey
 
     monkeypatch.setattr(os, "fsync", full)
     for act in (local.write, local.create):
-        with pytest.raises(StorageError, match="No space left"):
+        with pytest.raises(StorageError, match=r"'d/f': No space left on device; free some space and try again"):
             act("d/f", b"1")
     assert all_names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "cure"),
+    [(errno.EACCES, "give the user"), (errno.EROFS, "mount the file system for writing"), (errno.EMFILE, "ulimit -n")],
+)
+def test_errors_say_the_cure(local: LocalStorage, monkeypatch: pytest.MonkeyPatch, code: int, cure: str) -> None:
+    def refused(path: str, *_: object) -> None:
+        raise OSError(code, os.strerror(code), path)
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(StorageError, match=rf"'d/f': {os.strerror(code)} \(.*/d/.*\); .*{cure}"):
+        local.write("d/f", b"1")
 
 
 def test_a_folder_that_cannot_be_synced_gives_no_answer(
