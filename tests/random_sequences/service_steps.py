@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from pyhudi.errors import ConfigError, InstantNotFoundError, TransactionError, UnsupportedTableError
 from tests.random_sequences.life import Life
 from tests.random_sequences.steps import merge_on_read, step
-from tests.random_sequences.table_kinds import SIMPLE_BUCKETS, TableKind
+from tests.random_sequences.table_kinds import COMMIT_TIME, EVENT_TIME, SIMPLE_BUCKETS, TableKind
 
 LOG_COMPACTION = {"hoodie.log.compaction.blocks.threshold": "2"}
 SECONDARY, EXPRESSION = "by_name", "lower_name"
@@ -158,7 +159,10 @@ def change_version(life: Life, rng: Random) -> None:
 
 
 def version_changed(life: Life, to: int) -> None:
-    """Note the version; older snapshots may be gone, and times of commits are others."""
+    """Note the version; older snapshots may be gone, and times of commits are others. A merge-on-read table of version
+    6 that merged by commit merges by event time from now on (`docs/versions.md`)."""
+    if life.model.version == 6 and life.kind.merge_on_read and life.kind.merging == COMMIT_TIME:
+        life.kind = life.model.kind = replace(life.kind, merging=EVENT_TIME)
     life.model.version = to
     life.new_stream()
     life.model.forget_history()
