@@ -216,7 +216,7 @@ class HudiTable(TableQueries, TableWrites):
             "size": pc.sum(files["size"]).as_py() or 0,
             "latest_instant": None if last is None else last.requested,
             "latest_completion": None if last is None else last.completion,
-            "pending": [str(i) for i in timeline.pending()],
+            "pending": [str(i) for i in timeline if not i.is_completed],
             "properties": dict(config.properties),
         }
 

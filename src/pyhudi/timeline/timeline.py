@@ -57,8 +57,9 @@ class Timeline:
         return self.filter(lambda i: i.state is State.COMPLETED)
 
     def pending(self) -> Timeline:
-        """Return requested and inflight instants."""
-        return self.filter(lambda i: i.state is not State.COMPLETED)
+        """Return requested and inflight instants, without savepoints: these have the time of a completed write, which
+        is not pending for readers and writers while a savepoint of it is created."""
+        return self.filter(_is_pending)
 
     def writes(self) -> Timeline:
         """Return commits, deltacommits and replacecommits, including pending table services that complete as such."""
@@ -111,7 +112,7 @@ class Timeline:
     def _pending(self) -> frozenset[str]:
         if self._root is not None:
             return self._root._pending
-        return frozenset(i.requested for i in self.instants if not i.is_completed)
+        return frozenset(i.requested for i in self.instants if _is_pending(i))
 
     @cached_property
     def _completions(self) -> dict[str, str | None]:
@@ -153,6 +154,10 @@ class Timeline:
         is archived beyond it. An instant that is pending in the whole timeline is never visible, however old it is.
         """
         return requested in self._completions or self.is_before_start(requested)
+
+
+def _is_pending(instant: Instant) -> bool:
+    return not instant.is_completed and instant.action != Action.SAVEPOINT
 
 
 def _precedes(one: Instant, other: Instant) -> bool:

@@ -23,7 +23,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant import Action, Instant, State
 from tests.cases import seldom
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -337,6 +337,30 @@ def test_a_repeated_rollback_of_the_last_write_undoes_no_other(hand: HandMadeTab
             continue
         assert dead.services.rollback().instants == (at(4),)
         assert values(dead) == [1, 3]
+
+
+def test_a_savepoint_that_is_being_created_hides_nothing(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
+    """It has the time of its write, which is completed: also where its process has died."""
+    last, rows = seen[-1]
+    pending = Instant(last, Action.SAVEPOINT, State.REQUESTED, None, "")
+    mor.client.active_timeline().to_inflight(pending)
+    check_rows(mor, rows)
+    mor.delta([row("a1", "a", 9, "after")])
+    rows = {**rows, "a1": row("a1", "a", 9, "after")}
+    check_rows(mor, rows)
+    assert not set(mor.table.validate_metadata()["problem"].to_pylist()) - {"of another size"}
+    assert not mor.table.services.delete_orphan_files(dry_run=True).num_rows
+    with pytest.raises(TransactionError, match=r"savepoint inflight is pending: create it again \(services\.savepoint"):
+        mor.table.services.upgrade(9) if mor.version < 9 else mor.table.services.downgrade(8)
+    assert mor.table.services.savepoint(last)
+    check_rows(mor, rows)
+
+
+def check_rows(mor: MorTable, rows: Rows) -> None:
+    """The rows are these, with and without the metadata table."""
+    assert mor.rows() == rows
+    listed = HudiTable.for_path(str(mor.root), PLAIN).scan(columns=["id", "p", "o", "v"]).to_arrow().to_pylist()
+    assert {r["id"]: r for r in listed} == rows
 
 
 def test_another_restore_has_to_wait(hand: HandMadeTable) -> None:

@@ -38,8 +38,8 @@ def block_view(table: TableSnapshot) -> BlockView:
         return BlockView()
     timeline = table.active.timeline
     committed = CommittedInstants(
-        frozenset(i.requested for i in timeline if i.is_completed),
-        frozenset(i.requested for i in timeline if not i.is_completed),
+        frozenset(i.requested for i in timeline.completed()),
+        frozenset(i.requested for i in timeline.pending()),
         timeline.start,
     )
     return BlockView(committed=committed)

@@ -31,6 +31,7 @@ _CURES = {
     Action.CLEAN: "complete it (services.clean())",
     Action.INDEXING: "run it (services.run_index()) or drop the index",
     Action.RESTORE: "complete it (services.restore())",
+    Action.SAVEPOINT: "create it again (services.savepoint(…)) or delete it (services.delete_savepoint(…))",
 }
 
 
@@ -62,7 +63,8 @@ def check_no_services(active: ActiveTimeline, root: str, failed: list[str], run:
     Raises:
         TransactionError: The message has the plan, and the solution.
     """
-    for instant in active.timeline.pending():
+    savepoints = active.timeline.of_actions(Action.SAVEPOINT).filter(lambda i: not i.is_completed)
+    for instant in (*active.timeline.pending(), *savepoints):
         if instant.action == Action.ROLLBACK or instant.action in run or instant.requested in failed:
             continue
         cure = _CURES.get(instant.action, "complete it or roll it back (services.rollback(…))")
