@@ -75,7 +75,10 @@ COMMITS_SCHEMA = pa.schema(
 
 
 def history(table: TableSnapshot, *, archived: bool = False) -> pa.Table:
-    """Return the instants of the table (`HISTORY_SCHEMA`); with ``archived``, archived ones, too."""
+    """Return the instants of the table (`HISTORY_SCHEMA`); with ``archived``, archived ones, too.
+
+    Those in both timelines, because they are being archived, count as active.
+    """
     active = table.active
     instants = list(active.timeline)
     metadata_of_instants = concurrent_map(
@@ -86,7 +89,10 @@ def history(table: TableSnapshot, *, archived: bool = False) -> pa.Table:
         for i, m in zip(instants, metadata_of_instants, strict=True)
     ]
     if archived:
+        known = {(instant.requested, instant.action) for instant in instants}
         for row in read_archived_timeline(table.storage, active.layout).to_pylist():
+            if (row["requested"], row["action"]) in known:
+                continue
             metadata = decode_commit(row["metadata"]) if row["action"] in WRITE_ACTIONS and row["metadata"] else None
             archived_row = _history_row(
                 row["requested"], row["completion"], row["action"], State.COMPLETED, metadata, archived=True
