@@ -35,7 +35,8 @@ Messages name the offending value and a solution::
     │   └── BusyError                     another process is executing the plan
     ├── CatalogError                      a catalog, such as a Hive metastore, refused a request or does not answer
     │   ├── NotInCatalogError             the catalog has no such database, table, partition or lock
-    │   └── AlreadyInCatalogError         the catalog has such a database, table or partition already
+    │   ├── AlreadyInCatalogError         the catalog has such a database, table or partition already
+    │   └── RefusedByCatalogError         the catalog does not take what it was sent
     ├── ServiceAfterCommitError           a table service failed after a write that is committed
     └── SetupError                        Java, PySpark or an optional package is missing
 """
@@ -260,6 +261,10 @@ class NotInCatalogError(CatalogError):
 
 class AlreadyInCatalogError(CatalogError):
     """A catalog has such a database, table or partition already."""
+
+
+class RefusedByCatalogError(CatalogError):
+    """A catalog has answered that it does not take what it was sent."""
 
 
 class ServiceAfterCommitError(HudiError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,17 @@ class TableSyncResult:
         """True if anything but the time of the last synced commit was changed."""
         partitions = self.partitions_added + self.partitions_moved + self.partitions_dropped
         return self.is_created or self.is_altered or partitions > 0
+
+    def after(self, earlier: TableSyncResult) -> Self:
+        """Return the result of two attempts, of which this is the later one."""
+        return replace(
+            self,
+            is_created=self.is_created or earlier.is_created,
+            is_altered=self.is_altered or earlier.is_altered,
+            partitions_added=self.partitions_added + earlier.partitions_added,
+            partitions_moved=self.partitions_moved + earlier.partitions_moved,
+            partitions_dropped=self.partitions_dropped + earlier.partitions_dropped,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Self
+
+import pyarrow as pa
 
 from pyhudi.catalog_sync.catalogs.catalog import Catalog
 from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogPartition, CatalogTable
-from pyhudi.catalog_sync.catalogs.catalog_kinds import CatalogKind, catalog_kinds
-from pyhudi.catalog_sync.catalogs.glue_catalog import s3_uri
+from pyhudi.catalog_sync.catalogs.catalog_kinds import catalog_kinds
 from pyhudi.catalog_sync.catalogs.open_catalog import open_catalog
-from pyhudi.catalog_sync.entries.planned_entry import EntryPlan, check_is_hudi
+from pyhudi.catalog_sync.entries.planned_entry import EntryPlan, UnchangeableEntryError, check_is_hudi
 from pyhudi.catalog_sync.partitions.partition_changes import (
     PartitionChanges,
     Values,
@@ -23,14 +27,22 @@ from pyhudi.catalog_sync.partitions.table_partitions import TablePartitions
 from pyhudi.catalog_sync.sync_result import CatalogSyncResult, TableSyncResult
 from pyhudi.catalog_sync.sync_settings import SyncedName, SyncSettings
 from pyhudi.catalog_sync.synced_instants import LAST_COMPLETION, SyncedInstants
-from pyhudi.config import Options
-from pyhudi.errors import AlreadyInCatalogError, CatalogError, UnsupportedTableError
+from pyhudi.config import Options, options
+from pyhudi.errors import (
+    AlreadyInCatalogError,
+    CatalogError,
+    NotInCatalogError,
+    RefusedByCatalogError,
+    UnsupportedTableError,
+)
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Instant
 
 _DATABASE_COMMENT = "automatically created by hoodie"
+_ATTEMPTS = 3
+"""Number of times that an entry is synced while other processes sync it."""
 _log = logging.getLogger(__name__)
 
 
@@ -55,24 +67,64 @@ def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool =
     """
     kinds = catalog_kinds(opts)
     settings = {kind: SyncSettings.from_options(opts, client.config, kind) for kind in kinds}
-    table = TableSnapshot.load(client)
-    now = SyncedInstants.of_timeline(table.active.timeline)
-    schema = resolve_table_schema(table)
-    if schema is None or now is None:
-        raise UnsupportedTableError(
-            f"the table at {table.storage.uri()} has no commit yet, so there is nothing to sync"
-        )
-    partitions, synced = TablePartitions(table, opts), []
+    state, synced = _TableState.load(client, opts), []
     for kind in kinds:
         of_kind = settings[kind]
-        layout = replace(of_kind.layout, new_timestamps=new_timestamps)
-        uri = s3_uri(table.storage.uri()) if kind is CatalogKind.GLUE else table.storage.uri()
-        plan = EntryPlan(schema.schema, uri, layout)
+        of_kind = replace(of_kind, layout=replace(of_kind.layout, new_timestamps=new_timestamps))
         with open_catalog(kind, opts) as catalog:
             _ensure_database(catalog, of_kind)
             for name in of_kind.names:
-                synced.append(_TableSync(catalog, table, partitions, of_kind, plan, now, name).run())
+                result, state = _sync_name(catalog, client, opts, state, of_kind, name)
+                synced.append(result)
     return CatalogSyncResult(tuple(synced))
+
+
+@dataclass(frozen=True, slots=True)
+class _TableState:
+    """A table at one point in time.
+
+    Attributes:
+        table: Snapshot.
+        partitions: Partitions of the snapshot.
+        schema: Columns.
+        now: Last commit.
+    """
+
+    table: TableSnapshot
+    partitions: TablePartitions
+    schema: pa.Schema
+    now: SyncedInstants
+
+    @classmethod
+    def load(cls, client: TableMetaClient, opts: Options) -> Self:
+        table = TableSnapshot.load(client)
+        now = SyncedInstants.of_timeline(table.active.timeline)
+        schema = resolve_table_schema(table)
+        if schema is None or now is None:
+            raise UnsupportedTableError(
+                f"the table at {table.storage.uri()} has no commit yet, so there is nothing to sync"
+            )
+        return cls(table, TablePartitions(table, opts), schema.schema, now)
+
+
+def _sync_name(
+    catalog: Catalog,
+    client: TableMetaClient,
+    opts: Options,
+    state: _TableState,
+    settings: SyncSettings,
+    name: SyncedName,
+) -> tuple[TableSyncResult, _TableState]:
+    """Sync a table by one name, again if another process has synced the entry meanwhile: each may have undone what the
+    other has done, with another state of the table. Return the result, and the last state."""
+    overtaken: _OvertakenError | None = None
+    for attempt in range(1, _ATTEMPTS + 1):
+        sync = _TableSync(catalog, state, settings, name, overtaken, is_last=attempt == _ATTEMPTS)
+        try:
+            return sync.run(), state
+        except _OvertakenError as error:
+            overtaken, state = error, _TableState.load(client, opts)
+    raise AssertionError("the last attempt is never overtaken")
 
 
 def _ensure_database(catalog: Catalog, settings: SyncSettings) -> None:
@@ -86,29 +138,52 @@ def _ensure_database(catalog: Catalog, settings: SyncSettings) -> None:
     catalog.create_database(settings.database, _DATABASE_COMMENT)
 
 
+class _OvertakenError(Exception):
+    """Another process has recorded a commit during a sync.
+
+    Attributes:
+        synced: Commit up to which the entry was synced before; None: none.
+        result: What was changed.
+    """
+
+    def __init__(self, synced: SyncedInstants | None, result: TableSyncResult) -> None:
+        super().__init__(f"{result.database}.{result.table} was synced by another process meanwhile")
+        self.synced, self.result = synced, result
+
+
 @dataclass(frozen=True, slots=True)
 class _TableSync:
     """Sync of a table by one name.
 
     Attributes:
         catalog: The catalog.
-        table: The table.
-        partitions: Partitions of the table.
+        state: The table.
         settings: Settings of the sync.
-        plan: Content of entries.
-        now: Last commit of the table.
         name: The name.
+        earlier: The attempt before, which was overtaken by another sync.
+        is_last: The commit is recorded whatever another sync has recorded meanwhile. If it is older than that, the next
+            sync begins at it.
     """
 
     catalog: Catalog
-    table: TableSnapshot
-    partitions: TablePartitions
+    state: _TableState
     settings: SyncSettings
-    plan: EntryPlan
-    now: SyncedInstants
     name: SyncedName
+    earlier: _OvertakenError | None = None
+    is_last: bool = True
+
+    @property
+    def plan(self) -> EntryPlan:
+        """Content of the entry."""
+        location = self.catalog.location(self.state.table.storage.uri())
+        return EntryPlan(self.state.schema, location, self.settings.layout)
 
     def run(self) -> TableSyncResult:
+        """Sync the entry.
+
+        Raises:
+            _OvertakenError: Another process has synced it meanwhile.
+        """
         entry = self.catalog.table(self.settings.database, self.name.table)
         if entry is None:
             return self._create()
@@ -116,17 +191,23 @@ class _TableSync:
         if same_place(entry.location) != same_place(self.plan.location):
             _log.info("%s was at %s, and is created again", entry.full_name, entry.location)
             return self._recreate(entry)
-        synced = SyncedInstants.of_properties(entry.properties) if self.settings.is_incremental else None
-        if synced is not None and synced.is_at(self.now):
+        synced = self._synced(entry)
+        if self.earlier is None and synced is not None and synced.is_at(self.state.now):
             return TableSyncResult(entry.database, entry.name)
         try:
             wanted = self._change(entry)
-        except CatalogError as error:
+        except UnchangeableEntryError as error:
             if not self.settings.recreates_on_error:
                 raise
             _log.warning("%s could not be changed, and is created again: %s", entry.full_name, error)
             return self._recreate(entry)
         return self._complete(wanted, synced, TableSyncResult(entry.database, entry.name, is_altered=wanted != entry))
+
+    def _synced(self, entry: CatalogTable) -> SyncedInstants | None:
+        """Return the commit from which changes of partitions are taken; None: all partitions are compared."""
+        if not self.settings.is_incremental:
+            return None
+        return SyncedInstants.of_properties(entry.properties) if self.earlier is None else self.earlier.synced
 
     def _create(self) -> TableSyncResult:
         new = self.plan.new_entry(self.settings.database, self.name)
@@ -138,14 +219,25 @@ class _TableSync:
         return self._complete(created, None, TableSyncResult(created.database, created.name, is_created=True))
 
     def _recreate(self, entry: CatalogTable) -> TableSyncResult:
-        self.catalog.drop_table(entry.database, entry.name)
+        """Drop an entry and create it again, if the catalog takes the new one: under another name it is tried first."""
+        trial = self.plan.new_entry(self.settings.database, SyncedName(f"{self.name.table}_{secrets.token_hex(4)}"))
+        self.catalog.create_table(trial)
+        self.catalog.drop_table(trial.database, trial.name)
+        with suppress(NotInCatalogError):  # dropped by another writer, at the same time
+            self.catalog.drop_table(entry.database, entry.name)
         return self._create()
 
     def _change(self, entry: CatalogTable) -> CatalogTable:
         wanted = self.plan.changed_entry(entry, self.name)
         if wanted != entry:
             columns = wanted.columns != entry.columns
-            self.catalog.alter_table(wanted, cascade=columns and bool(wanted.partition_columns))
+            try:
+                self.catalog.alter_table(wanted, cascade=columns and bool(wanted.partition_columns))
+            except RefusedByCatalogError as error:
+                raise UnchangeableEntryError(
+                    f"{entry.full_name} cannot be changed: {error}; {options.HIVE_SYNC_RECREATE_ON_ERROR.key}=true "
+                    "drops the entry, not the files, and creates it again"
+                ) from error
         return wanted
 
     def _complete(self, entry: CatalogTable, synced: SyncedInstants | None, result: TableSyncResult) -> TableSyncResult:
@@ -159,32 +251,41 @@ class _TableSync:
                 partitions_moved=len(changes.move),
                 partitions_dropped=len(changes.drop),
             )
+        if self.earlier is not None:
+            result = result.after(self.earlier.result)
         if result.is_changed or not self.settings.is_conditional:
-            self._record(entry)
+            self._record(entry, synced, result)
         return result
 
-    def _record(self, entry: CatalogTable) -> None:
-        others = {key: value for key, value in entry.properties.items() if key != LAST_COMPLETION}
+    def _record(self, entry: CatalogTable, synced: SyncedInstants | None, result: TableSyncResult) -> None:
+        """Record the last commit in the entry as it is now: another process may have changed it meanwhile."""
+        stored = self.catalog.table(entry.database, entry.name)
+        before = SyncedInstants.of_properties(entry.properties)
+        is_overtaken = stored is None or SyncedInstants.of_properties(stored.properties) != before
+        if is_overtaken and not self.is_last:
+            raise _OvertakenError(synced, result)
+        stored = stored or entry
+        others = {key: value for key, value in stored.properties.items() if key != LAST_COMPLETION}
         recorded = replace(
-            entry,
-            properties={**others, **self.now.as_properties()},
-            serde_properties={**entry.serde_properties, **self.plan.recorded_serde()},
+            stored,
+            properties={**others, **self.state.now.as_properties()},
+            serde_properties={**stored.serde_properties, **self.plan.recorded_serde()},
         )
-        if recorded != entry:
+        if recorded != stored:
             self.catalog.alter_table(recorded)
 
     def _partition_changes(self, entry: CatalogTable, synced: SyncedInstants | None) -> PartitionChanges:
         commits = None if synced is None else self._commits_after(synced)
         if commits is None:
-            wanted = self._partitions(self.partitions.all)
+            wanted = self._partitions(self.state.partitions.all)
             return plan_changes(wanted, self.catalog.partitions(entry))
-        changed = self.partitions.changed(commits)
+        changed = self.state.partitions.changed(commits)
         wanted, gone = self._partitions(changed.present), self._partitions(changed.gone)
         return plan_changes(wanted, self.catalog.partitions_of(entry, [*wanted, *gone]), gone)
 
     def _commits_after(self, synced: SyncedInstants) -> list[Instant] | None:
         """Return the commits after a sync; None if the timeline does not have all of them."""
-        timeline = self.table.active.timeline
+        timeline = self.state.table.active.timeline
         if not timeline.is_completed(synced.requested) or timeline.is_before_start(synced.requested):
             return None  # archived, or undone by a restore
         return synced.later(timeline)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pyhudi.errors import AlreadyInCatalogError, CatalogError, NotInCatalogError, SetupError
+from pyhudi.errors import AlreadyInCatalogError, CatalogError, NotInCatalogError, RefusedByCatalogError, SetupError
 from pyhudi.hive_metastore.metastore_address import MetastoreAddress
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class MetastoreClient:
             return AlreadyInCatalogError(f"{self} has such an entry already ({reason})")
         if isinstance(error, TApplicationException) and error.type == _UNKNOWN_METHOD:
             return UnknownMethodError(f"{self} does not know a request ({reason})")
-        return CatalogError(f"{self} refused a request ({reason})")
+        return RefusedByCatalogError(f"{self} refused a request ({reason})")
 
     def _connected(self) -> Client:
         if self._client is None:

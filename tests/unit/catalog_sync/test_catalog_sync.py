@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pymetastore.hive_metastore import ttypes
+from thrift.transport.TTransport import TTransportException
 
 from pyhudi import HudiTable
 from pyhudi.catalog_sync.sync_after_commit import check_sync_after_commit, sync_after_commit
@@ -272,7 +273,8 @@ def test_a_table_that_cannot_be_changed_is_created_again(sync: Any, state: FakeM
     sync()
     state.fail["alter_table_with_environment_context"] = ttypes.InvalidOperationException("incompatible types")
     table.write(2, {("a", "f1"): [{**ROW, "w": 0.5}]}, schema=WIDER)
-    with pytest.raises(CatalogError, match=r"refused a request .*incompatible types"):
+    message = r"default\.t cannot be changed: .* refused a request .*incompatible types.*recreate_table_on_error=true"
+    with pytest.raises(CatalogError, match=message):
         sync()
     with pytest.raises(CatalogError, match="incompatible types"):  # the last commit cannot be recorded
         sync(hoodie__datasource__hive_sync__recreate_table_on_error="true")
@@ -334,3 +336,82 @@ def test_timestamps_stay_as_they_are(metastore: tuple[str, FakeMetastore], tmp_p
     for wanted, kind in ((None, "bigint"), ("true", "timestamp"), (None, "timestamp"), ("false", "bigint")):
         services.sync_catalog(options if wanted is None else {**options, f"{HIVE}support_timestamp": wanted})
         assert columns(metastore[1])["at"] == kind
+
+
+def test_a_sync_beside_an_older_one(sync: Any, state: FakeMetastore, table: HandMadeTable) -> None:
+    sync()
+    table.write(2, {("c", "f3"): [{**ROW, "w": 0.5}]}, schema=WIDER)
+    others = state.tables["default", "t"].parameters
+
+    def older(request: ttypes.AddPartitionsRequest) -> ttypes.AddPartitionsResult:
+        """Answer a request as if a sync of an older state had ended just after it: it drops what it does not know."""
+        state.meanwhile.clear()
+        answer = state.add_partitions_req(request)
+        state.partitions["default", "t"].pop("p=c")
+        parameters = state.tables["default", "t"].parameters
+        parameters["last_commit_completion_time_sync"] = parameters["last_commit_time_sync"] = at(0)
+        return answer
+
+    state.meanwhile["add_partitions_req"] = older
+    assert sync().tables == (TableSyncResult("default", "t", is_altered=True, partitions_added=2),)
+    assert set(partitions(state)) == {"p=a", "p=b", "p=c"}
+    assert columns(state)["w"] == "double"
+    assert others is not state.tables["default", "t"].parameters
+    assert state.tables["default", "t"].parameters["last_commit_time_sync"] == at(2)
+    assert not sync().is_changed
+
+
+def test_a_sync_beside_a_newer_one(sync: Any, state: FakeMetastore, table: HandMadeTable) -> None:
+    sync()
+    table.write(2, {("c", "f3"): [ROW]})
+
+    def newer(request: ttypes.AddPartitionsRequest) -> ttypes.AddPartitionsResult:
+        state.meanwhile.clear()
+        answer = state.add_partitions_req(request)
+        table.write(3, {("d", "f4"): [{**ROW, "w": 0.5}]}, schema=WIDER)
+        sync()
+        assert columns(state)["w"] == "double"
+        return answer
+
+    state.meanwhile["add_partitions_req"] = newer
+    assert sync().is_changed
+    assert columns(state)["w"] == "double"
+    assert set(partitions(state)) == {"p=a", "p=b", "p=c", "p=d"}
+    assert state.tables["default", "t"].parameters["last_commit_time_sync"] == at(3)
+
+
+def test_syncs_that_never_stop(sync: Any, state: FakeMetastore, table: HandMadeTable) -> None:
+    sync()
+    table.write(2, {("c", "f3"): [ROW]})
+    times = iter(range(10, 20))
+
+    def beside(database: str, name: str, names: list[str]) -> list[ttypes.Partition]:
+        state.tables["default", "t"].parameters["last_commit_time_sync"] = at(next(times))
+        return [found for one, found in state.partitions[database, name].items() if one in names]
+
+    state.meanwhile["get_partitions_by_names"] = beside
+    assert sync().tables == (TableSyncResult("default", "t", partitions_added=1),)
+    assert state.tables["default", "t"].parameters["last_commit_time_sync"] == at(2)
+    assert next(times) == 13
+
+
+def test_an_entry_is_not_dropped_for_one_that_is_refused(sync: Any, state: FakeMetastore) -> None:
+    sync()
+    state.tables["default", "t"].sd.location = "file:/tmp/before"
+    state.fail["create_table"] = ttypes.MetaException("no access to the location")
+    with pytest.raises(CatalogError, match="no access to the location"):
+        sync()
+    assert list(state.tables) == [("default", "t")]
+    state.fail.clear()
+    assert sync().tables[0].is_created
+    assert list(state.tables) == [("default", "t")]
+
+
+def test_an_entry_is_not_dropped_by_a_broken_connection(sync: Any, state: FakeMetastore, table: HandMadeTable) -> None:
+    sync()
+    table.write(2, {("a", "f1"): [{**ROW, "w": 0.5}]}, schema=WIDER)
+    state.fail["alter_table_with_environment_context"] = TTransportException(message="gone")
+    with pytest.raises(CatalogError, match="does not answer"):
+        sync(hoodie__datasource__hive_sync__recreate_table_on_error="true")
+    assert state.writes == []
+    assert set(partitions(state)) == {"p=a", "p=b"}

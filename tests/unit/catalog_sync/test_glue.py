@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.catalog_sync.catalogs.glue_catalog import s3_uri
+from pyhudi.catalog_sync.catalogs.glue_catalog import GlueCatalog, s3_uri
 from pyhudi.catalog_sync.sync_result import TableSyncResult
 from pyhudi.errors import CatalogError, ConfigError
 from pyhudi.timeline.instant import Action
@@ -96,3 +96,22 @@ def test_what_is_refused(glue: Any, table: HandMadeTable) -> None:
 
 def test_locations() -> None:
     assert [s3_uri(one) for one in ("s3a://b/t", "s3://b/t", "file:///t")] == ["s3://b/t", "s3://b/t", "file:///t"]
+
+
+def test_partitions_that_glue_returns_later(glue: Any, table: HandMadeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync(table)
+    send, calls = GlueCatalog._send, []
+
+    def one_by_one(self: GlueCatalog, request: str, **arguments: Any) -> Any:
+        if request != "batch_get_partition":
+            return send(self, request, **arguments)
+        wanted = arguments.pop("PartitionsToGet")
+        calls.append(len(wanted))
+        return {**send(self, request, **arguments, PartitionsToGet=wanted[:1]), "UnprocessedKeys": wanted[1:]}
+
+    monkeypatch.setattr(GlueCatalog, "_send", one_by_one)
+    gone = [("a", "f1"), ("b", "f2")]
+    table.write(2, {}, action=Action.REPLACE_COMMIT, operation="DELETE_PARTITION", replaced=gone)
+    assert sync(table) == (TableSyncResult("shop", "t", partitions_dropped=2),)
+    assert calls == [2, 1]
+    assert partitions(glue) == {}

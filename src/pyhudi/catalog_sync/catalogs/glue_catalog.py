@@ -14,7 +14,14 @@ from pyhudi.catalog_sync.catalogs.catalog_entries import (
     CatalogTable,
     StorageFormat,
 )
-from pyhudi.errors import AlreadyInCatalogError, CatalogError, ConfigError, NotInCatalogError, SetupError
+from pyhudi.errors import (
+    AlreadyInCatalogError,
+    CatalogError,
+    ConfigError,
+    NotInCatalogError,
+    RefusedByCatalogError,
+    SetupError,
+)
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -23,6 +30,8 @@ T = TypeVar("T")
 
 _READ, _CHANGE, _DELETE = 1000, 100, 25
 """Numbers of partitions that Glue takes in a request."""
+_REFUSED = "InvalidInputException"
+"""Code of a response to content that Glue does not take; others are of the service, or of permissions."""
 _METADATA_LISTING = "hudi.metadata-listing-enabled"
 _S3A = ("s3a://", "s3n://")
 _NAMES = ("DatabaseName", "TableName", "Name")
@@ -81,6 +90,10 @@ class GlueCatalog:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def location(self, uri: str) -> str:
+        """Return the location of an entry for the URI of a folder."""
+        return s3_uri(uri)
 
     # --- databases and tables --------------------------------------------------------------------------------------
 
@@ -170,10 +183,17 @@ class GlueCatalog:
         """Return those of some partitions that exist, by their values."""
         for some in self._batches(values, _READ):
             wanted = [{"Values": list(one)} for one in some]
-            answer = self._send(
-                "batch_get_partition", DatabaseName=table.database, TableName=table.name, PartitionsToGet=wanted
-            )
-            yield from map(_partition, answer["Partitions"])
+            while wanted:
+                answer = self._send(
+                    "batch_get_partition", DatabaseName=table.database, TableName=table.name, PartitionsToGet=wanted
+                )
+                yield from map(_partition, answer["Partitions"])
+                rest = list(answer.get("UnprocessedKeys", ()))
+                if len(rest) == len(wanted):
+                    raise CatalogError(
+                        f"{self} does not return {len(rest)} partitions of {table.full_name}; sync again"
+                    )
+                wanted = rest
 
     def add_partitions(self, table: CatalogTable, partitions: Iterable[CatalogPartition]) -> None:
         """Add partitions with the columns and the format of their table. Those that exist are left as they are."""
@@ -241,7 +261,8 @@ class GlueCatalog:
                 raise NotInCatalogError(f"{self} has no such entry ({error})") from error
             if code == "AlreadyExistsException":
                 raise AlreadyInCatalogError(f"{self} has such an entry already ({error})") from error
-            raise CatalogError(f"{self} refused the request {request} ({error})") from error
+            refused = RefusedByCatalogError if code == _REFUSED else CatalogError
+            raise refused(f"{self} refused the request {request} ({error})") from error
         except BotoCoreError as error:
             raise CatalogError(
                 f"{self} does not answer ({error}); check hoodie.aws.glue.region, hoodie.aws.glue.endpoint and the "

@@ -44,6 +44,10 @@ class HiveMetastoreCatalog:
         """Close the connection."""
         self._client.close()
 
+    def location(self, uri: str) -> str:
+        """Return the location of an entry for the URI of a folder: the same."""
+        return uri
+
     # --- databases and tables --------------------------------------------------------------------------------------
 
     def has_database(self, name: str) -> bool:

@@ -30,6 +30,10 @@ _TIMESTAMP = "timestamp"
 _INPUT_FORMATS = ("org.apache.hudi.", "com.uber.hoodie.")
 
 
+class UnchangeableEntryError(CatalogError):
+    """An entry cannot become what it shall be, unless it is created again."""
+
+
 @dataclass(frozen=True, slots=True)
 class EntryPlan:
     """Content of the entries of a table.
@@ -71,7 +75,7 @@ class EntryPlan:
         whether it is managed stay.
 
         Raises:
-            CatalogError: The entry has other partition columns.
+            UnchangeableEntryError: The entry has other partition columns.
         """
         has = self.layout.has_timestamps
         new = self._entry(entry.database, name, timestamps=self._timestamps_of(entry) if has is None else has)
@@ -145,7 +149,7 @@ def _check_partition_columns(entry: CatalogTable, new: CatalogTable) -> None:
     stored = [(column.name, column.type) for column in entry.partition_columns]
     wanted = [(column.name, column.type) for column in new.partition_columns]
     if stored != wanted:
-        raise CatalogError(
+        raise UnchangeableEntryError(
             f"{entry.full_name} in the catalog has the partition columns {_listed(stored)}, which cannot be changed to "
             f"{_listed(wanted)}; drop it, or set hoodie.datasource.hive_sync.recreate_table_on_error=true"
         )
