@@ -22,7 +22,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.timeline.instant import WRITE_ACTIONS, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
 
 CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
@@ -109,17 +109,33 @@ class SinkHistory:
         return cls(next((checkpoint for checkpoint in checkpoints if checkpoint is not None), None), commits)
 
     def later_commit(self, this: SinkCheckpoint, active: ActiveTimeline) -> Instant | None:
-        """Return a commit since then that contains a batch; None if there is none.
+        """Return a commit since then that contains a batch; None if there is none. It may have been archived since.
 
         Raises:
             CheckpointError: It is of another query with this identifier.
         """
-        for instant in active.timeline.writes().completed():
-            if instant.requested not in self.commits:
-                checkpoint = SinkCheckpoint.from_commit(active.commit_metadata(instant).extra, this.identifier)
-                if checkpoint is not None and checkpoint.covers(this):
-                    return instant
+        for instant, extra in self._later(active):
+            checkpoint = SinkCheckpoint.from_commit(extra, this.identifier)
+            if checkpoint is not None and checkpoint.covers(this):
+                return instant
         return None
+
+    def _later(self, active: ActiveTimeline) -> Iterator[tuple[Instant, Mapping[str, str]]]:
+        """Yield the commits since then, with their extra metadata."""
+        completed = active.timeline.writes().completed()
+        for instant in completed:
+            if instant.requested not in self.commits:
+                yield instant, active.commit_metadata(instant).extra
+        present = {instant.requested for instant in completed}
+        if self.commits and self.commits <= present:
+            return  # nothing has been archived since
+        archived = read_archived_timeline(active.storage, active.layout, after=min(self.commits, default=None))
+        known = pa.array(sorted(self.commits | present), pa.string())
+        later = archived.filter(pc.invert(pc.is_in(archived["requested"], value_set=known)))
+        for row in later.filter(pc.is_in(later["action"], value_set=pa.array(sorted(WRITE_ACTIONS)))).to_pylist():
+            if row["metadata"] is not None:
+                instant = Instant(row["requested"], row["action"], State.COMPLETED, row["completion"], "")
+                yield instant, decode_commit(row["metadata"]).extra
 
 
 def check_continuity(last: SinkCheckpoint | None, this: SinkCheckpoint) -> None:

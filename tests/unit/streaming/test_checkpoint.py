@@ -85,3 +85,29 @@ def test_a_batch_that_another_driver_commits_meanwhile(tmp_path):
     assert SinkHistory.load(storage, "a").later_commit(SinkCheckpoint("a", 5, "q1"), now) is None
     with pytest.raises(CheckpointError, match="another streaming query"):
         history.later_commit(SinkCheckpoint("a", 5, "q2"), now)
+
+
+def test_a_batch_of_another_driver_that_was_archived_meanwhile(tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    storage = open_storage(str(tmp_path / "t"))
+    empty = SinkHistory.load(open_storage(str(tmp_path / "nothing")), "a")
+
+    def commit(n, batch=None):
+        rows = {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}
+        extra = {} if batch is None else dict(SinkCheckpoint("a", batch, "q1").metadata())
+        table.write(n, rows, done=n + 1, extra=extra)
+
+    commit(10, 4)
+    history = SinkHistory.load(storage, "a")
+    commit(20, 5)
+    commit(30)
+    table.archive(10, 20)
+    commit(40)
+    now = TableMetaClient.open(storage).active_timeline()
+    for earlier in (history, empty):
+        found = earlier.later_commit(SinkCheckpoint("a", 5, "q1"), now)
+        assert found is not None
+        assert found.requested == at(20)
+        assert earlier.later_commit(SinkCheckpoint("a", 6, "q1"), now) is None
+    assert history.later_commit(SinkCheckpoint("a", 4, "q1"), now) is not None
+    assert SinkHistory.load(storage, "a").later_commit(SinkCheckpoint("a", 5, "q1"), now) is None
