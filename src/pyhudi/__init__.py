@@ -6,6 +6,8 @@ this library. Everything that does not require Spark works without PySpark.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.blob_reads import read_blobs
@@ -57,15 +59,15 @@ _SPARK = {
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    # without PySpark, help(pyhudi) and others that look at all names would fail at those that need it
+    without_spark = importlib.util.find_spec("pyspark") is None
+    return sorted(name for name in __all__ if not (without_spark and name in _SPARK))
 
 
 def __getattr__(name: str) -> Any:
     # Modules that need PySpark are imported on first use, because reading works without it.
     if name not in _SPARK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
     from pyhudi.errors import SetupError
 
     try:

@@ -62,12 +62,14 @@ class ChangeScan:
         Raises:
             SetupError: ``spark`` is None, and there is no active session.
         """
-        from pyhudi.spark.read.cdc_frame import cdc_frame
-        from pyhudi.spark.read.table_lineage import with_snapshot_id
         from pyhudi.spark.session import active_session
 
+        spark = spark or active_session()
+        from pyhudi.spark.read.cdc_frame import cdc_frame
+        from pyhudi.spark.read.table_lineage import with_snapshot_id
+
         now = self.now()
-        return with_snapshot_id(cdc_frame(spark or active_session(), self._plan(now)), now)
+        return with_snapshot_id(cdc_frame(spark, self._plan(now)), now)
 
     def to_arrow(self) -> pa.Table:
         """Return all changes as an Arrow table in memory, in the order of the commits."""

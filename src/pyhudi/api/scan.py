@@ -19,6 +19,7 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.schema.table_columns import project
 from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
@@ -141,13 +142,14 @@ class Scan(ArrowConversions):
         Raises:
             SetupError: ``spark`` is None, and there is no active session.
         """
+        from pyhudi.spark.session import active_session
+
+        spark = spark or active_session()
         from pyhudi.spark.read.dataframe_reader import dataframe
         from pyhudi.spark.read.pruning.filter_session import filter_session
         from pyhudi.spark.read.spark_scan import SparkScan
         from pyhudi.spark.read.table_lineage import with_snapshot_id
-        from pyhudi.spark.session import active_session
 
-        spark = spark or active_session()
         now = self.now()
         session = filter_session(spark, now.config, self.row_filter)
         scan = SparkScan(spark, now, self._plan(now, session), self.settings)
@@ -178,8 +180,15 @@ class Scan(ArrowConversions):
         return duck.from_arrow(rows) if connection is None else connection.from_arrow(rows)
 
     def count(self) -> int:
-        """Return the number of rows."""
-        return sum(batch.num_rows for batch in self.select().to_batches())
+        """Return the number of rows.
+
+        Raises:
+            QueryError: The query cannot be answered, or names unknown columns.
+        """
+        now = self.now()
+        plan = self.select()._plan(now)
+        project(plan.schema, None if self.columns is None else list(self.columns))
+        return sum(batch.num_rows for batch in scan_batches(plan, now.storage))
 
 
 def require(package: str) -> Any:

@@ -139,9 +139,11 @@ class TableWrites(ABC):
                     "other partitions; pass a DataFrame with rows of the partition instead"
                 )
         from pyhudi.spark.session import active_session
+
+        spark = spark or active_session()
         from pyhudi.spark.spark_types import spark_schema
 
-        nothing = (spark or active_session()).createDataFrame([], spark_schema(self.schema))
+        nothing = spark.createDataFrame([], spark_schema(self.schema))
         paths = {PARTITIONS_TO_DELETE.key: ",".join(partitions)}
         return self._write(nothing, "delete_partition", {**(options or {}), **paths})
 
@@ -178,12 +180,12 @@ class TableWrites(ABC):
         Raises:
             ConfigError: ``source`` is not a Spark DataFrame, or ``on`` is a name or a list of names.
         """
-        from pyhudi.spark.dml.merge_builder import MergeBuilder
-
         if hasattr(type(on), "sparkSession"):
             raise ConfigError("merge(source, on) takes the source first and the condition second")
         self._check_frame("merge", source)
         self._check_merge_condition(source, on)
+        from pyhudi.spark.dml.merge_builder import MergeBuilder
+
         return MergeBuilder(self._path, self._options.merged(options or {}), self._alias or "target", source, on)
 
     def _check_merge_condition(self, source: DataFrame, on: object) -> None:
@@ -222,9 +224,6 @@ class TableWrites(ABC):
             SetupError: ``spark`` is None, and there is no active session.
             ConflictError: Another writer changed the rows concurrently, more often than the write is retried.
         """
-        from pyhudi.spark.dml.update import update
-        from pyhudi.spark.session import active_session
-
         if not isinstance(set, Mapping):
             swapped = isinstance(where, Mapping)
             raise ConfigError(
@@ -232,13 +231,20 @@ class TableWrites(ABC):
                 + (", and the condition second" if swapped else "")
                 + ": update({'fare': 'fare + 1'}, 'id = 1')"
             )
+        from pyhudi.spark.session import active_session
+
+        spark = spark or active_session()
+        from pyhudi.spark.dml.update import update
+
         opts = self._options.merged(options or {})
-        return update(spark or active_session(), self._path, set, where, opts, self._alias)
+        return update(spark, self._path, set, where, opts, self._alias)
 
     def _delete_where(
         self, where: str | Column | None, options: Mapping[str, object] | None, spark: SparkSession | None
     ) -> ChangeResult:
-        from pyhudi.spark.dml.update import delete
         from pyhudi.spark.session import active_session
 
-        return delete(spark or active_session(), self._path, where, self._options.merged(options or {}), self._alias)
+        spark = spark or active_session()
+        from pyhudi.spark.dml.update import delete
+
+        return delete(spark, self._path, where, self._options.merged(options or {}), self._alias)

@@ -50,9 +50,10 @@ class VectorSearch(ArrowConversions):
             QueryError: There is no such column, or the query vector does not have its dimension.
             SetupError: ``spark`` is None, and there is no active session.
         """
+        rows = self._rows().to_spark(spark)
         from pyhudi.spark.read.nearest_neighbors import nearest
 
-        return nearest(self._rows().to_spark(spark), self.column, self.query, self.k, self.metric)
+        return nearest(rows, self.column, self.query, self.k, self.metric)
 
     def _rows(self) -> Scan:
         """Return the scan with the column of the vectors."""

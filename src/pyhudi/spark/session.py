@@ -102,10 +102,13 @@ def active_session() -> SparkSession:
     """Return the active Spark session.
 
     Raises:
-        SetupError: There is no active session.
+        SetupError: There is no active session, or PySpark is not installed.
     """
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession as Session
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession as Session
+    except ModuleNotFoundError as e:
+        raise SetupError(f"this requires PySpark, which is not installed; {_CURE}") from e
 
     session = Session.getActiveSession()
     if session is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -314,6 +316,48 @@ def test_the_public_names():
         _ = pyhudi.nothing_here
     assert {"HudiTable", "activate", "configure_spark", "RecordMerger"} <= set(dir(pyhudi))
     assert "annotations" not in dir(pyhudi)
+
+
+WITHOUT_PYSPARK = """
+import pydoc, sys
+sys.modules["pyspark"] = None
+import pyhudi
+from pyhudi.errors import SetupError
+assert "activate" not in dir(pyhudi)
+assert "register_merger" in pydoc.plain(pydoc.render_doc(pyhudi))
+table = pyhudi.HudiTable.for_path(sys.argv[1])
+calls = (
+    table.scan().to_spark,
+    table.changes("earliest").to_spark,
+    lambda: table.update({"v": "1"}),
+    lambda: table.delete("v = 1"),
+    lambda: table.delete_partition(["a"]),
+    lambda: pyhudi.activate,
+)
+for call in calls:
+    try:
+        call()
+    except SetupError as error:
+        print(error)
+print(table.scan().count())
+"""
+
+
+def test_without_pyspark(made):
+    command = [sys.executable, "-c", WITHOUT_PYSPARK, str(made.root)]
+    *errors, count = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(errors) == 6
+    assert all(
+        "PySpark, which is not installed" in error and "pip install 'pyhudi[spark]'" in error for error in errors
+    )
+    assert count == "3"
+
+
+def test_columns_are_checked_by_counts(table):
+    assert table.scan(columns=["v"]).count() == 3
+    for names, message in ((["v", "typo"], "no column 'typo'"), (["v", "v"], "requested twice")):
+        with pytest.raises(QueryError, match=message):
+            table.scan(columns=names).count()
 
 
 def test_wrong_ways_in(table, tmp_path):
