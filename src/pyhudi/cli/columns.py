@@ -119,6 +119,19 @@ LOG_BLOCKS = (
     count_column("records"),
 )
 """Columns of rows of `Inspect.log_blocks`."""
+LOG_RECORDS = (
+    ShownColumn("file", lambda row: file_name(row["path"]), least_width=_WIDER),
+    text_column("instant", is_whole=True),
+    text_column("record"),
+)
+"""Columns of rows of `Inspect.log_records`."""
+COMPARED = (
+    _INSTANT,
+    time_column("requested", "time", least_width=_WIDE),
+    _WHAT,
+    text_column("only_in", "only in"),
+)
+"""Columns of writes that one of two tables has."""
 SAVEPOINTS = (
     text_column("instant", is_whole=True),
     time_column("instant", "time"),

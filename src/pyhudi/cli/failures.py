@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 import warnings
@@ -30,6 +31,29 @@ class CommandFailed(click.ClickException):
         stream = file or sys.stderr
         click.secho("error: ", nl=False, file=stream, fg="red", bold=True)
         click.echo(self.message, file=stream)
+
+
+IN_COMMANDS = {
+    "services.run_compaction": "pyhudi compaction run PATH --pending",
+    "services.run_log_compaction": "pyhudi compaction run PATH --log --pending",
+    "services.run_clustering": "pyhudi clustering run PATH --pending",
+    "services.schedule_clustering": "pyhudi clustering schedule PATH",
+    "services.clean(": "pyhudi clean run PATH",
+    "services.run_index": "pyhudi index run PATH",
+    "services.restore": "pyhudi restore PATH",
+    "services.rollback": "pyhudi rollback PATH INSTANT",
+    "services.savepoint(": "pyhudi savepoint create PATH",
+    "services.delete_savepoint": "pyhudi savepoint delete PATH INSTANT",
+    "services.delete_metadata_table": "pyhudi metadata delete PATH",
+    "services.sync_catalog": "pyhudi sync PATH",
+    "pyhudi.overwrite_properties": "pyhudi repair properties PATH --from FILE",
+    "lossy=True": "--lossy",
+    "if_not_exists=True": "--if-not-exists",
+    "read_optimized=True": "--read-optimized",
+    "first=True": "--first",
+    "to_spark()": "--where takes only such conditions; DuckDB, polars or jq can filter the output of `pyhudi scan`",
+}
+"""Commands and options for what messages name of the Python API."""
 
 
 @contextmanager
@@ -67,10 +91,17 @@ def readable_warnings() -> Iterator[None]:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the text of an error for a person, with its cause if that says more, and what to do."""
+    """Return the text of an error for a person, with its cause if that says more, and what to do: the commands and
+    options that stand for what a message names of the Python API."""
     text = _shortened(str(error) or type(error).__name__)
     if isinstance(error, SetupError) and "session" in text:
         return f"{text}\non the command line: --spark 'local[*]', or another master"
+    commands = [command for word, command in IN_COMMANDS.items() if re.search(rf"\b{re.escape(word)}", text)]
+    return "\n".join((_with_cause(error, text), *(f"on the command line: {command}" for command in commands)))
+
+
+def _with_cause(error: BaseException, text: str) -> str:
+    """Return the text of an error with its cause if that says more."""
     if isinstance(error, HudiError):
         cause = str(error.__cause__ or "").partition("\n")[0]  # errors of object stores go on with their internals
         return f"{text}\ncause: {_shortened(cause)}" if cause and cause not in text else text

@@ -148,16 +148,29 @@ def as_options(ctx: click.Context, param: click.Parameter, pairs: Iterable[str])
     return _checked(as_pairs(ctx, param, pairs), param)
 
 
+def as_known_pairs(ctx: click.Context, param: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
+    """Return ``KEY=VALUE`` pairs whose keys of Hudi are known, by key.
+
+    Raises:
+        BadParameter: A pair has another form, or a key of Hudi is unknown.
+    """
+    return _with_known_keys(as_pairs(ctx, param, pairs), param)
+
+
 def _checked(found: dict[str, str], param: click.Parameter) -> dict[str, str]:
+    try:
+        Options.parse(_with_known_keys(found, param))
+    except ConfigError as error:
+        raise BadParameter(str(error), param=param) from error
+    return found
+
+
+def _with_known_keys(found: dict[str, str], param: click.Parameter) -> dict[str, str]:
     for key in found:
         if not is_known(key):
             similar = suggest(key)
             hint = f"did you mean {similar!r}?" if similar else "`pyhudi options search` finds the known ones"
             raise BadParameter(f"unknown option {key!r}; {hint}", param=param)
-    try:
-        Options.parse(found)
-    except ConfigError as error:
-        raise BadParameter(str(error), param=param) from error
     return found
 
 

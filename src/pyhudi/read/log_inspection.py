@@ -1,4 +1,4 @@
-"""Blocks of the log files of a table."""
+"""Blocks and records of the log files of a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.format.log.decoding.data_block import count_records
+from pyhudi.format.log.decoding.data_block import count_records, decode_records
 from pyhudi.format.log.log_block import DATA_BLOCKS, BlockType, Header, LogBlock
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -29,6 +29,9 @@ LOG_BLOCKS_SCHEMA = pa.schema(
 )
 """One row per block: path of the log file relative to the table, instant, type, number of records or deletes, and
 headers as a JSON object."""
+LOG_RECORDS_SCHEMA = pa.schema([("path", pa.string()), ("instant", pa.string()), ("record", pa.string())])
+"""One row per record of a data block: path of the log file relative to the table, instant of the block, and the record
+as a JSON object, with the columns that the block has."""
 _COUNTED = DATA_BLOCKS | {BlockType.DELETE, BlockType.CDC_DATA}
 
 
@@ -36,6 +39,17 @@ def log_blocks(table: OpenTable, pattern: str = "*") -> pa.Table:
     """Return the blocks of the committed log files that match a pattern (`LOG_BLOCKS_SCHEMA`)."""
     rows = [_row(path, block) for path, block in read_blocks(table.storage, log_files(table, pattern))]
     return pa.Table.from_pylist(rows, schema=LOG_BLOCKS_SCHEMA)
+
+
+def log_records(table: OpenTable, pattern: str = "*") -> Iterator[pa.RecordBatch]:
+    """Yield the records in the data blocks of the committed log files that match a pattern (`LOG_RECORDS_SCHEMA`), as
+    they were written."""
+    for path, block in read_blocks(table.storage, log_files(table, pattern)):
+        if block.type in DATA_BLOCKS:
+            for batch in decode_records(block).to_batches():
+                texts = [json.dumps(row, default=str, ensure_ascii=False) for row in batch.to_pylist()]
+                same = (pa.array([text] * len(texts), pa.string()) for text in (path, block.instant))
+                yield pa.RecordBatch.from_arrays([*same, pa.array(texts, pa.string())], schema=LOG_RECORDS_SCHEMA)
 
 
 def log_files(table: OpenTable, pattern: str) -> list[str]:

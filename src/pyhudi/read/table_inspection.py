@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pyarrow.compute as pc
 from pyhudi.arrow.arrays import contiguous, list_sums
 from pyhudi.keygen.partition_value_extractor import as_formatted, decode_partition_paths
 from pyhudi.read.deletions import deleted_files, deletions
-from pyhudi.read.log_inspection import log_blocks
+from pyhudi.read.instant_export import EXPORTED_ACTIONS, export_instants
+from pyhudi.read.log_inspection import LOG_RECORDS_SCHEMA, log_blocks, log_records
 from pyhudi.read.metadata_inspection import metadata_partitions
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import resolve_table_schema
@@ -22,7 +24,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
 from pyhudi.timeline.instant import WRITE_ACTIONS, State, millis_of_instant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -253,6 +255,44 @@ class Inspect:
             records and headers.
         """
         return ResultTable(log_blocks(self._now(), pattern))
+
+    def log_records(self, pattern: str = "*") -> pa.RecordBatchReader:
+        """Return the records in the committed log files as they were written, older versions included, block by block.
+
+        Args:
+            pattern: As of `log_blocks`.
+
+        Returns:
+            A stream with one row per record (:data:`pyhudi.read.log_inspection.LOG_RECORDS_SCHEMA`): its file, the
+            instant of its block, and the record as JSON.
+        """
+        return pa.RecordBatchReader.from_batches(LOG_RECORDS_SCHEMA, log_records(self._now(), pattern))
+
+    def export_instants(
+        self,
+        folder: str | Path,
+        actions: Collection[str] | None = None,
+        *,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> int:
+        """Write the metadata of completed instants, archived ones included, as JSON to files of a local folder.
+
+        Args:
+            folder: The folder, which is created if it does not exist.
+            actions: Actions of the instants, as in the timeline; None: those that Apache Hudi exports
+                (:data:`pyhudi.read.instant_export.EXPORTED_ACTIONS`).
+            limit: Maximum number of instants; None: no maximum.
+            newest_first: The newest instants are written first.
+
+        Returns:
+            The number of instants.
+
+        Raises:
+            QueryError: The folder cannot be created, or is a file.
+        """
+        chosen = EXPORTED_ACTIONS if actions is None else actions
+        return export_instants(self._now(), Path(folder), chosen, limit=limit, newest_first=newest_first)
 
     def deletions(self) -> ResultTable:
         """Return the completed cleans, rollbacks and restores of the active timeline, newest first.

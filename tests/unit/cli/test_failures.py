@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from pyhudi.cli import failures
 from pyhudi.cli.failures import message_of
-from pyhudi.errors import ConflictError, StorageError
+from pyhudi.errors import BusyError, ConflictError, StorageError
 from tests.unit.cli.runner import pyhudi
 from tests.unit.services.merge_on_read_table import MorTable, row
 
@@ -61,11 +64,38 @@ def test_options_from_a_file(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_filter_that_needs_spark(path: Path) -> None:
-    assert pyhudi("scan", path, "--where", "upper(v) = 'X'", code=1).stderr.startswith("error: ")
+    failed = pyhudi("scan", path, "--where", "upper(v) = 'X'", code=1).stderr
+    assert failed.startswith("error: ")
+    assert "on the command line: --where takes only such conditions" in failed
+
+
+def test_python_is_told_in_commands() -> None:
+    error = BusyError("a compaction is pending; run it (services.run_compaction()), or downgrade with lossy=True")
+    assert message_of(error).splitlines()[1:] == [
+        "on the command line: pyhudi compaction run PATH --pending",
+        "on the command line: --lossy",
+    ]
+
+
+def test_what_messages_name_of_services_has_a_command() -> None:
+    source = Path(failures.__file__).parents[1]
+    texts = [
+        node.value
+        for file in source.rglob("*.py")
+        if "spark" not in file.relative_to(source).parts
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value
+    ]
+    named = {name for text in texts for name in re.findall(r"services\.[a-z_]+(?=\()", text)}
+    assert len(named) > 8
+    assert {
+        name for name in named if not any(name.startswith(one.rstrip("(")) for one in failures.IN_COMMANDS)
+    } == set()
 
 
 def test_columns_that_do_not_exist(path: Path) -> None:
-    assert "nowhere" in pyhudi("scan", path, "--columns", "nowhere", code=1).stderr
+    for more in ((), ("--count",)):
+        assert "nowhere" in pyhudi("scan", path, "--columns", "nowhere", *more, code=1).stderr
 
 
 def test_causes_are_told() -> None:

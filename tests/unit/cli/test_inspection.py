@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pyhudi import HudiTable
 from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.read.instant_export import EXPORTED_ACTIONS
 from tests.golden.expected import unpack
 from tests.unit.cli.runner import json_rows, pyhudi
 
@@ -168,3 +171,56 @@ def test_options() -> None:
     (one,) = json_rows("options", "show", "hoodie.cleaner.commits.retained")
     assert one["key"] == "hoodie.clean.commits.retained"
     assert "no option has these words" in pyhudi("options", "search", "nowhere").stdout
+
+
+def test_log_records(table: HudiTable, path: Path) -> None:
+    records = table.inspect.log_records().read_all()
+    assert json_rows("files", "log-records", path) == records.to_pylist()
+    data = [row for row in table.inspect.log_blocks().to_pylist() if row["type"].endswith("_DATA")]
+    assert records.num_rows == sum(row["records"] for row in data) > 0
+    names = set(table.schema.names)
+    assert all(set(json.loads(text)) <= names for text in records["record"].to_pylist())
+    some = data[0]["path"]
+    assert {row["path"] for row in json_rows("files", "log-records", path, some, "--limit", 1)} == {some}
+    assert "(no records in log files)" in pyhudi("files", "log-records", path, "nowhere/*").stdout
+
+
+def test_files_of_all_commits(table: HudiTable, path: Path) -> None:
+    files = table.inspect.commits().to_pylist()
+    assert json_rows("commits", "files", path) == files
+    group, partition = files[0]["file_id"], files[0]["partition"]
+    mine = [row for row in files if row["file_id"] == group]
+    assert json_rows("commits", "files", path, "--file-group", group) == mine
+    mine = [row for row in files if row["partition"] == partition]
+    assert json_rows("commits", "files", path, "--partition", partition) == mine
+    assert "instant" in pyhudi("commits", "files", path).stdout.splitlines()[0]
+
+
+def test_commits_of_two_tables(path: Path, tmp_path: Path) -> None:
+    assert "(both tables have the same writes)" in pyhudi("commits", "compare", path, path).stdout
+    copy = tmp_path / "copy"
+    shutil.copytree(path, copy)
+    last = json_rows("commits", "list", path, "--limit", 1)[0]["requested"]
+    for file in (copy / ".hoodie" / "timeline").glob(f"{last}*"):
+        file.unlink()
+    for pair in ((path, copy), (copy, path)):
+        assert [(row["requested"], row["only_in"]) for row in json_rows("commits", "compare", *pair)] == [
+            (last, str(path))
+        ]
+
+
+def test_export_of_instants(table: HudiTable, path: Path, tmp_path: Path) -> None:
+    done = [row for row in table.history(archived=True).to_pylist() if row["state"] == "COMPLETED"]
+    deltas = [row["requested"] for row in done if row["action"] == "deltacommit"]
+    folder = tmp_path / "new" / "exported"
+    (facts,) = json_rows("timeline", "export", path, folder, "--actions", "deltacommit")
+    assert facts == {"folder": str(folder), "instants": len(deltas)}
+    assert sorted(file.name[:17] for file in folder.iterdir()) == sorted(deltas)
+    assert all("partitionToWriteStats" in json.loads(file.read_text()) for file in folder.iterdir())
+    assert json_rows("timeline", "export", path, tmp_path / "one", "--limit", 1)[0]["instants"] == 1
+    newest = max(row["requested"] for row in done if row["action"] in EXPORTED_ACTIONS)
+    assert [file.name[:17] for file in (tmp_path / "one").iterdir()] == [newest]
+    assert (
+        "cannot be created"
+        in pyhudi("timeline", "export", path, path / ".hoodie" / "hoodie.properties" / "x", code=1).stderr
+    )

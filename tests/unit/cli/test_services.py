@@ -202,6 +202,35 @@ def test_repairs(made: MorTable) -> None:
     assert "deleted" in pending.stdout
 
 
+def test_some_properties_are_changed(made: MorTable) -> None:
+    (before,) = json_rows("table", "properties", made.root)
+    change = ("--set", "hoodie.write.lock.client.num_retries=7", "--unset", "hoodie.table.nothing")
+    shown = json_rows("repair", "properties", made.root, *change, "--dry-run")
+    row = {"property": "hoodie.write.lock.client.num_retries", "old_value": None, "new_value": "7"}
+    assert shown == [row]
+    assert json_rows("table", "properties", made.root) == [before]
+    assert json_rows("repair", "properties", made.root, *change, "--yes") == [row]
+    assert json_rows("table", "properties", made.root)[0]["hoodie.write.lock.client.num_retries"] == "7"
+    same = pyhudi("repair", "properties", made.root, *change, "--yes").stdout
+    assert "the table has these properties already" in same
+    gone = ("--unset", "hoodie.write.lock.client.num_retries")
+    pyhudi("repair", "properties", made.root, *gone, "--yes")
+    after = {
+        key: value for key, value in json_rows("table", "properties", made.root)[0].items() if "checksum" not in key
+    }
+    assert after == {key: value for key, value in before.items() if "checksum" not in key}
+
+
+def test_properties_that_are_not_changed(made: MorTable) -> None:
+    failed = pyhudi("repair", "properties", made.root, "--unset", "hoodie.table.name", "--dry-run", code=1).stderr
+    assert "lack hoodie.table.name" in failed
+    version = ("--set", "hoodie.table.version=6")
+    assert "use upgrade or downgrade" in pyhudi("repair", "properties", made.root, *version, "--yes", code=1).stderr
+    misspelt = ("--set", "hoodie.table.nam=x")
+    assert "hoodie.table.name" in pyhudi("repair", "properties", made.root, *misspelt, "--yes", code=2).stderr
+    assert "--from FILE" in pyhudi("repair", "properties", made.root, "--yes", code=2).stderr
+
+
 def test_properties_are_replaced(made: MorTable, tmp_path: Path) -> None:
     (stored,) = json_rows("table", "properties", made.root)
     del stored["hoodie.table.checksum"]

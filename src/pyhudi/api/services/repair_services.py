@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyhudi.services.repair.corrupted_clean_repair import repair_clean_files
 from pyhudi.services.repair.duplicate_keys import DedupeType, Deduplication
 from pyhudi.services.repair.orphan_files import delete_orphan_files
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
-from pyhudi.services.repair.properties_repair import repair_properties
+from pyhudi.services.repair.properties_repair import change_properties, repair_properties
 from pyhudi.spark.session import session_if_any
 from pyhudi.storage import open_storage
 
@@ -42,6 +42,36 @@ class RepairServices(ServiceBase):
         """
         client, opts = self._open(options)
         return repair_clean_files(client, opts, dry_run=dry_run)
+
+    def change_properties(
+        self,
+        put: Mapping[str, str] | None = None,
+        remove: Collection[str] = (),
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+    ) -> pa.Table:
+        """Set and remove properties of the table (``hoodie.properties``), like ``table update-configs`` and ``table
+        delete-configs`` of Apache Hudi's hudi-cli. Nothing in the files of the table changes: what properties say of
+        them, such as the key fields, has to stay true.
+
+        Args:
+            put: Properties to set.
+            remove: Names of properties to remove; those that the table does not have are ignored.
+            options: Options of locks and heartbeats.
+            dry_run: Change nothing, and return what would change.
+
+        Returns:
+            One row per property that changes: ``property``, ``old_value``, ``new_value``, null if it does not exist.
+
+        Raises:
+            ConfigError: The name, type or version would be missing, or the version another one.
+            UnsupportedTableError: A table with such properties is not supported.
+            BusyError: A write or service is running on the table.
+            LockError: The lock of the table could not be acquired.
+        """
+        client, opts = self._open(options)
+        return change_properties(client.storage, opts, put=put or {}, remove=remove, dry_run=dry_run)
 
     def migrate_partition_metadata(self, options: Given = None, *, dry_run: bool = False) -> pa.Table:
         """Convert the metadata files of partitions from text to Parquet files, like Apache Hudi's

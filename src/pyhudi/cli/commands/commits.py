@@ -7,17 +7,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import COMMITS, WRITTEN_FILES, WRITTEN_PARTITIONS, equal_to
+from pyhudi.cli.columns import COMMITS, COMPARED, WRITTEN_FILES, WRITTEN_PARTITIONS, equal_to
 from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
-from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
+from pyhudi.cli.parameters import InstantTime, TablePath, with_limit, with_output, with_path, with_table
 from pyhudi.cli.structure import noun
 from pyhudi.errors import InstantNotFoundError
+from pyhudi.report.row_table import text_column
 
 _WRITES = ("commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering")
 _SUMS = ("rows_written", "rows_inserted", "rows_updated", "rows_deleted", "bytes_written", "file_size")
 
-commits = noun("commits", "Writes of a table: list, show, files, partitions.")
+commits = noun("commits", "Writes of a table: list, show, files, partitions, compare.")
 
 
 @commits.command("list")
@@ -47,15 +48,28 @@ def show(table: HudiTable, *, out: Output, instant: str) -> None:
 
 @commits.command("files")
 @with_table
-@click.argument("instant", type=InstantTime())
+@click.argument("instant", type=InstantTime(), required=False)
+@click.option("--partition", metavar="PARTITION", help="Only those in the partition with this path.")
+@click.option("--file-group", metavar="ID", help="Only those of this file group, as `pyhudi files slices` names it.")
 @with_limit
 @with_output
-def files(table: HudiTable, *, out: Output, instant: str, limit: int | None) -> None:
-    """List the files that one write of the active timeline has written.
+def files(
+    table: HudiTable,
+    *,
+    out: Output,
+    instant: str | None,
+    partition: str | None,
+    file_group: str | None,
+    limit: int | None,
+) -> None:
+    """List the files that the write INSTANT has written; without one, those of all writes of the active timeline.
 
     Python: HudiTable.for_path(PATH).inspect.commits()
     """
-    out.rows(_files_of(table, instant), WRITTEN_FILES, limit=limit)
+    found = table.inspect.commits().to_arrow() if instant is None else _files_of(table, instant)
+    found = equal_to(found, partition=partition, file_id=file_group)
+    instant_shown = (text_column("requested", "instant", is_whole=True),) if instant is None else ()
+    out.rows(found, (*instant_shown, *WRITTEN_FILES), limit=limit, nothing="no files were written")
 
 
 @commits.command("partitions")
@@ -71,6 +85,29 @@ def partitions(table: HudiTable, *, out: Output, instant: str, limit: int | None
     grouped = _files_of(table, instant).group_by("partition")
     sums = grouped.aggregate([("path", "count"), *((name, "sum") for name in _SUMS)]).sort_by("partition")
     out.rows(sums.rename_columns(["partition", "files", *_SUMS]), WRITTEN_PARTITIONS, limit=limit)
+
+
+@commits.command("compare")
+@with_path
+@click.argument("other", type=TablePath(), metavar="OTHER")
+@with_limit
+@with_output
+def compare(path: str, *, given: dict[str, str], out: Output, other: str, limit: int | None) -> None:
+    """List the completed writes, archived ones included, that only one of the tables PATH and OTHER has, newest first:
+    how far a copy is behind.
+
+    Python: HudiTable.for_path(PATH).history(archived=True)
+    """
+    of_both = [
+        (place, equal_to(_writes(HudiTable.for_path(place, given), archived=True), state="COMPLETED"))
+        for place in (path, other)
+    ]
+    rows = []
+    for (place, mine), (_, theirs) in (of_both, of_both[::-1]):
+        own = mine.filter(pc.invert(pc.is_in(mine["requested"], theirs["requested"].combine_chunks())))
+        rows.append(own.append_column("only_in", pa.array([place] * own.num_rows, pa.string())))
+    found = pa.concat_tables(rows).sort_by([("requested", "descending")])
+    out.rows(found, COMPARED, limit=limit, nothing="both tables have the same writes")
 
 
 def _writes(table: HudiTable, *, archived: bool) -> pa.Table:

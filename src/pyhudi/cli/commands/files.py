@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import FILES, LOG_BLOCKS, SLICES, equal_to
+from pyhudi.cli.columns import FILES, LOG_BLOCKS, LOG_RECORDS, SLICES, equal_to
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_limit, with_output, with_table
 from pyhudi.cli.structure import noun
 
-files = noun("files", "Data files, file slices, log blocks: list, slices, log-blocks.")
+files = noun("files", "Data files, file slices, logs: list, slices, log-blocks, log-records.")
 _partition = click.option("--partition", metavar="PARTITION", help="Only those of the partition with this path.")
 
 
@@ -55,3 +55,18 @@ def log_blocks(table: HudiTable, *, out: Output, pattern: str, limit: int | None
     Python: HudiTable.for_path(PATH).inspect.log_blocks(PATTERN)
     """
     out.rows(table.inspect.log_blocks(pattern), LOG_BLOCKS, limit=limit, nothing="no log files")
+
+
+@files.command("log-records")
+@with_table
+@click.argument("pattern", default="*")
+@with_limit
+@with_output
+def log_records(table: HudiTable, *, out: Output, pattern: str, limit: int | None) -> None:
+    """Print the records in log files as they were written, of all files or of those whose path matches PATTERN.
+
+    Older versions of a record, and those that a later block deletes, are among them; `pyhudi scan` prints merged rows.
+
+    Python: HudiTable.for_path(PATH).inspect.log_records(PATTERN)
+    """
+    out.rows(table.inspect.log_records(pattern), LOG_RECORDS, limit=limit, nothing="no records in log files")

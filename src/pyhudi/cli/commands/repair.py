@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import pyarrow as pa
+from click import UsageError
 
 from pyhudi import HudiTable, overwrite_properties
 from pyhudi.cli.columns import ORPHANS
 from pyhudi.cli.effects import Gate, with_gate, with_spark
 from pyhudi.cli.output import Output
-from pyhudi.cli.parameters import InstantTime, properties_of, with_output, with_path, with_table
+from pyhudi.cli.parameters import InstantTime, as_known_pairs, properties_of, with_output, with_path, with_table
 from pyhudi.cli.results import print_result
 from pyhudi.cli.structure import noun
 from pyhudi.report.row_table import ShownColumn, text_column
@@ -120,25 +122,54 @@ def migrate_partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> 
     "--from",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    required=True,
     metavar="FILE",
-    help="File with all properties of the table, without the checksum.",
+    help="File with all properties of the table, without the checksum, also if hoodie.properties is corrupt or "
+    "missing.",
 )
+@click.option(
+    "--set",
+    "put",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=as_known_pairs,
+    help="Set a property, and leave the others; may be repeated.",
+)
+@click.option("--unset", "remove", multiple=True, metavar="KEY", help="Remove a property; may be repeated.")
 @with_gate
 @with_output
-def properties(path: str, *, given: dict[str, str], out: Output, file: Path, gate: Gate) -> None:
-    """Replace hoodie.properties, also if it is corrupt or missing.
+def properties(
+    path: str,
+    *,
+    given: dict[str, str],
+    out: Output,
+    file: Path | None,
+    put: dict[str, str],
+    remove: tuple[str, ...],
+    gate: Gate,
+) -> None:
+    """Set or remove properties of a table (hoodie.properties), or replace all of them.
 
-    Python: pyhudi.overwrite_properties(PATH, properties, dry_run=…)
+    No file of the table is rewritten: what the properties say of the files, as the key fields, has to stay true.
+
+    Python: HudiTable.for_path(PATH).services.change_properties(…), or pyhudi.overwrite_properties(PATH, properties)
     """
-    wanted = properties_of(file)
+    if (file is None) == (not put and not remove):
+        raise UsageError("pass --set KEY=VALUE or --unset KEY to change some properties, or --from FILE to replace all")
+    wanted = {} if file is None else properties_of(file)
+
+    def change(*, dry_run: bool) -> pa.Table:
+        if file is None:
+            return HudiTable.for_path(path, given).services.change_properties(put, remove, dry_run=dry_run)
+        return overwrite_properties(path, wanted, given, dry_run=dry_run)
 
     def show(plan_out: Output) -> bool:
-        plan_out.rows(overwrite_properties(path, wanted, given, dry_run=True), _PROPERTIES)
-        return True
+        found = change(dry_run=True)
+        plan_out.rows(found, _PROPERTIES, nothing="the table has these properties already")
+        return bool(found.num_rows)
 
-    if gate.passes("Replace the properties?", show, out):
-        out.rows(overwrite_properties(path, wanted, given), _PROPERTIES)
+    question = "Change these properties?" if file is None else "Replace the properties?"
+    if gate.passes(question, show, out):
+        out.rows(change(dry_run=False), _PROPERTIES, nothing="the table has these properties already")
 
 
 @repair.command("deduplicate")

@@ -14,7 +14,7 @@ from pyhudi.cli.parameters import with_output, with_table
 from pyhudi.cli.structure import Command
 
 
-@click.command("sync", cls=Command)
+@click.command("sync", cls=Command, short_help="Sync a table to a Hive metastore or to AWS Glue.")
 @with_table
 @with_output
 def sync(table: HudiTable, *, out: Output) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pyarrow.compute as pc
 
@@ -9,10 +11,10 @@ from pyhudi import HudiTable
 from pyhudi.cli.columns import DELETED_FILES, DELETIONS, TIMELINE, equal_to
 from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
-from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
+from pyhudi.cli.parameters import InstantTime, Names, with_limit, with_output, with_table
 from pyhudi.cli.structure import noun
 
-timeline = noun("timeline", "Instants of a table: list, show, pending, deletions.")
+timeline = noun("timeline", "Instants of a table: list, show, pending, deletions, export.")
 
 
 @timeline.command("list")
@@ -75,3 +77,23 @@ def deletions(table: HudiTable, *, out: Output, instant: str | None, limit: int 
         out.rows(table.inspect.deletions(), DELETIONS, limit=limit, nothing="no cleans, rollbacks or restores")
     else:
         out.rows(table.inspect.deleted_files(instant), DELETED_FILES, limit=limit, nothing="no files were deleted")
+
+
+@timeline.command("export")
+@with_table
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--actions",
+    type=Names(),
+    metavar="A,B",
+    help="Only instants of these actions. By default clean, commit, deltacommit, rollback, savepoint and restore.",
+)
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N instants, the newest ones.")
+@with_output
+def export(table: HudiTable, *, out: Output, folder: Path, actions: list[str] | None, limit: int | None) -> None:
+    """Write what the timeline stores of completed instants, archived ones included, as JSON to files in FOLDER.
+
+    Python: HudiTable.for_path(PATH).inspect.export_instants(FOLDER, actions, limit=…)
+    """
+    count = table.inspect.export_instants(folder, actions, limit=limit or None, newest_first=True)
+    out.facts({"folder": str(folder), "instants": count})

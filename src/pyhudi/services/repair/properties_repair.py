@@ -1,11 +1,12 @@
-"""Replacement of ``hoodie.properties`` that is missing, corrupt, or has wrong values."""
+"""Changes of ``hoodie.properties``, and its replacement if it is missing, corrupt, or has wrong values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.config import Options, property_keys
 from pyhudi.config.property_keys import TABLE_CHECKSUM
@@ -13,7 +14,7 @@ from pyhudi.errors import ConfigError, CorruptTableError, NotAHudiTableError
 from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import META_FOLDER
-from pyhudi.table.config.properties_file import load_properties, overwrite_properties
+from pyhudi.table.config.properties_file import load_properties, overwrite_properties, update_properties
 from pyhudi.table.config.properties_text import table_checksum
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -55,6 +56,46 @@ def repair_properties(
     with make_lock_provider(storage, opts):
         check_not_in_use(ActiveTimeline.load(storage, config.layout), opts)
         return _compared(before, overwrite_properties(storage, repaired))
+
+
+def change_properties(
+    storage: Storage, opts: Options, *, put: Mapping[str, str], remove: Collection[str] = (), dry_run: bool = False
+) -> pa.Table:
+    """Set and remove some properties of a table; the others stay.
+
+    Args:
+        storage: Storage of the table.
+        opts: Options of locks and heartbeats.
+        put: Properties to set.
+        remove: Names of properties to remove; those that the table does not have are ignored.
+        dry_run: Write nothing.
+
+    Returns:
+        The properties that change, before and after (`PROPERTIES_SCHEMA`), sorted by name.
+
+    Raises:
+        ConfigError: The name, type or version would be missing, or the version another one.
+        UnsupportedTableError: A table with such properties is not supported.
+        BusyError: A write or service is running on the table.
+    """
+
+    def changed(before: Mapping[str, str]) -> dict[str, str]:
+        after = {key: value for key, value in before.items() if key not in remove and key != TABLE_CHECKSUM} | {**put}
+        _checked(after, before)
+        return after
+
+    before = load_properties(storage)
+    after = changed(before)
+    if not dry_run:
+        with make_lock_provider(storage, opts):
+            check_not_in_use(ActiveTimeline.load(storage, _checked(after, before).layout), opts)
+            before = load_properties(storage)
+            changed(before)
+            after = update_properties(storage, put=put, remove=remove)
+    rows = _compared(before, after)
+    rows = rows.filter(pc.invert(pc.equal(rows["property"], TABLE_CHECKSUM)))
+    same = pc.fill_null(pc.equal(rows["old_value"], rows["new_value"]), False)
+    return rows.filter(pc.invert(same))
 
 
 def _before(storage: Storage) -> dict[str, str]:
