@@ -17,6 +17,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.functions.vector_distance import Metric, check_count, check_query
 from pyhudi.read.query.query_instants import QueryTime
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -126,6 +127,8 @@ class TableQueries(ABC):
                 "the table does not store record keys (hoodie.populate.meta.fields=false); scan with a filter on "
                 f"{', '.join(now.config.record_keys)} instead"
             )
+        if resolve_table_schema(now) is None:
+            return replace(self.scan(None, columns), now=lambda: now).to_arrow()  # no row was written yet
         return replace(self.scan([(RECORD_KEY, "in", list(keys))], columns), now=lambda: now).to_arrow()
 
     def vector_search(

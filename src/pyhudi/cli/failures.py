@@ -51,6 +51,7 @@ IN_COMMANDS = {
     "if_not_exists=True": "--if-not-exists",
     "read_optimized=True": "--read-optimized",
     "first=True": "--first",
+    "hoodie.datasource.query.incremental.format": "pyhudi scan PATH --begin TIME, for the latest rows",
     "to_spark()": "--where takes only such conditions; DuckDB, polars or jq can filter the output of `pyhudi scan`",
 }
 """Commands and options for what messages name of the Python API."""
@@ -94,7 +95,7 @@ def message_of(error: BaseException) -> str:
     """Return the text of an error for a person, with its cause if that says more, and what to do: the commands and
     options that stand for what a message names of the Python API."""
     text = _shortened(str(error) or type(error).__name__)
-    if isinstance(error, SetupError) and "session" in text:
+    if isinstance(error, SetupError) and ("session" in text or "spark=" in text):
         return f"{text}\non the command line: --spark 'local[*]', or another master"
     commands = [command for word, command in IN_COMMANDS.items() if re.search(rf"\b{re.escape(word)}", text)]
     return "\n".join((_with_cause(error, text), *(f"on the command line: {command}" for command in commands)))

@@ -37,6 +37,12 @@ class TablePath(TextType):
 
     name = "path"
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the path."""
+        if not str(value).strip():
+            self.fail("it is empty", param, ctx)
+        return str(value)
+
     def shell_complete(
         self,
         ctx: click.Context,  # noqa: ARG002  # click calls it

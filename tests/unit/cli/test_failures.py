@@ -93,6 +93,20 @@ def test_what_messages_name_of_services_has_a_command() -> None:
     } == set()
 
 
+def test_commands_that_need_spark(path: Path) -> None:
+    failed = pyhudi("repair", "deduplicate", path, "--partition", "a", "--yes", code=1).stderr
+    assert "on the command line: --spark 'local[*]'" in failed
+
+
+def test_empty_arguments(path: Path) -> None:
+    assert "Invalid value for 'PATH': it is empty" in pyhudi("scan", "", code=2).stderr
+    assert "the filter is an empty text" in pyhudi("scan", path, "--where", " ", code=1).stderr
+
+
+def test_changes_of_a_table_that_logs_none(path: Path) -> None:
+    assert "on the command line: pyhudi scan PATH --begin TIME" in pyhudi("changes", path, code=1).stderr
+
+
 def test_columns_that_do_not_exist(path: Path) -> None:
     for more in ((), ("--count",)):
         assert "nowhere" in pyhudi("scan", path, "--columns", "nowhere", *more, code=1).stderr

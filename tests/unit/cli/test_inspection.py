@@ -144,6 +144,20 @@ def test_metadata_table(table: HudiTable, path: Path) -> None:
     assert "lists the files of the storage" in pyhudi("metadata", "validate", path).stdout
 
 
+def test_a_table_without_rows(tmp_path: Path) -> None:
+    HudiTable.create(str(tmp_path / "new"), {"hoodie.table.name": "new"})
+    for command in (
+        ["scan"],
+        ["commits", "list"],
+        ["files", "log-records"],
+        ["partitions", "list"],
+        ["table", "report"],
+    ):
+        pyhudi(*command, tmp_path / "new")
+    assert "(no rows)" in pyhudi("lookup", tmp_path / "new", "1").stdout
+    assert "(no metadata table)" in pyhudi("metadata", "validate", tmp_path / "new").stdout
+
+
 def test_differences_of_the_metadata_table_are_an_error(tmp_path: Path) -> None:
     path = unpack(MERGED, tmp_path).path
     lost = HudiTable.for_path(str(path)).inspect.files()["path"][0].as_py()

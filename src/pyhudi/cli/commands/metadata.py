@@ -36,7 +36,8 @@ def validate(table: HudiTable, *, out: Output, limit: int | None) -> None:
     Python: HudiTable.for_path(PATH).validate_metadata()
     """
     differences = table.validate_metadata()
-    nothing = "the metadata table lists the files of the storage"
+    has_metadata = bool(table.config.metadata_partitions)
+    nothing = "the metadata table lists the files of the storage" if has_metadata else "no metadata table"
     out.rows(differences, METADATA_DIFFERENCES, limit=limit, nothing=nothing)
     if differences.num_rows:
         click.get_current_context().exit(FAILED)

@@ -44,6 +44,8 @@ class RowFilter:
         if value is None or isinstance(value, RowFilter):
             return value
         if isinstance(value, str):
+            if not value.strip():
+                raise QueryError("the filter is an empty text; leave it out for all rows")
             return cls(sql=value)
         if isinstance(value, pc.Expression):
             return cls(expression=value)

@@ -229,6 +229,7 @@ def test_no_filter():
         (3, "pyarrow expression or SQL"),
         ("length(s) > 2", "length.* requires Spark: use to_spark"),
         ("I = 1 OR length(nope) > 2 OR `none` IN (1)", "no column 'none'; the table has i, "),
+        (" ", "the filter is an empty text"),
         ("nope IS NULL", "no column 'nope'"),
         ("(x.y = 1 AND nope<2)", "no column 'nope'"),
         ("s || 'a' = 'ba' AND NOT (true = i)", "requires Spark"),
