@@ -25,4 +25,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+    except KeyboardInterrupt:  # the imports take a second
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
     program(prog_name="pyhudi")

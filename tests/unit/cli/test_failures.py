@@ -7,11 +7,12 @@ import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
-from pyhudi.cli import failures
+from pyhudi.cli import failures, main
 from pyhudi.cli.failures import message_of
 from pyhudi.errors import BusyError, ConflictError, StorageError
 from tests.unit.cli.runner import pyhudi
@@ -128,6 +129,18 @@ def test_interrupts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("pyhudi.HudiTable.detail", interrupted)
     assert pyhudi("table", "describe", path, code=130).stderr.strip() == "interrupted"
+
+
+def test_an_interrupt_of_the_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Interrupted(types.ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt if name == "program" else AttributeError(name)
+
+    monkeypatch.setitem(sys.modules, "pyhudi.cli.program", Interrupted("pyhudi.cli.program"))
+    with pytest.raises(SystemExit) as exit_of:
+        main()
+    assert exit_of.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_warnings_are_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
