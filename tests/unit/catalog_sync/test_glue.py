@@ -115,3 +115,25 @@ def test_partitions_that_glue_returns_later(glue: Any, table: HandMadeTable, mon
     assert sync(table) == (TableSyncResult("shop", "t", partitions_dropped=2),)
     assert calls == [2, 1]
     assert partitions(glue) == {}
+
+
+@pytest.mark.parametrize("fails", ["batch_update_partition", "update_table"])
+def test_new_columns_after_a_failure(
+    glue: Any, table: HandMadeTable, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    sync(table)
+    table.write(2, {("a", "f1"): [{**ROW, "w": 0.5}]}, schema=pa.schema([*SCHEMA, pa.field("w", pa.float64())]))
+    send = GlueCatalog._send
+
+    def failing(self: GlueCatalog, request: str, **arguments: Any) -> Any:
+        if request == fails:
+            raise CatalogError("no answer")
+        return send(self, request, **arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GlueCatalog, "_send", failing)
+        with pytest.raises(CatalogError, match="no answer"):
+            sync(table)
+    sync(table)
+    stored = glue.get_table(DatabaseName="shop", Name="t")["Table"]["StorageDescriptor"]
+    assert {one["Columns"][-1]["Name"] for one in (stored, *partitions(glue).values())} == {"w"}

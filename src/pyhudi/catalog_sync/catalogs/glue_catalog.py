@@ -142,6 +142,8 @@ class GlueCatalog:
         """
         stored = self._send("get_table", DatabaseName=table.database, Name=table.name)["Table"]
         kept = {key: stored[key] for key in _INPUT if key in stored}
+        if cascade:  # first: a sync that fails in between finds the table with the columns of before, and goes on
+            self.move_partitions(table, self.partitions(table))
         content = self._content(table)
         content["StorageDescriptor"] = {**kept.get("StorageDescriptor", {}), **content["StorageDescriptor"]}
         self._send(
@@ -150,8 +152,6 @@ class GlueCatalog:
             TableInput={**kept, **content},
             SkipArchive=self._skips_archive,
         )
-        if cascade:
-            self.move_partitions(table, self.partitions(table))
 
     def drop_table(self, database: str, name: str) -> None:
         """Drop the entry of a table. Files stay."""
