@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+_SUMMARY = 300
+"""Maximum number of characters of the summary of a verb, in lines as wide as the terminal."""
+
 
 class CommonOption(click.Option):
     """Option that many commands have."""
@@ -33,6 +36,12 @@ class Noun(click.Group):
     """Group of the commands of one noun; ``commit list`` is ``commits list``, as nouns are found in both numbers."""
 
     command_class = Command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs to the help, with their whole first sentences."""
+        verbs = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.get_short_help_str(_SUMMARY)) for name, verb in verbs])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name, in the singular or the plural."""

@@ -14,6 +14,8 @@ import pytest
 
 from pyhudi.cli import failures, main
 from pyhudi.cli.failures import message_of
+from pyhudi.cli.program import program
+from pyhudi.cli.structure import Noun
 from pyhudi.errors import BusyError, ConflictError, StorageError
 from tests.unit.cli.runner import pyhudi
 from tests.unit.services.merge_on_read_table import MorTable, row
@@ -97,6 +99,13 @@ def test_what_messages_name_of_services_has_a_command() -> None:
 def test_commands_that_need_spark(path: Path) -> None:
     failed = pyhudi("repair", "deduplicate", path, "--partition", "a", "--yes", code=1).stderr
     assert "on the command line: --spark 'local[*]'" in failed
+
+
+def test_summaries_are_whole() -> None:
+    for noun in (name for name, command in program.commands.items() if isinstance(command, Noun)):
+        text = pyhudi(noun, "--help", width=80).stdout
+        assert "..." not in text.replace("[ARGS]...", "")
+        assert max(map(len, text.splitlines())) <= 80
 
 
 def test_empty_arguments(path: Path) -> None:

@@ -12,6 +12,8 @@ from pyhudi.schema.name_resolution import matches_ignoring_case
 _BEFORE = {"(", "AND", "OR", "NOT"}
 _AFTER = {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "IN", "LIKE", "BETWEEN", "IS"}
 _KEYWORDS = {"AND", "OR", "NOT", "TRUE", "FALSE", "NULL"}
+_FUNCTIONS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_USER"}
+"""Functions that SQL calls without brackets."""
 
 
 def unknown_column(text: str, schema: pa.Schema) -> str | None:
@@ -33,4 +35,4 @@ def _may_precede(token: Token) -> bool:
 
 
 def _is_name(token: Token) -> bool:
-    return token.kind is Kind.NAME or (token.kind is Kind.WORD and token.word not in _KEYWORDS)
+    return token.kind is Kind.NAME or (token.kind is Kind.WORD and token.word not in _KEYWORDS | _FUNCTIONS)

@@ -231,6 +231,7 @@ def test_no_filter():
         ("I = 1 OR length(nope) > 2 OR `none` IN (1)", "no column 'none'; the table has i, "),
         (" ", "the filter is an empty text"),
         ("nope IS NULL", "no column 'nope'"),
+        ("current_date > d", "requires Spark"),
         ("(x.y = 1 AND nope<2)", "no column 'nope'"),
         ("s || 'a' = 'ba' AND NOT (true = i)", "requires Spark"),
     ],
