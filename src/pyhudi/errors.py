@@ -143,6 +143,10 @@ class MetadataTableAheadError(MetadataTableError):
     """The metadata table is ahead of the timeline it was read with. Both must be loaded again."""
 
 
+class EmptyRangeWarning(UserWarning):
+    """The range of an incremental query ends before it begins, so the query has no rows."""
+
+
 class MetadataTableWarning(UserWarning):
     """The metadata table is not used, so planning of queries is slower."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType, TableType
-from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
+from pyhudi.errors import ConfigError, EmptyRangeWarning, InvalidOptionError, QueryError, warn
 from pyhudi.read.query.query_instants import QueryTime, query_instant, range_instant
 
 if TYPE_CHECKING:
@@ -200,10 +200,16 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
 
 
 def _instant_range(begin: QueryTime, end: QueryTime | None, config: TableConfig) -> InstantRange:
-    """Return a range of the times that the version of the table has."""
+    """Return a range of the times that the version of the table has. One that ends before it begins is warned of; jobs
+    that run on a schedule may mean it."""
     zone = config.timezone
     first = range_instant(begin, options.BEGIN_INSTANTTIME.key, timezone=zone)
     last = None if end is None else query_instant(end, options.END_INSTANTTIME.key, timezone=zone)
+    if first is not None and last is not None and last < first:
+        warn(
+            f"the incremental query begins after {begin} and ends at {end}, which is earlier, so it has no rows",
+            EmptyRangeWarning,
+        )
     return InstantRange(first, last, by_completion=config.version >= FIRST_BY_COMPLETION)
 
 

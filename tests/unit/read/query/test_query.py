@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from datetime import date
 
 import pytest
 
 from pyhudi.config import Options
 from pyhudi.config.enums import HollowPolicy, QueryType
-from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
+from pyhudi.errors import ConfigError, EmptyRangeWarning, InvalidOptionError, QueryError
 from pyhudi.read.query.query import IncrementalSettings, InstantRange, Query
 from pyhudi.table.config.table_config import TableConfig
 
@@ -71,6 +72,16 @@ def test_the_range_is_open_at_its_start_and_closed_at_its_end():
     found = query(type="incremental", begin="20261121100000000", end="20261121110000000")
     inside = [t for t in ("20261121100000000", "20261121100000001", "20261121110000000") if found.instants.includes(t)]
     assert inside == ["20261121100000001", "20261121110000000"]
+
+
+def test_a_range_that_ends_before_it_begins():
+    with pytest.warns(EmptyRangeWarning, match="begins after 2024-02-01 and ends at 2024-01-01, which is earlier"):
+        found = Query.from_arguments(config(9), begin="2024-02-01", end="2024-01-01")
+    assert not found.instants.includes("20240115000000000")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for begin in ("2024-01-01", "2023-12-31", "earliest"):
+            Query.from_arguments(config(9), begin=begin, end="2024-01-01")
 
 
 def test_the_version_whose_rules_hold_can_be_given():
