@@ -38,7 +38,7 @@ class VectorSearch(ArrowConversions):
         rows = self._rows().to_batches()
         field = vector_field(rows.schema, self.column)
         query = check_query(self.query, field.name, field.type)
-        return nearest_rows(rows, rows.schema, field.name, query, self.k, self.metric)
+        return nearest_rows(rows, rows.schema, field.name, query, k=self.k, metric=self.metric)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the rows as a DataFrame, which Spark reads lazily.

@@ -188,7 +188,7 @@ def _prune(
         pruned = prune_paths(table.config, schema, values, row_filter)
     if pruned.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=pruned["partition"].combine_chunks()))
-    tasks = prune_buckets(table, schema, tasks, row_filter, context.opts, context.query)
+    tasks = prune_buckets(table, schema, tasks, row_filter=row_filter, opts=context.opts, query=context.query)
     partitions = selection.pruning or PartitionPruning([], len(selection.partitions))
     tasks, report = pruner.prune_slices(tasks, partitions.num_partitions)
     remaining = pruned.filter(pc.is_in(pruned["partition"], value_set=pc.unique(tasks["partition"])))

@@ -76,7 +76,7 @@ def service_options(opts: Options) -> Options:
 
 
 def service_context(
-    table: TableSnapshot, operation: Operation, instant: str, schema: pa.Schema, opts: Options, attempt: int
+    table: TableSnapshot, operation: Operation, instant: str, *, schema: pa.Schema, opts: Options, attempt: int
 ) -> WriteContext:
     """Return the context of the tasks of a table service.
 

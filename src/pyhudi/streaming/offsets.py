@@ -111,6 +111,7 @@ def batch_query(
     names: list[str],
     start: StartOffset,
     number: int | None,
+    *,
     query: Query,
     log: ReadLog = lambda _: None,
 ) -> Query | None:

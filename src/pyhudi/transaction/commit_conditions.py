@@ -78,7 +78,12 @@ class CommitRequest:
         latest = newest_columns(active)
         if kept:
             recorded = add_schema_version(
-                self.metadata, instant, self.conditions.planned_on, active, latest, self.schema_history
+                self.metadata,
+                instant,
+                self.conditions.planned_on,
+                active=active,
+                newest=latest,
+                schema_history=self.schema_history,
             )
             if isinstance(recorded, Conflicted) or LATEST_SCHEMA in recorded.metadata.extra:
                 return recorded

@@ -34,6 +34,7 @@ def add_schema_version(
     metadata: CommitMetadata,
     instant: str,
     planned_on: str | None,
+    *,
     active: ActiveTimeline,
     newest: tuple[Instant, CommitMetadata] | None,
     schema_history: SchemaHistory | None = None,

@@ -245,10 +245,17 @@ class Transaction:
         warnings += self._finish()
         clock.append(time.perf_counter())
         generator = self._coordination.generator
-        run_metadata_services(self.storage, self.opts, self.config, generator, done.metadata_job, self.stats_reader)
+        run_metadata_services(
+            self.storage,
+            self.opts,
+            self.config,
+            generator=generator,
+            job=done.metadata_job,
+            stats_reader=self.stats_reader,
+        )
         clock.append(time.perf_counter())
         millis = millis_by_phase(clock)
-        report_commit(self.storage, self.config, self._entry, metadata, millis, self.opts)
+        report_commit(self.storage, self.config, self._entry, metadata, millis=millis, opts=self.opts)
         return Committed(self._entry, tuple(warnings), millis)
 
     def _publish_under_lock(self, request: CommitRequest) -> Conflicted | None:

@@ -230,7 +230,7 @@ def test_entries_hold_every_function_of_spark(spark: SparkSession, tmp_path: Pat
         pq.write_table(table.slice(3 * part, 3), tmp_path / f"{part}.parquet")
     files = pa.table({"path": ["0.parquet", "1.parquet"], "kind": ["base", "base"]})
     with session_setting(spark, "spark.sql.session.timeZone", "Asia/Tokyo"):
-        found = summaries(spark, open_storage(str(tmp_path)), files, indexes, table.schema).to_pylist()
+        found = summaries(spark, open_storage(str(tmp_path)), files, indexes, columns=table.schema).to_pylist()
         assert sorted(row["number"] for row in found) == [0, 1]
         for row in found:
             frame = spark.read.parquet(str(tmp_path / f"{row['number']}.parquet"))

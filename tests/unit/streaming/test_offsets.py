@@ -42,43 +42,43 @@ def files(table: TableSnapshot, *numbers: int) -> list[str]:
 
 
 def test_a_batch_is_its_commits(table):
-    query = batch_query(table, files(table, 10, 30), EARLIEST, 0, Query())
+    query = batch_query(table, files(table, 10, 30), EARLIEST, 0, query=Query())
     assert (query.instants.begin, query.instants.end, query.instants.only) == (None, at(30), {at(10), at(30)})
-    query = batch_query(table, files(table, 20), EARLIEST, 7, Query())
+    query = batch_query(table, files(table, 20), EARLIEST, 7, query=Query())
     assert at(19) <= query.instants.begin < at(20)
     assert (query.instants.end, query.instants.only) == (at(20), {at(20)})
 
 
 def test_commits_before_the_start_are_left_out(table):
     after = StartOffset(after=at(20))
-    assert batch_query(table, files(table, 10, 20), after, 0, Query()) is None
-    assert batch_query(table, files(table, 20), after, 3, Query()) is None
-    assert batch_query(table, files(table, 10, 30), after, 0, Query()).instants.only == {at(30)}
+    assert batch_query(table, files(table, 10, 20), after, 0, query=Query()) is None
+    assert batch_query(table, files(table, 20), after, 3, query=Query()) is None
+    assert batch_query(table, files(table, 10, 30), after, 0, query=Query()).instants.only == {at(30)}
     latest = StartOffset(first_batch_after=at(20))
-    assert batch_query(table, files(table, 10, 20), latest, 0, Query()) is None
-    assert batch_query(table, files(table, 20), latest, 1, Query()).instants.only == {at(20)}
+    assert batch_query(table, files(table, 10, 20), latest, 0, query=Query()) is None
+    assert batch_query(table, files(table, 20), latest, 1, query=Query()).instants.only == {at(20)}
     with pytest.raises(QueryError, match="in the thread of its query"):
-        batch_query(table, files(table, 20), latest, None, Query())
+        batch_query(table, files(table, 20), latest, None, query=Query())
 
 
 def test_commits_that_are_gone(table):
     names = [name.replace(at(20), at(15)) for name in files(table, 20)]
     with pytest.raises(CheckpointError, match=at(15)):
-        batch_query(table, names, EARLIEST, 1, Query())
+        batch_query(table, names, EARLIEST, 1, query=Query())
 
 
 def test_a_first_batch_that_is_repeated_after_later_commits(table):
     """It was planned for an earlier start, which nobody knows any more."""
     latest = StartOffset(first_batch_after=at(30))
-    assert batch_query(table, files(table, 10, 20, 30), latest, 0, Query()) is None
+    assert batch_query(table, files(table, 10, 20, 30), latest, 0, query=Query()) is None
     with pytest.raises(CheckpointError, match="is repeated"):
-        batch_query(table, files(table, 10, 20), latest, 0, Query())
+        batch_query(table, files(table, 10, 20), latest, 0, query=Query())
 
 
 def test_a_timeline_that_was_written_again(table):
     """After an upgrade all files of the timeline have new names, so that Spark delivers them once more."""
     with pytest.raises(CheckpointError, match="upgrade or downgrade"):
-        batch_query(table, files(table, 10, 20, 30), EARLIEST, 4, Query())
+        batch_query(table, files(table, 10, 20, 30), EARLIEST, 4, query=Query())
 
 
 def test_a_checkpoint_location_of_another_table(table):
@@ -87,13 +87,13 @@ def test_a_checkpoint_location_of_another_table(table):
     read = SourceLog(frozenset({"x.commit"}), frozenset({"x.commit"}))
     for log in (None, read, SourceLog(frozenset(), frozenset())):
         with pytest.raises(CheckpointError, match="has been moved"):
-            batch_query(table, everything, after, 7, Query(), lambda _, log=log: log)
+            batch_query(table, everything, after, 7, query=Query(), log=lambda _, log=log: log)
     with pytest.raises(CheckpointError, match="has been moved"):
-        batch_query(table, files(table, 10), replace(after, limited=True), 7, Query(), lambda _: read)
+        batch_query(table, files(table, 10), replace(after, limited=True), 7, query=Query(), log=lambda _: read)
     # the first batch, one that may follow on archived commits, and one that does
-    assert batch_query(table, everything, after, 0, Query()).instants.only == {at(30)}
-    assert batch_query(table, everything, replace(after, limited=True), 7, Query()).instants.only == {at(30)}
-    assert batch_query(table, files(table, 30), after, 7, Query()).instants.only == {at(30)}
+    assert batch_query(table, everything, after, 0, query=Query()).instants.only == {at(30)}
+    assert batch_query(table, everything, replace(after, limited=True), 7, query=Query()).instants.only == {at(30)}
+    assert batch_query(table, files(table, 30), after, 7, query=Query()).instants.only == {at(30)}
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -105,7 +105,9 @@ def test_commits_from_before_the_start_that_follow_on_archived_ones(tmp_path, ve
     table = TableSnapshot.load(made.client())
     assert table.active.timeline.start > at(2)
     limited = StartOffset(after=at(5), limited=True)
-    assert batch_query(table, files(table, 3, 4, 5, 6), limited, 3, Query(), lambda _: read).instants.only == {at(6)}
+    assert batch_query(
+        table, files(table, 3, 4, 5, 6), limited, 3, query=Query(), log=lambda _: read
+    ).instants.only == {at(6)}
 
 
 @pytest.mark.parametrize(
@@ -159,11 +161,13 @@ def test_a_late_write_that_was_archived_after_it_was_read(tmp_path: Path) -> Non
     made.archive(15)
     made.write(50, {("a", "f50"): [{"id": "50", "p": "a", "v": 50}]}, done=51)
     table = TableSnapshot.load(made.client())
-    assert batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda _: read).instants.only == {at(50)}
+    assert batch_query(table, files(table, 50), EARLIEST, 2, query=Query(), log=lambda _: read).instants.only == {
+        at(50)
+    }
     x = frozenset({"x.commit"})
     for log in (None, replace(read, read=frozenset()), SourceLog(x, x)):
         with pytest.raises(CheckpointError, match=f"commits up to {at(41)} have been archived"):
-            batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda _, log=log: log)
+            batch_query(table, files(table, 50), EARLIEST, 2, query=Query(), log=lambda _, log=log: log)
 
 
 def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
@@ -177,9 +181,11 @@ def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
     made.archive(10, 20, 30)
     made.write(40, {("a", "f40"): [{"id": "40", "p": "a", "v": 40}]})
     table = TableSnapshot.load(made.client())
-    assert batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[0]).instants.only == {at(40)}
+    assert batch_query(table, files(table, 40), EARLIEST, 5, query=Query(), log=lambda _: read[0]).instants.only == {
+        at(40)
+    }
     with pytest.raises(CheckpointError, match=f"commits up to {at(30)} have been archived"):
-        batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[1])
+        batch_query(table, files(table, 40), EARLIEST, 5, query=Query(), log=lambda _: read[1])
 
 
 def test_steps_of_a_source_are_not_batches_of_the_query(tmp_path: Path, table: TableSnapshot) -> None:
@@ -187,7 +193,7 @@ def test_steps_of_a_source_are_not_batches_of_the_query(tmp_path: Path, table: T
     written = {"b0": '{"path": "file:///elsewhere/1.commit", "batchId": 0}', "b3": entries(table, 3, 10, 20, 30)}
     moved = log_of(tmp_path, table, 7, 2, **written)
     with pytest.raises(CheckpointError, match="has been moved"):
-        batch_query(table, files(table, 10, 20, 30), StartOffset(after=at(20)), 7, Query(), lambda _: moved)
+        batch_query(table, files(table, 10, 20, 30), StartOffset(after=at(20)), 7, query=Query(), log=lambda _: moved)
     # after a kill, the log may have files of which no batch has been begun
     assert log_of(tmp_path, table, 1, 0, b0=entries(table, 0, 10)).read == {*files(table, 10)}
 
@@ -198,8 +204,8 @@ def test_the_first_batch_of_a_source_may_follow_on_those_of_others(
 ) -> None:
     everything = files(table, 10, 20, 30)
     log = log_of(tmp_path, table, 4, None, b0=entries(table, 0, 10, 20, 30))
-    query = batch_query(table, everything, start, 4, Query(), lambda _: log)
-    assert query == batch_query(table, everything, start, 0, Query())
+    query = batch_query(table, everything, start, 4, query=Query(), log=lambda _: log)
+    assert query == batch_query(table, everything, start, 0, query=Query())
 
 
 def test_logs_that_cannot_be_read(tmp_path: Path, table: TableSnapshot) -> None:
@@ -231,11 +237,14 @@ def test_commits_that_were_archived_after_a_savepoint(tmp_path, version):
     table = TableSnapshot.load(TableMetaClient.open(str(tmp_path / "t")))
     assert [i.requested for i in table.active.timeline.writes()] == [at(n) for n in (1, 6, 7, 8)]
     with pytest.raises(CheckpointError, match=f"begins with {at(6)}.*after {at(1)}.*{at(5)} have been archived"):
-        batch_query(table, files(table, 6, 7), EARLIEST, 1, Query())
+        batch_query(table, files(table, 6, 7), EARLIEST, 1, query=Query())
     with pytest.raises(QueryError, match="in the thread of its query"):
-        batch_query(table, files(table, 6, 7), EARLIEST, None, Query())
-    assert batch_query(table, files(table, 7, 8), EARLIEST, 1, Query()).instants.only == {at(7), at(8)}
-    assert batch_query(table, files(table, 6, 7), StartOffset(after=at(5)), 1, Query()).instants.only == {at(6), at(7)}
+        batch_query(table, files(table, 6, 7), EARLIEST, None, query=Query())
+    assert batch_query(table, files(table, 7, 8), EARLIEST, 1, query=Query()).instants.only == {at(7), at(8)}
+    assert batch_query(table, files(table, 6, 7), StartOffset(after=at(5)), 1, query=Query()).instants.only == {
+        at(6),
+        at(7),
+    }
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -246,7 +255,7 @@ def test_the_last_commit_of_the_batch_before_has_a_savepoint(tmp_path, version):
     services.archive()
     table = TableSnapshot.load(TableMetaClient.open(str(tmp_path / "t")))
     assert [i.requested for i in table.active.timeline.writes()] == [at(n) for n in (5, 6, 7, 8)]
-    assert batch_query(table, files(table, 6), EARLIEST, 5, Query()).instants.only == {at(6)}
+    assert batch_query(table, files(table, 6), EARLIEST, 5, query=Query()).instants.only == {at(6)}
 
 
 def test_an_archived_write_that_completed_after_the_batch_before(tmp_path):
@@ -257,11 +266,13 @@ def test_an_archived_write_that_completed_after_the_batch_before(tmp_path):
     table = TableSnapshot.load(made.client())
     for numbers in ((60, 70), (101,)):
         with pytest.raises(CheckpointError, match=f"commits up to {at(100)} have been archived"):
-            batch_query(table, files(table, *numbers), EARLIEST, 1, Query())
+            batch_query(table, files(table, *numbers), EARLIEST, 1, query=Query())
     made.write(102, {("a", "f102"): [{"id": "102", "p": "a", "v": 102}]})
     table = TableSnapshot.load(made.client())
-    assert batch_query(table, files(table, 102), EARLIEST, 1, Query()).instants.only == {at(102)}
-    assert batch_query(table, files(table, 101), StartOffset(after=at(100)), 1, Query()).instants.only == {at(101)}
+    assert batch_query(table, files(table, 102), EARLIEST, 1, query=Query()).instants.only == {at(102)}
+    assert batch_query(table, files(table, 101), StartOffset(after=at(100)), 1, query=Query()).instants.only == {
+        at(101)
+    }
 
 
 def test_an_archived_compaction_that_completed_after_the_batch_before(tmp_path):
@@ -271,4 +282,4 @@ def test_an_archived_compaction_that_completed_after_the_batch_before(tmp_path):
         made.write(n, {("a", "f1"): [{"id": "1", "p": "a", "v": n}]}, done=done, operation=operation)
     made.archive(1, 3)
     table = TableSnapshot.load(made.client())
-    assert batch_query(table, files(table, 101), EARLIEST, 1, Query()).instants.only == {at(101)}
+    assert batch_query(table, files(table, 101), EARLIEST, 1, query=Query()).instants.only == {at(101)}

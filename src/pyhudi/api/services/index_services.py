@@ -165,7 +165,14 @@ class IndexServices(ServiceBase):
         plans = plans_to_run(client, opts, instant)
         if dry_run:
             return planned_result(plans)
-        return run_plans(client, opts, plans, lambda: _preparer(spark), file_stats_reader(spark), progress)
+        return run_plans(
+            client,
+            opts,
+            plans,
+            preparer=lambda: _preparer(spark),
+            stats_reader=file_stats_reader(spark),
+            progress=progress,
+        )
 
     def pending_indexes(self) -> list[IndexPlan]:
         """Return the index plans on the timeline that are not completed, oldest first."""

@@ -155,7 +155,7 @@ class RepairServices(ServiceBase):
 
         client, opts = self._open(options)
         if dry_run:
-            return preview_deduplication(session, client, opts, partition, kind, output)
+            return preview_deduplication(session, client, opts, partition=partition, kind=kind, output=output)
         return deduplicate(session, client, opts, partition, kind)
 
     def delete_orphan_files(

@@ -191,7 +191,9 @@ def expression_of(partition: str, definition: Mapping[str, Any], version: int) -
 def expression_definition(index: ExpressionIndex, options: Mapping[str, str], version: int) -> dict[str, Any]:
     """Return the definition of an expression index with its original options."""
     expression = index.expression
-    return index_definition(index.partition, index.kind, expression.function, [expression.column], options, version)
+    return index_definition(
+        index.partition, index.kind, expression.function, [expression.column], options=options, version=version
+    )
 
 
 def can_be_indexed(index: ExpressionIndex, column: pa.DataType | None, version: int) -> bool:

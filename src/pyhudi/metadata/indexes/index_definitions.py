@@ -52,7 +52,7 @@ def store_definitions(storage: Storage, config: TableConfig, definitions: Defini
 
 
 def index_definition(
-    name: str, kind: str, function: str, columns: Sequence[str], options: Mapping[str, str], version: int
+    name: str, kind: str, function: str, columns: Sequence[str], *, options: Mapping[str, str], version: int
 ) -> dict[str, Any]:
     """Return the definition of an index in the form of a table version, with the keys of the file."""
     definition: dict[str, Any] = {
@@ -72,7 +72,7 @@ def is_supported_version(definition: Mapping[str, Any], version: int) -> bool:
 
 def column_stats_definition(columns: Sequence[str], version: int) -> dict[str, Any]:
     """Return the definition of the column statistics of these columns."""
-    return index_definition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, columns, {}, version)
+    return index_definition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, columns, options={}, version=version)
 
 
 def drop_definitions(storage: Storage, config: TableConfig, names: Collection[str]) -> None:

@@ -63,7 +63,7 @@ def secondary_of(partition: str, definition: Mapping[str, Any], version: int) ->
 
 def secondary_definition(partition: str, column: str, version: int) -> dict[str, Any]:
     """Return the definition of a secondary index of a column."""
-    return index_definition(partition, SECONDARY, _IDENTITY, [column], {}, version)
+    return index_definition(partition, SECONDARY, _IDENTITY, [column], options={}, version=version)
 
 
 def can_be_indexed(kind: pa.DataType) -> bool:

@@ -50,7 +50,10 @@ def clean_metadata_table(
     files = pa.concat_tables(
         [
             EXPIRED_SCHEMA.empty_table(),
-            *(_expired(storage, p, active, earliest.order_time, retention, version) for p in partitions),
+            *(
+                _expired(storage, p, active, earliest=earliest.order_time, retention=retention, version=version)
+                for p in partitions
+            ),
         ]
     )
     if not files.num_rows:
@@ -70,13 +73,13 @@ def clean_metadata_table(
     entry = active.to_inflight(entry, content)
     storage.delete_many(join_path(METADATA_FOLDER, path) for path in plan.paths().to_pylist())
     millis = int((time.monotonic() - started) * 1000)
-    done = clean_metadata(plan, instant, millis, version, (), {})
+    done = clean_metadata(plan, instant, millis, version=version, dropped=(), failed={})
     active.complete(entry, done, completion() if version >= 8 else None)
     return True
 
 
 def _expired(
-    storage: Storage, partition: str, active: ActiveTimeline, earliest: str, retention: CleanRetention, version: int
+    storage: Storage, partition: str, active: ActiveTimeline, *, earliest: str, retention: CleanRetention, version: int
 ) -> pa.Table:
     """Return the files of a partition that nobody reads from ``earliest`` on, with partition paths relative to the
     metadata table."""

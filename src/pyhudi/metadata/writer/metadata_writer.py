@@ -104,7 +104,7 @@ def _record(
     )
     config = _bring_partitions_up_to_date(metadata_context, config, instant, columns, index)
     active = metadata_context.own_timeline(config)
-    _remove_leftovers(metadata_context, config, active, instant, index, listed)
+    _remove_leftovers(metadata_context, config, active, instant, index=index, listed=listed)
     entry = begin_delta_commit(active, instant)
     alone = not completed_concurrently(data, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
@@ -146,6 +146,7 @@ def _remove_leftovers(
     config: TableConfig,
     active: ActiveTimeline,
     instant: str,
+    *,
     index: IndexDelta,
     listed: Mapping[str, pa.Array],
 ) -> None:

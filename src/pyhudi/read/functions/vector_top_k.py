@@ -16,6 +16,7 @@ def nearest_rows(
     schema: pa.Schema,
     column: str,
     query: tuple[float, ...],
+    *,
     k: int,
     metric: Metric,
 ) -> pa.Table:

@@ -170,7 +170,9 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     )
     if earliest is None and not retention.by_versions:
         return _with_reason(plan, f"the timeline has no writes beyond the last {retention}")
-    complete_plan = _with_files(table, opts, plan, retention, _EMPTY_PLANS.progress(table), savepoints)
+    complete_plan = _with_files(
+        table, opts, plan, retention=retention, last=_EMPTY_PLANS.progress(table), savepoints=savepoints
+    )
     if earliest is not None and not len(complete_plan) and not complete_plan.incomplete:
         _EMPTY_PLANS.add(table, CleanProgress(earliest.requested, plan.last_completed, plan.savepoints))
     return complete_plan
@@ -226,6 +228,7 @@ def _with_files(
     table: TableSnapshot,
     opts: Options,
     plan: CleanPlan,
+    *,
     retention: CleanRetention,
     last: CleanProgress | None,
     savepoints: dict[str, pa.Array],

@@ -255,10 +255,12 @@ class Cleaner:
             metadata_context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
             config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
-            content = clean_metadata(plan, entry.requested, millis, config.version, dropped, {})
+            content = clean_metadata(plan, entry.requested, millis, version=config.version, dropped=dropped, failed={})
             active.complete(entry, content, metadata_context.completed_at(config.version))
             job = plan_metadata_services(metadata_context, config)
-        run_metadata_services(self._storage, self._opts, config, self._generator, job, self._stats_reader)
+        run_metadata_services(
+            self._storage, self._opts, config, generator=self._generator, job=job, stats_reader=self._stats_reader
+        )
         return True
 
 

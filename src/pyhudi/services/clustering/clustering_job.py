@@ -149,7 +149,9 @@ class ClusteringJob:
         _check_columns_kept(plan.instant, names)
         order = RowOrder.from_options(table_schema, plan.sort_columns, opts)
         attempt = secrets.randbits(31) if attempt is None else attempt
-        context = service_context(table, Operation.BULK_INSERT, plan.instant, table_schema, opts, attempt)
+        context = service_context(
+            table, Operation.BULK_INSERT, plan.instant, schema=table_schema, opts=opts, attempt=attempt
+        )
         size = _UNLIMITED if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
         context = replace(context, logs=None).with_file_size(size).with_column_names(names)
         reading = slice_context(table, as_nullable(stored), names=names, opts=opts)

@@ -165,7 +165,7 @@ def _run_plan(
     with started as tx:
         outdated = tx.is_outdated(plan.file_groups)
         if not outdated:
-            return _run_attempt(client, tx, plan, opts, runner, job.task_context.attempt)
+            return _run_attempt(client, tx, plan, opts=opts, runner=runner, attempt=job.task_context.attempt)
     # Files of the old instant would contain rows of later writes. Time travel to an instant in between would return
     # them, and a restore to it would keep them.
     renewed = reschedule_clustering(client, plan, opts)
@@ -179,6 +179,7 @@ def _run_attempt(
     client: TableMetaClient,
     tx: PlannedTransaction,
     plan: ClusteringPlan,
+    *,
     opts: Options,
     runner: ClusteringRunner,
     attempt: int,

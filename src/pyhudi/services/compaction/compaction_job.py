@@ -76,7 +76,9 @@ class CompactionJob:
         if budget is not None:
             reading = replace(reading, memory=replace(reading.memory, budget=budget))
         attempt = secrets.randbits(31) if attempt is None else attempt
-        context = service_context(table, Operation.UPSERT, plan.instant, table_schema, opts, attempt)
+        context = service_context(
+            table, Operation.UPSERT, plan.instant, schema=table_schema, opts=opts, attempt=attempt
+        )
         return cls(
             reading,
             context,

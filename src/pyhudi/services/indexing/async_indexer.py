@@ -77,6 +77,7 @@ def run_plans(
     client: TableMetaClient,
     opts: Options,
     plans: Sequence[IndexPlan],
+    *,
     preparer: Callable[[], Preparer],
     stats_reader: FileStatsReader = LOCAL,
     progress: Progress | None = None,

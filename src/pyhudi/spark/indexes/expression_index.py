@@ -171,7 +171,7 @@ def _records(
     """Return the records of each index for the files; None for an index whose values do not allow bloom filters."""
     if not files.files.num_rows:
         return [RecordChanges() for _ in indexes]
-    by_file = summaries(spark, storage, files.files, indexes, files.columns, files.invalid_text)
+    by_file = summaries(spark, storage, files.files, indexes, columns=files.columns, invalid_text=files.invalid_text)
     summarized, with_logs = files.files.take(by_file["number"]), logs_have_statistics(config)
 
     def records(index: ExpressionIndex) -> RecordChanges | None:

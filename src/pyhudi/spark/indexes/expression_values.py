@@ -108,6 +108,7 @@ def summaries(
     storage: Storage,
     files: pa.Table,
     indexes: Sequence[ExpressionIndex],
+    *,
     columns: pa.Schema,
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> pa.Table:

@@ -147,7 +147,9 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
     partitions: list[str] = pc.unique(entries["partition"]).to_pylist()
     try:
         column = pa.field(RECORD_KEY, pa.string())
-        bounds, has_statistics = file_bounds(table, column, named.combine_chunks(), partitions, len(partitions))
+        bounds, has_statistics = file_bounds(
+            table, column, named.combine_chunks(), partitions=partitions, known_partitions=len(partitions)
+        )
     except HudiError as reason:
         _log.warning("statistics of the metadata table are not used, footers are read: %s", reason)
         return None

@@ -156,17 +156,21 @@ def check_files(
             number = int(numbers[start])
             if number != current:
                 if current is not None:
-                    yield from _exact(storage, paths[current].as_py(), current, passed, extra, invalid_text)
+                    yield from _exact(
+                        storage, paths[current].as_py(), current, passed=passed, extra=extra, invalid_text=invalid_text
+                    )
                 current, passed = number, []
                 bloom = filters.filter_of(number)
             keys = batch.column(1).slice(start, end - start)
             passed.append(keys if bloom is None else keys.filter(bloom.might_contain(keys)))
     if current is not None:
-        yield from _exact(storage, paths[current].as_py(), current, passed, extra, invalid_text)
+        yield from _exact(
+            storage, paths[current].as_py(), current, passed=passed, extra=extra, invalid_text=invalid_text
+        )
 
 
 def _exact(
-    storage: Storage, path: str, number: int, passed: list[pa.Array], extra: pa.Schema, invalid_text: InvalidText
+    storage: Storage, path: str, number: int, *, passed: list[pa.Array], extra: pa.Schema, invalid_text: InvalidText
 ) -> Batches:
     searched = pa.concat_arrays([keys.cast(pa.string()) for keys in passed])
     if len(searched) == 0:

@@ -53,7 +53,7 @@ def nearest(rows: DataFrame, column: str, query: Any, k: int, metric: Metric) ->
 
 
 def nearest_to_each(
-    rows: DataFrame, column: str, queries: DataFrame, query_column: str, k: int, metric: Metric
+    rows: DataFrame, column: str, queries: DataFrame, query_column: str, *, k: int, metric: Metric
 ) -> DataFrame:
     """Return the ``k`` rows nearest to each query vector, with the other columns of the query and the distances.
 

@@ -136,6 +136,7 @@ def preview_deduplication(
     spark: SparkSession,
     client: TableMetaClient,
     opts: Options,
+    *,
     partition: str,
     kind: DedupeType,
     output: str | None = None,
@@ -202,7 +203,7 @@ def deduplicate(
             duplicates = find_duplicates(spark, table, opts, partition, kind)
             if not duplicates.num_keys:
                 return duplicates  # another writer has removed the duplicates: the write is rolled back
-            outcome = _replace(spark, client, tx, table, opts, duplicates)
+            outcome = _replace(spark, client, tx, table=table, opts=opts, duplicates=duplicates)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     return replace(duplicates, instant=outcome.instant.requested)
@@ -212,6 +213,7 @@ def _replace(
     spark: SparkSession,
     client: TableMetaClient,
     tx: Transaction,
+    *,
     table: TableSnapshot,
     opts: Options,
     duplicates: Deduplication,

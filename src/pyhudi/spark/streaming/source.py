@@ -223,7 +223,9 @@ class _Planner(ABC):
             partitions_from_path=self.settings.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
         )
         timeline = table.storage.uri(table.active.layout.folder)
-        return batch_query(table, names, self.start, number, query, partial(_source_log, self.settings, timeline))
+        return batch_query(
+            table, names, self.start, number, query=query, log=partial(_source_log, self.settings, timeline)
+        )
 
 
 class _RowPlanner(_Planner):

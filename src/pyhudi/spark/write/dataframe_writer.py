@@ -301,7 +301,7 @@ def write_changes(
     check_sync_options(df.sparkSession, opts)
     table_columns = [name for name in df.columns if name not in CHANGE_COLUMNS]
     rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
-    job = prepare_write(rows, client.storage, client, opts, operation, changes)
+    job = prepare_write(rows, client.storage, client, opts, operation, changes=changes)
     job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
     return sync_after_write(df.sparkSession, client.storage, opts, _run_with_services(job))
 

@@ -69,6 +69,7 @@ def prepare_write(
     client: TableMetaClient | None,
     opts: Options,
     operation: Operation,
+    *,
     changes: RowChanges | None = None,
 ) -> WriteJob:
     """Check everything that can be checked without the data.

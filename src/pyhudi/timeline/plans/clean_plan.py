@@ -154,7 +154,13 @@ class CleanPlan:
 
 
 def clean_metadata(
-    plan: CleanPlan, start: str, millis: int, version: int, dropped: Sequence[str], failed: Mapping[str, Sequence[str]]
+    plan: CleanPlan,
+    start: str,
+    millis: int,
+    *,
+    version: int,
+    dropped: Sequence[str],
+    failed: Mapping[str, Sequence[str]],
 ) -> bytes:
     """Return the content of a completed clean.
 

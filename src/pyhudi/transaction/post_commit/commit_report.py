@@ -64,6 +64,7 @@ def report_commit(
     config: TableConfig,
     instant: Instant,
     metadata: CommitMetadata,
+    *,
     millis: Mapping[str, int],
     opts: Options,
 ) -> None:

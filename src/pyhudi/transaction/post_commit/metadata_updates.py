@@ -59,6 +59,7 @@ def run_metadata_services(
     storage: Storage,
     opts: Options,
     config: TableConfig,
+    *,
     generator: TimeGenerator,
     job: MetadataCompactionJob | None,
     stats_reader: FileStatsReader,

@@ -63,6 +63,7 @@ def replace_table(
     tx: Transaction,
     config: TableConfig,
     metadata: CommitMetadata,
+    *,
     keep_index: Callable[[], None] = lambda: None,
     retained: RetainedParts = RetainedParts.NOTHING,
     validate: Callable[[CommitMetadata], None] = lambda _: None,
@@ -96,7 +97,7 @@ def replace_table(
         entered.append(done if old.folder == new.folder else _complete_in_new_layout(config, tx, done, metadata))
         tx.config.updated(tx.storage, change=lambda properties: _replace(properties, config.properties))
         try:
-            _delete_old_table(tx.storage, old, new, done.requested, metadata.stats, retained)
+            _delete_old_table(tx.storage, old, new, published=done.requested, stats=metadata.stats, retained=retained)
         except StorageError as error:
             _log.warning("invisible leftovers of the old table at %s were not deleted: %s", tx.storage.root, error)
         tx.build_metadata_table(metadata)
@@ -134,7 +135,7 @@ def _complete_in_new_layout(config: TableConfig, tx: Transaction, done: Instant,
 
 
 def _delete_old_table(
-    storage: Storage, old: Layout, new: Layout, published: str, stats: pa.Table, retained: RetainedParts
+    storage: Storage, old: Layout, new: Layout, *, published: str, stats: pa.Table, retained: RetainedParts
 ) -> None:
     for folder in _DESCRIPTIONS:
         storage.delete_tree(folder)

@@ -102,7 +102,7 @@ class AppendHandle:
         base_instant = parse_names(pa.array([base_name], pa.string()))["instant"][0].as_py()
         return LogWriter(
             lambda name: open_log(context, logs, key.partition, name),
-            log_slice(context, self._task, logs, key.file_id, self._instant(key), names),
+            log_slice(context, self._task, logs, file_id=key.file_id, base_instant=self._instant(key), names=names),
             LogBlockHeader(
                 context.instant,
                 logs.schema,

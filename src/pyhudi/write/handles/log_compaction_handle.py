@@ -43,7 +43,9 @@ def compact_logs(
             return []
         millis = int((time.monotonic() - started) * 1000)
         names = file_names_of(pa.array(file_slice.log_paths, pa.string()))
-        where = log_slice(context, task, logs, file_slice.file_id, file_slice.base_instant, names)
+        where = log_slice(
+            context, task, logs, file_id=file_slice.file_id, base_instant=file_slice.base_instant, names=names
+        )
         with LogWriter(
             lambda name: open_log(context, logs, file_slice.partition, name),
             where,

@@ -19,7 +19,7 @@ from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 
 def log_slice(
-    context: WriteContext, task: TaskId, logs: LogSettings, file_id: str, base_instant: str, names: pa.Array
+    context: WriteContext, task: TaskId, logs: LogSettings, *, file_id: str, base_instant: str, names: pa.Array
 ) -> LogSlice:
     """Return the names of the log files of a task, in a slice with log files of these ``names`` (used in version 6)."""
     if not logs.named_by_slice:

@@ -212,7 +212,7 @@ def test_dying_at_any_change(mor: MorTable) -> None:
         with generator.reserve() as reserved:
             context = metadata_write_context(storage, opts, client.active_timeline(), reserved, LOCAL)
             job = plan_metadata_services(context, client.config)
-        run_metadata_services(storage, opts, client.config, generator, job, LOCAL)
+        run_metadata_services(storage, opts, client.config, generator=generator, job=job, stats_reader=LOCAL)
 
     published = set()
     for number, storage in enumerate(deaths(mor.root, act)):

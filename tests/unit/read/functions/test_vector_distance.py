@@ -64,11 +64,11 @@ def test_nearest_rows_of_batches() -> None:
     numbers = random.normal(size=(500, 3)).astype(np.float32)
     numbers[7] = np.nan
     rows = pa.table({"id": range(500), "v": pa.array(list(numbers), KIND)})
-    found = nearest_rows(rows.to_batches(70), rows.schema, "V", (1.0, 0.0, 0.0), 20, Metric.L2)
+    found = nearest_rows(rows.to_batches(70), rows.schema, "V", (1.0, 0.0, 0.0), k=20, metric=Metric.L2)
     distances = np.linalg.norm(numbers.astype(np.float64) - [1, 0, 0], axis=1)
     assert found["id"].to_pylist() == np.argsort(distances)[:20].tolist()
     assert found.column_names == ["id", "_hudi_distance"]
-    everything = nearest_rows(rows.to_batches(70), rows.schema, "v", (1.0, 0.0, 0.0), 1000, Metric.L2)
+    everything = nearest_rows(rows.to_batches(70), rows.schema, "v", (1.0, 0.0, 0.0), k=1000, metric=Metric.L2)
     assert everything.num_rows == 500
     assert everything["id"][-1].as_py() == 7
 

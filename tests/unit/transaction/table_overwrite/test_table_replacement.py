@@ -304,7 +304,7 @@ def test_what_the_new_table_knows_of_its_index_takes_the_place_of_the_old(tmp_pa
     store_first_counts(storage, before)
     mine = Write(("c",), "replacecommit", "INSERT")
     with mine.begin(storage) as tx:
-        replace_table(tx, config(9), mine.write_files(tx), lambda: store_first_counts(storage, after))
+        replace_table(tx, config(9), mine.write_files(tx), keep_index=lambda: store_first_counts(storage, after))
     assert load_counts(storage, active(storage).timeline) == after
 
 

@@ -71,7 +71,9 @@ def decode_matching(
     """
     with _decoding(block):
         if block.type is BlockType.AVRO_DATA and block.is_sealed and block.schema is not None:
-            return _matching_avro(block.content(), block.schema, matches, probe, columns, invalid_text)
+            return _matching_avro(
+                block.content(), block.schema, matches, probe=probe, columns=columns, invalid_text=invalid_text
+            )
         if block.type is BlockType.PARQUET_DATA:
             return _matching_parquet(pa.py_buffer(block.content()), matches, probe, columns, invalid_text)
     # Without checksums, the whole block must be decoded to detect damage.
@@ -106,6 +108,7 @@ def _matching_avro(
     content: memoryview,
     schema: str,
     matches: Matches,
+    *,
     probe: Sequence[str],
     columns: Sequence[str],
     invalid_text: InvalidText,

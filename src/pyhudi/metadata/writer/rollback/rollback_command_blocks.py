@@ -50,7 +50,9 @@ def append_rollback_blocks(
         # Tasks write log files of indexes before the delta commit begins.
         partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
     if partitions and (delta_commit is not None or begun is None or not begun.is_completed):
-        _write_command_blocks(storage, config, active, rollback.target, rollback_instant, partitions)
+        _write_command_blocks(
+            storage, config, active, target=rollback.target, rollback=rollback_instant, partitions=partitions
+        )
         if delta_commit is not None:
             for state in active.states(delta_commit):
                 active.delete(state)
@@ -82,6 +84,7 @@ def _write_command_blocks(
     storage: Storage,
     config: TableConfig,
     active: ActiveTimeline,
+    *,
     target: str,
     rollback: str,
     partitions: Iterable[str],

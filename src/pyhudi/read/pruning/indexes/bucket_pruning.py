@@ -40,6 +40,7 @@ def prune_buckets(
     table: TableSnapshot,
     schema: pa.Schema,
     slices: pa.Table,
+    *,
     row_filter: RowFilter | None,
     opts: Options | None,
     query: Query,

@@ -46,9 +46,9 @@ class ColumnStatsPruner:
                 metadata,
                 predicate.conditions,
                 predicate.filter.conjunctions,
-                terms,
-                partitions.to_pylist(),
-                indexes.num_partitions,
+                terms=terms,
+                partitions=partitions.to_pylist(),
+                known_partitions=indexes.num_partitions,
             )
         except HudiError:
             return Pruning()  # The check per slice reports the problem.
@@ -108,7 +108,11 @@ class SliceStatistics:
 
         def bounds_of(name: str, kind: pa.DataType) -> Bounds:
             bounds, has_statistics = file_bounds(
-                self.indexes.metadata, pa.field(name, kind), self.files, partitions, self.indexes.num_partitions
+                self.indexes.metadata,
+                pa.field(name, kind),
+                self.files,
+                partitions=partitions,
+                known_partitions=self.indexes.num_partitions,
             )
             has_none[:] |= ~has_statistics
             return bounds

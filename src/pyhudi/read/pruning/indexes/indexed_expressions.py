@@ -110,7 +110,9 @@ class IndexedExpressions:
         by_file, by_slice = np.zeros(files.num_rows, np.bool_), np.zeros(slices.num_rows, np.bool_)
         for index in expression.indexes:
             if index.kind != BLOOM_FILTERS:
-                by_file |= _outside(term, expression, index, table, files, known_partitions)
+                by_file |= _outside(
+                    term, expression, index, table=table, files=files, known_partitions=known_partitions
+                )
                 continue
             values = _texts(term)
             if values is not None:
@@ -187,6 +189,7 @@ def _outside(
     term: Term,
     expression: KnownExpression,
     index: ExpressionIndex,
+    *,
     table: MetadataTable,
     files: pa.Table,
     known_partitions: int,
@@ -194,7 +197,9 @@ def _outside(
     """Return the files in which no value satisfies a term."""
     partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
     column = pa.field(index.expression.column, expression.kind)
-    bounds, _ = file_bounds(table, column, files, partitions, known_partitions, index.partition)
+    bounds, _ = file_bounds(
+        table, column, files, partitions=partitions, known_partitions=known_partitions, index=index.partition
+    )
     return cannot_match(term, in_any_zone(bounds, index.expression) if expression.moved else bounds)
 
 

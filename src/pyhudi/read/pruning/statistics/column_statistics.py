@@ -113,6 +113,7 @@ def file_bounds(
     table: MetadataTable,
     column: pa.Field,
     files: pa.Table,
+    *,
     partitions: Sequence[str],
     known_partitions: int,
     index: str = COLUMN_STATS,

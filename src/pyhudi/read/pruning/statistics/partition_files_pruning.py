@@ -38,6 +38,7 @@ def partitions_without_matching_files(
     metadata: MetadataTable,
     conditions: StatisticsEvaluator,
     conjunctions: Conjunctions,
+    *,
     terms: Mapping[Term, str],
     partitions: list[str],
     known_partitions: int,

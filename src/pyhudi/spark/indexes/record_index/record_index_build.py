@@ -35,6 +35,7 @@ def build_record_index(
     storage: Storage,
     config: TableConfig,
     opts: Options,
+    *,
     data: ActiveTimeline,
     completion: Callable[[], str],
 ) -> TableConfig:
@@ -81,7 +82,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
         with lock_table(client, opts) as table:
             if not wants_record_index(opts, table.config):
                 return False
-            build_record_index(spark, storage, table.config, opts, table.data, table.completion)
+            build_record_index(spark, storage, table.config, opts, data=table.data, completion=table.completion)
     except HudiError as reason:
         _log.warning("the record index of %s was not built: %s", storage.root, reason)
         return False

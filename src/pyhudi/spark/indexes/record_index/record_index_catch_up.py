@@ -84,7 +84,9 @@ def _file_groups(commit: IndexedCommit, partitions: list[str]) -> RecordIndexFil
     storage, config = commit.storage, commit.config
     partitioned = has_partitioned_record_index(storage, config)
     groups = RecordIndexFileGroups.from_ids(_file_group_ids(commit), partitioned=partitioned)
-    return create_missing_file_groups(storage, config, commit.opts, commit.instant, groups, partitions)
+    return create_missing_file_groups(
+        storage, config, commit.opts, instant=commit.instant, groups=groups, partitions=partitions
+    )
 
 
 def _file_group_ids(commit: IndexedCommit) -> list[str]:

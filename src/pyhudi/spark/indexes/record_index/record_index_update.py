@@ -171,7 +171,9 @@ class _RecordIndexUpdate:
     def _target(self, partitions: list[str]) -> RecordIndexWrite:
         """Return the file groups to write, including new ones of new partitions."""
         storage, config, instant = self.tx.storage, self.tx.config, self.tx.instant
-        groups = create_missing_file_groups(storage, config, self.opts, instant, self.groups, partitions)
+        groups = create_missing_file_groups(
+            storage, config, self.opts, instant=instant, groups=self.groups, partitions=partitions
+        )
         return RecordIndexWrite(
             storage,
             instant,
@@ -254,6 +256,7 @@ def create_missing_file_groups(
     storage: Storage,
     config: TableConfig,
     opts: Options,
+    *,
     instant: str,
     groups: RecordIndexFileGroups,
     partitions: list[str],

@@ -87,4 +87,4 @@ def run_vector_function(function: str, values: Sequence[Any], rows_of: Callable[
             rows_of(by_name["table"]), by_name["embedding_col"], by_name["query_vector"], by_name["k"], metric
         )
     rows, queries = rows_of(by_name["corpus_table"]), rows_of(by_name["query_table"])
-    return nearest_to_each(rows, by_name["corpus_col"], queries, by_name["query_col"], by_name["k"], metric)
+    return nearest_to_each(rows, by_name["corpus_col"], queries, by_name["query_col"], k=by_name["k"], metric=metric)

@@ -70,7 +70,7 @@ def repair_deduplicate(spark: SparkSession, arguments: Arguments) -> Rows:
     partition, output = (str(arguments.text(n)) for n in ("duplicated_partition_path", "repaired_output_path"))
     client, opts = arguments.opened(spark)
     if arguments.flag("dry_run"):
-        preview_deduplication(spark, client, opts, partition, kind, output)
+        preview_deduplication(spark, client, opts, partition=partition, kind=kind, output=output)
         return [(f"Deduplicated files placed in: {output}.",)]
     deduplicate(spark, client, opts, partition, kind)
     return [(f"Deduplicated files placed in: {partition}.",)]
