@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from pyhudi.config import Options
 from pyhudi.errors import AlreadyExistsError, InstantNotFoundError, TransactionError
 from pyhudi.services.archival.archival_plan import without_uncleaned
-from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
+from pyhudi.services.cleaning.clean_planner import pending_cleans
+from pyhudi.services.cleaning.clean_progress import LastClean
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned, slices_at
 from pyhudi.storage.clock import now_ms

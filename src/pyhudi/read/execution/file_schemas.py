@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.merge.base_file_readers import read_schema
 from pyhudi.schema.converters.arrow_avro import from_avro
-from pyhudi.schema.evolution.internal_schema import ELEMENT, KEY, VALUE
+from pyhudi.schema.evolution.internal_types import ELEMENT, KEY, VALUE
 from pyhudi.schema.evolution.schema_projection import FileNames, nested_columns
 from pyhudi.schema.table_types import to_table_types
 from pyhudi.schema.timestamp_units import actual_type

@@ -7,109 +7,31 @@ Apache Hudi stores them as JSON (`org.apache.hudi.internal.schema.utils.SerDeHel
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.errors import SchemaError
-from pyhudi.schema.logical_types.blobs import BLOB
-from pyhudi.schema.logical_types.variants import VARIANT
-from pyhudi.schema.logical_types.vectors import internal_text, is_vector, parse_internal
-from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list
-
-_DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\((\d+),\s*(\d+)\)(?:\[\d+\])?")
-_FIXED = re.compile(r"fixed\[\d+\]")
-_PRIMITIVES: dict[pa.DataType, str] = {
-    pa.bool_(): "boolean",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.date32(): "date",
-    pa.time32("ms"): "time-millis",
-    pa.time64("us"): "time",
-    pa.timestamp("ms", "UTC"): "timestamp-millis",
-    pa.timestamp("us", "UTC"): "timestamp",
-    pa.timestamp("ms"): "local-timestamp-millis",
-    pa.timestamp("us"): "local-timestamp-micros",
-}
-_FROM_TEXT = {text: kind for kind, text in _PRIMITIVES.items()} | {"uuid": pa.string()}
-
-ELEMENT, KEY, VALUE = "element", "key", "value"
-"""Path segments of elements, keys and values inside arrays and maps (``InternalSchema`` in Apache Hudi)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A struct."""
-
-    fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Array:
-    """A list. Its elements have an id."""
-
-    element_id: int
-    element: Type
-    optional: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Map:
-    """A map. Keys and values have one id each."""
-
-    key_id: int
-    value_id: int
-    key: Type
-    value: Type
-    optional: bool
-
-
-Type: TypeAlias = "str | Record | Array | Map"
-"""Primitive types are texts such as ``long`` or ``decimal(10, 2)``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A column, or a field of a struct."""
-
-    id: int
-    name: str
-    type: Type
-    optional: bool = True
-    doc: str | None = None
-
-
-_REFERENCE = Record(
-    (
-        Field(0, "external_path", "string", False),
-        Field(1, "offset", "long"),
-        Field(2, "length", "long"),
-        Field(3, "managed", "boolean", False),
-    )
+from pyhudi.schema.evolution.internal_types import (
+    ELEMENT,
+    KEY,
+    OPAQUE,
+    VALUE,
+    Array,
+    Field,
+    Map,
+    Record,
+    Type,
+    opaque_type,
+    primitive_text,
+    primitive_to_arrow,
+    to_field,
+    type_from_json,
+    type_to_json,
 )
-BLOB_RECORD = Record(
-    (
-        Field(-10, "type", "string", False, "Blob storage type (INLINE | OUT_OF_LINE)"),
-        Field(-11, "data", "binary", True, "Inline blob bytes"),
-        Field(-12, "reference", _REFERENCE, True, "Out-of-line blob reference"),
-    )
-)
-"""Blobs: all have the same ids, by which Apache Hudi tells them from structs. They identify no columns."""
-VARIANT_RECORD = Record(
-    (
-        Field(-2, "metadata", "binary", False, "Variant metadata component"),
-        Field(-1, "value", "binary", False, "Variant value component"),
-    )
-)
-"""Variants, as blobs."""
-_OPAQUE = {BLOB: BLOB_RECORD, VARIANT: VARIANT_RECORD}
+from pyhudi.schema.logical_types.vectors import is_vector
+from pyhudi.schema.table_types import COMMENT, is_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +82,7 @@ class InternalSchema:
         Raises:
             SchemaError: A type is not a valid table type.
         """
-        return pa.schema([_to_field(field) for field in self.fields])
+        return pa.schema([to_field(field) for field in self.fields])
 
     def to_json(self) -> str:
         """Return the JSON text that is stored under ``latest_schema`` in commit metadata."""
@@ -168,7 +90,7 @@ class InternalSchema:
             {
                 "max_column_id": self.max_column_id,
                 "version_id": self.version_id,
-                **_type_to_json(Record(self.fields)),
+                **type_to_json(Record(self.fields)),
             },
             separators=(",", ":"),
             ensure_ascii=False,
@@ -181,7 +103,7 @@ class InternalSchema:
         Raises:
             KeyError, TypeError, ValueError: The JSON is not a valid version.
         """
-        record = _type_from_json(value)
+        record = type_from_json(value)
         if not isinstance(record, Record):
             raise ValueError("the schema is not a record")
         ids = [id_ for _, id_ in _paths("", record)]
@@ -216,8 +138,8 @@ class _Ids:
         )
 
     def _type(self, before: Type, kind: pa.DataType) -> Type:
-        if kind in _OPAQUE:
-            return _OPAQUE[kind]
+        if kind in OPAQUE:
+            return OPAQUE[kind]
         if pa.types.is_struct(kind):
             return self.record(before, [kind.field(i) for i in range(kind.num_fields)])
         if pa.types.is_map(kind):
@@ -233,57 +155,6 @@ class _Ids:
             return Array(element_id, inside, kind.value_field.nullable)
         same = isinstance(before, str) and before and primitive_to_arrow(before) == kind
         return before if same else primitive_text(kind)
-
-
-def primitive_text(kind: pa.DataType) -> str:
-    """Return the text of a primitive table type."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision}, {kind.scale})"
-    if is_vector(kind):
-        return internal_text(kind)
-    return _PRIMITIVES[kind]
-
-
-def primitive_to_arrow(text: str) -> pa.DataType:
-    """Return the type with the given text.
-
-    Raises:
-        SchemaError: There is no such type.
-    """
-    if (decimal := _DECIMAL.fullmatch(text)) is not None:
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    if _FIXED.fullmatch(text):
-        return pa.binary()
-    if (vector := parse_internal(text)) is not None:
-        return vector
-    if text not in _FROM_TEXT:
-        raise SchemaError(f"unknown type {text!r} in the schema history of the table")
-    return _FROM_TEXT[text]
-
-
-def type_to_arrow(kind: Type) -> pa.DataType:
-    """Return the table type for a type of an internal schema."""
-    match kind:
-        case str():
-            return primitive_to_arrow(kind)
-        case Record():
-            opaque = opaque_type(kind)
-            return pa.struct([_to_field(field) for field in kind.fields]) if opaque is None else opaque
-        case Array():
-            return pa.list_(pa.field(LIST_ITEM, type_to_arrow(kind.element), kind.optional))
-        case Map():
-            return pa.map_(pa.string(), pa.field("value", type_to_arrow(kind.value), kind.optional))
-
-
-def opaque_type(kind: Type) -> pa.DataType | None:
-    """Return the table type of a record whose fields are not columns, a blob or variant; None for other types."""
-    ids = {field.id for field in kind.fields} if isinstance(kind, Record) else set()
-    return next((arrow for arrow, record in _OPAQUE.items() if ids == {field.id for field in record.fields}), None)
-
-
-def _to_field(field: Field) -> pa.Field:
-    metadata = {COMMENT: field.doc.encode()} if field.doc else None
-    return pa.field(field.name, type_to_arrow(field.type), field.optional, metadata)
 
 
 def _doc(field: pa.Field) -> str | None:
@@ -306,59 +177,6 @@ def _paths(prefix: str, kind: Type) -> Iterator[tuple[str, int]]:
         path = f"{prefix}.{name}" if prefix else name
         yield path, id_
         yield from _paths(path, type_)
-
-
-def _type_to_json(kind: Type) -> Any:
-    match kind:
-        case str():
-            return kind
-        case Record():
-            return {"type": "record", "fields": [_field_to_json(field) for field in kind.fields]}
-        case Array():
-            return {
-                "type": "array",
-                "element_id": kind.element_id,
-                "element": _type_to_json(kind.element),
-                "element_optional": kind.optional,
-            }
-        case Map():
-            return {
-                "type": "map",
-                "key_id": kind.key_id,
-                "key": _type_to_json(kind.key),
-                "value_id": kind.value_id,
-                "value": _type_to_json(kind.value),
-                "value_optional": kind.optional,
-            }
-
-
-def _field_to_json(field: Field) -> dict[str, Any]:
-    value = {"id": field.id, "name": field.name, "optional": field.optional, "type": _type_to_json(field.type)}
-    return value if field.doc is None else {**value, "doc": field.doc}
-
-
-def _type_from_json(value: Any) -> Type:
-    if isinstance(value, str):
-        return value if parse_internal(value) is not None else value.lower()
-    match value["type"]:
-        case "record":
-            return Record(tuple(map(_field_from_json, value["fields"])))
-        case "array":
-            return Array(
-                int(value["element_id"]), _type_from_json(value["element"]), bool(value.get("element_optional", True))
-            )
-        case "map":
-            key, inside = _type_from_json(value["key"]), _type_from_json(value["value"])
-            optional = bool(value.get("value_optional", True))
-            return Map(int(value["key_id"]), int(value["value_id"]), key, inside, optional)
-        case other:
-            raise ValueError(f"{other!r} is not a valid type of a schema")
-
-
-def _field_from_json(value: dict[str, Any]) -> Field:
-    return Field(
-        int(value["id"]), str(value["name"]), _type_from_json(value["type"]), bool(value["optional"]), value.get("doc")
-    )
 
 
 def with_version(schema: InternalSchema, version_id: int) -> InternalSchema:

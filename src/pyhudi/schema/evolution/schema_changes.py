@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.schema.evolution.internal_schema import (
+from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.internal_types import (
     ELEMENT,
     KEY,
     VALUE,
     Array,
     Field,
-    InternalSchema,
     Map,
     Record,
     Type,

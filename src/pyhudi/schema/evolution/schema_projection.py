@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.converters.arrow_avro import default_value
-from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE, InternalSchema
+from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.internal_types import ELEMENT, VALUE
 from pyhudi.schema.table_types import is_list
 from pyhudi.schema.type_conversion import convert
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger, TableType
 from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
-from pyhudi.services.cleaning.clean_planner import LastClean
+from pyhudi.services.cleaning.clean_progress import LastClean
 from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_retain
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups

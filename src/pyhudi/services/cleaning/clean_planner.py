@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.option import compile_regex
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.selection.table_files import TableFiles
+from pyhudi.services.cleaning.clean_progress import EMPTY_PLANS, CleanProgress, LastClean
 from pyhudi.services.compaction.compaction_planner import pending_compactions
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
@@ -27,7 +27,7 @@ from pyhudi.table.clean_retention import (
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
 from pyhudi.timeline.instant import Action, Instant, State, current_instant, format_instant, parse_instant
-from pyhudi.timeline.plans.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
+from pyhudi.timeline.plans.clean_plan import CleanPlan
 
 if TYPE_CHECKING:
     from pyhudi.table.table_snapshot import TableSnapshot
@@ -36,80 +36,6 @@ if TYPE_CHECKING:
 
 MAX_FILES = 1_000_000
 """Maximum number of files of one plan. Further ones are left to the next clean."""
-
-_MAX_EMPTY_PLANS = 1_000
-"""Maximum number of tables for which a process remembers a plan without files."""
-
-
-@dataclass(frozen=True, slots=True)
-class CleanProgress:
-    """State of the timeline at a clean, from which the next one continues.
-
-    Attributes:
-        earliest: First retained write.
-        last_completed: Last write that was examined.
-        savepoints: Savepoints, whose files were retained.
-        incomplete: Files are left that the policy does not retain.
-    """
-
-    earliest: str = ""
-    last_completed: str = ""
-    savepoints: tuple[str, ...] = ()
-    incomplete: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LastClean(CleanProgress):
-    """The last completed clean: its ``instant``, and the state of the timeline then."""
-
-    instant: str = ""
-
-    @classmethod
-    def load(cls, active: ActiveTimeline) -> LastClean | None:
-        """Read it from the timeline; None without one.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-        """
-        last = active.timeline.completed().of_actions(Action.CLEAN).last
-        if last is None:
-            return None
-        record = active.completed_record(last)
-        extra = record["extraMetadata"] or {}
-        return cls(
-            record["earliestCommitToRetain"] or "",
-            record["lastCompletedCommitTimestamp"] or "",
-            tuple(filter(None, extra.get(SAVEPOINTS, "").split(","))),
-            extra.get(INCOMPLETE) == "true",
-            last.requested,
-        )
-
-
-class _EmptyPlans:
-    """Plans of this process without files, by table. They are not added to the timeline, but the next plan need not
-    examine the same partitions again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_table: dict[str, CleanProgress] = {}
-
-    def add(self, table: TableSnapshot, progress: CleanProgress) -> None:
-        with self._lock:
-            self._by_table.pop(table.storage.root, None)
-            self._by_table[table.storage.root] = progress
-            if len(self._by_table) > _MAX_EMPTY_PLANS:
-                del self._by_table[next(iter(self._by_table))]
-
-    def progress(self, table: TableSnapshot) -> CleanProgress | None:
-        """Return the state after the last clean, or after a later plan that found nothing to delete."""
-        last, empty_plan = LastClean.load(table.active), self._by_table.get(table.storage.root)
-        if empty_plan is None or (last is not None and last.earliest >= empty_plan.earliest):
-            return last
-        # The table may have been recreated.
-        return empty_plan if table.active.timeline.is_completed(empty_plan.earliest) else last
-
-
-_EMPTY_PLANS = _EmptyPlans()
 
 
 def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
@@ -171,10 +97,10 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     if earliest is None and not retention.by_versions:
         return _with_reason(plan, f"the timeline has no writes beyond the last {retention}")
     complete_plan = _with_files(
-        table, opts, plan, retention=retention, last=_EMPTY_PLANS.progress(table), savepoints=savepoints
+        table, opts, plan, retention=retention, last=EMPTY_PLANS.progress(table), savepoints=savepoints
     )
     if earliest is not None and not len(complete_plan) and not complete_plan.incomplete:
-        _EMPTY_PLANS.add(table, CleanProgress(earliest.requested, plan.last_completed, plan.savepoints))
+        EMPTY_PLANS.add(table, CleanProgress(earliest.requested, plan.last_completed, plan.savepoints))
     return complete_plan
 
 

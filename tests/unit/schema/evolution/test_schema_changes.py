@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.schema.evolution import schema_changes as sc
-from pyhudi.schema.evolution.internal_schema import Array, InternalSchema, Map, Record, Type, with_version
+from pyhudi.schema.evolution.internal_schema import InternalSchema, with_version
+from pyhudi.schema.evolution.internal_types import Array, Map, Record, Type
 from pyhudi.schema.evolution.schema_projection import conform, file_columns, file_names_of_columns, with_table_names
 from pyhudi.table.schema_history import SchemaHistory
 from tests.properties import examples

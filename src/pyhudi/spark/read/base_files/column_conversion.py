@@ -7,7 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType
 
-from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE
+from pyhudi.schema.evolution.internal_types import ELEMENT, VALUE
 from pyhudi.schema.evolution.schema_projection import FileNames, nested_columns
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector
