@@ -15,6 +15,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, InvalidText, MergeMode, ReadEngine
 from pyhudi.format.file_names import file_names_of
+from pyhudi.index.record_index import RecordIndex
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.base_file_readers import open_base
 from pyhudi.read.execution.file_schemas import written_schemas
@@ -22,7 +23,6 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
-from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
 from pyhudi.spark.read.base_files.spark_file_reader import is_missing_file_system, read_files
 from pyhudi.spark.session_settings import shuffle_partitions

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from pyhudi.arrow.group_runs import by_group
+from pyhudi.index.record_index import RecordIndex
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
@@ -29,7 +30,6 @@ from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.indexes.key_ranges import sorted_by_group
-from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.lookup.batch_summary import Batch
 from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY
 

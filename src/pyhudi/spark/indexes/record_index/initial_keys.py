@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
+from pyhudi.index.row_estimates import estimated_rows
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
@@ -27,7 +28,6 @@ from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, s
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
 from pyhudi.spark.indexes.record_index.record_index_writer import RecordIndexWrite, write_base_files
-from pyhudi.spark.indexes.row_estimates import estimated_rows
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config.enums import MergeMode, Operation
+from pyhudi.index.record_index import RecordIndex
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.write_stages import run_upsert
-from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.write.plans.file_groups.planned_keys import PlannedKeys

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, Operation
+from pyhudi.index.record_index import RecordIndex
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.lookup.global_tagging import merges_moved_records
 from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, tag, untagged
 from pyhudi.spark.write.plans.file_groups.table_state import TableState

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config.enums import DuplicatePolicy, Operation
+from pyhudi.index.record_index import RecordIndex
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
-from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
 from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.fault_injection import FaultyStorage
 
-from pyhudi.spark.indexes.row_estimates import estimated_rows
+from pyhudi.index.row_estimates import estimated_rows
 from pyhudi.storage import open_storage
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from tests.fault_injection import FaultyStorage
 
 FILE = "f_0-0-0_20240101000000000.parquet"
 ROWS, SIZE = 7, 1000
