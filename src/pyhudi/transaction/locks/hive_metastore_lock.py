@@ -19,6 +19,7 @@ from pyhudi.hive_metastore.metastore_address import MetastoreAddress, find_uris
 from pyhudi.hive_metastore.metastore_client import MetastoreClient
 from pyhudi.hive_metastore.metastore_locks import LockEntry, LockState, MetastoreLocks
 from pyhudi.storage import Storage
+from pyhudi.transaction.locks.lock_heartbeat import LockHeartbeat
 from pyhudi.transaction.locks.lock_holder import Holder
 from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy
 
@@ -43,7 +44,7 @@ class HiveMetastoreBasedLockProvider(LockProvider):
         self._locks, self._heartbeat_s = locks, heartbeat_s
         self._guard = threading.Lock()
         self._id: int | None = None
-        self._heartbeat: _Heartbeat | None = None
+        self._heartbeat: LockHeartbeat | None = None
 
     @classmethod
     def from_options(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
@@ -132,7 +133,7 @@ class HiveMetastoreBasedLockProvider(LockProvider):
             self._give_up(lock_id)
             return False
         self._id = lock_id
-        self._heartbeat = _Heartbeat(self, self._heartbeat_s)
+        self._heartbeat = LockHeartbeat(self.send_heartbeat, self._heartbeat_s, str(self._locks))
         return True
 
     def _await(self, lock_id: int, state: LockState, deadline: float) -> LockState:
@@ -204,29 +205,6 @@ class HiveMetastoreBasedLockProvider(LockProvider):
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             heartbeat.end()
-
-
-class _Heartbeat:
-    """Thread that keeps a lock until it is ended or the lock is lost."""
-
-    def __init__(self, lock: HiveMetastoreBasedLockProvider, interval_s: float) -> None:
-        self._lock, self._interval_s = lock, interval_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pyhudi-lock-heartbeat", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._interval_s):
-            try:
-                if not self._lock.send_heartbeat():
-                    return
-            except Exception as error:
-                _log.warning("could not send the heartbeat of a lock in the Hive metastore: %s", error)
-
-    def end(self) -> None:
-        """End the thread. The requests that it sends have time limits."""
-        self._ended.set()
-        self._thread.join()
 
 
 def agent_text(holder: Holder) -> str:

@@ -22,6 +22,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.transaction.locks.base_path_hash import base_path_hash
 from pyhudi.transaction.locks.dynamodb.dynamodb_client import ThrottledError
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockItem, DynamoDbLockTable
+from pyhudi.transaction.locks.lock_heartbeat import LockHeartbeat
 from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, dead_holder, new_owner, writer_name
 
 LEAST_LEASE_S = 5.0
@@ -61,7 +62,7 @@ class DynamoDBBasedLockProvider(LockProvider):
         self._renewed = 0.0
         self._seen: DynamoDbLockItem | None = None
         self._seen_since = 0.0
-        self._heartbeat: _Heartbeat | None = None
+        self._heartbeat: LockHeartbeat | None = None
 
     @classmethod
     def from_options(
@@ -155,7 +156,7 @@ class DynamoDBBasedLockProvider(LockProvider):
             return False
         acquired = False
         try:
-            self._heartbeat = _Heartbeat(self, self._heartbeat_s)
+            self._heartbeat = LockHeartbeat(self.renew, self._heartbeat_s, self._name())
             acquired = self.held  # The put may have taken longer than the lease.
         finally:
             if not acquired:
@@ -268,29 +269,6 @@ class DynamoDBBasedLockProvider(LockProvider):
             return
         if current.owner != self._owner or not self._table.delete(replace(item, version=current.version)):
             _log.warning("lost before it was released: %s", self._name())
-
-
-class _Heartbeat:
-    """Thread that renews a lock until it is ended or the lock is lost."""
-
-    def __init__(self, lock: DynamoDBBasedLockProvider, interval_s: float) -> None:
-        self._lock, self._interval_s = lock, interval_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pyhudi-lock-renewal", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._interval_s):
-            try:
-                if not self._lock.renew():
-                    return
-            except Exception as error:
-                _log.warning("could not renew the lease of a lock in DynamoDB: %s", error)
-
-    def end(self) -> None:
-        """End the thread. The requests that it sends have time limits."""
-        self._ended.set()
-        self._thread.join()
 
 
 def time_with_suspension() -> float:

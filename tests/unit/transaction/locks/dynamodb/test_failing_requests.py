@@ -80,7 +80,7 @@ def test_an_acquisition_that_is_interrupted_leaves_no_lock(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyhudi.transaction.locks.dynamodb.dynamodb_lock._Heartbeat", interrupt)
+    monkeypatch.setattr("pyhudi.transaction.locks.dynamodb.dynamodb_lock.LockHeartbeat", interrupt)
     lock = lock_of(server, key)
     with pytest.raises(KeyboardInterrupt):
         lock.try_acquire()
