@@ -16,7 +16,7 @@ from pyhudi.errors import (
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import merge_builder as merge_module
 from pyhudi.spark.dml import update as update_module
-from pyhudi.spark.execution.cached_frames import planned_once
+from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.plans.file_groups import row_routing, tagged_batch
@@ -125,10 +125,10 @@ def test_plans_that_are_made_once_are_not_adaptive(spark, capsys):
     spark.conf.set(key, "true")
     try:
         rows = spark.range(10).repartition(3, "id")
-        with planned_once(rows) as planned:
+        with planned(rows, adaptive=False) as once:
             assert spark.conf.get(key) == "true"
-            planned.explain()
-            assert planned.count() == 10
+            once.explain()
+            assert once.count() == 10
     finally:
         spark.conf.set(key, before)
     shown = capsys.readouterr().out

@@ -44,7 +44,7 @@ class CachedFrames:
         Args:
             frame: The rows.
             rows: Their approximate number, if they are few.
-            adaptive: False: its plan is made once, as of `planned_once`.
+            adaptive: False: its plan is made once, as of `planned`.
         """
         if is_cached(frame):
             return frame
@@ -84,8 +84,8 @@ def is_cached(frame: DataFrame) -> bool:
 
 
 @contextmanager
-def planned_once(frame: DataFrame) -> Iterator[DataFrame]:
-    """Return a context manager of a DataFrame that is planned without adaptive execution, for a single action.
+def planned(frame: DataFrame, *, adaptive: bool) -> Iterator[DataFrame]:
+    """Return a context manager of a DataFrame that is planned with or without adaptive execution, for a single action.
 
     Adaptive execution runs a job for each shuffle and for each cached input, and plans again after each of them. This
     takes longer than it saves if the sizes of all inputs are known. Spark plans a DataFrame when it is persisted, so
@@ -95,6 +95,10 @@ def planned_once(frame: DataFrame) -> Iterator[DataFrame]:
 
     Args:
         frame: A DataFrame with a small result, which is cached until the end of the block.
+        adaptive: Its plan may improve while it is executed. Nothing is cached then.
     """
+    if adaptive or is_connect(frame):
+        yield frame
+        return
     with CachedFrames() as cached:
-        yield frame if is_connect(frame) else cached.add(frame, adaptive=False)
+        yield cached.add(frame, adaptive=False)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pyhudi.spark.execution.cached_frames import planned_once
+from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.row_serialization import pack
 from pyhudi.write.location_columns import STATUS
@@ -68,5 +67,5 @@ def _statuses(rows: DataFrame, work: Callable[[Batches, TaskId], bytes], *, adap
         yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
     written = packed.mapInArrow(task, _STATUS_SCHEMA)
-    with nullcontext(written) if adaptive else planned_once(written) as statuses:
+    with planned(written, adaptive=adaptive) as statuses:
         return [bytes(row[0]) for row in statuses.collect()]

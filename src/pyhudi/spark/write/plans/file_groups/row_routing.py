@@ -8,7 +8,6 @@ of a few rows are literals in the plan instead, because Spark runs a job for eac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.execution.cached_frames import planned_once
+from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup, small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
@@ -58,8 +57,8 @@ def count_rows(
     if counts_changes:
         rows.append(F.count(F.when(F.col(IS_DELETE), 1)))
     grouped = coalesced(tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).agg(*rows))
-    with nullcontext(grouped) if adaptive else planned_once(grouped) as planned:
-        counts = planned.collect()
+    with planned(grouped, adaptive=adaptive) as counted:
+        counts = counted.collect()
     columns = [[row[i] for row in counts] for i in range(4)]
     by_group = pa.Table.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, COUNTS_SCHEMA, strict=True)], schema=COUNTS_SCHEMA
@@ -72,13 +71,7 @@ def count_rows(
 
 def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataFrame:
     """Assign every row to its file group and move it to the group's task, sorted by group and row position."""
-    groups = workload.groups
-    # log files are small, but their rows have to be encoded
-    total, size = (pc.sum(groups[name]).as_py() or 0 for name in ("rows", "size"))
-    fewest = max(-(-total // _TASK_ROWS), min(parallelism(tagged.sparkSession), size // _TASK_BYTES), 1)
-    fewest = min(max_tasks, max(groups.num_rows, 1), fewest)
-    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=fewest)
-    groups = groups.append_column("task", pa.array(keys, pa.int32()))
+    groups, tasks = _placed_groups(workload.groups, parallelism(tagged.sparkSession), max_tasks)
     rows = tagged
     file_id, base_path, task = F.col(FILE_ID), F.col(BASE_PATH), F.lit(None).cast("int")
     if workload.updates.num_rows:
@@ -101,6 +94,16 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
     )
     moved = rows.repartition(tasks, PLACEMENT_KEY)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW_POSITION).asc_nulls_last())
+
+
+def _placed_groups(groups: pa.Table, cores: int, max_tasks: int) -> tuple[pa.Table, int]:
+    """Return the file groups with the placement keys of their tasks (``task``), and the number of tasks."""
+    # log files are small, but their rows have to be encoded
+    total, size = (pc.sum(groups[name]).as_py() or 0 for name in ("rows", "size"))
+    fewest = max(-(-total // _TASK_ROWS), min(cores, size // _TASK_BYTES), 1)
+    fewest = min(max_tasks, max(groups.num_rows, 1), fewest)
+    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=fewest)
+    return groups.append_column("task", pa.array(keys, pa.int32())), tasks
 
 
 def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Table) -> DataFrame:
