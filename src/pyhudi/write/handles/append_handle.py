@@ -68,15 +68,7 @@ class AppendHandle:
         recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
         with self._writer(key, base_name, slice_names) as writer:
             for batch in rows.remaining():
-                is_deleted = delete_mask(batch)
-                if is_deleted.any():
-                    deletes = batch.filter(pa.array(is_deleted))
-                    writer.delete(self._deletes(deletes), _positions(deletes))
-                    batch = batch.filter(pa.array(~is_deleted))
-                laid = self._layout.lay_out(batch)
-                if recorder is not None:
-                    recorder.add(laid)
-                writer.write(laid, _positions(batch))
+                self._append(writer, batch, recorder)
             files = writer.close()
         # With several files, each gets the bounds of all.
         bounds = None if recorder is None else recorder.finish()
@@ -95,6 +87,18 @@ class AppendHandle:
             )
             for i, file in enumerate(files)
         ]
+
+    def _append(self, writer: LogWriter, batch: pa.RecordBatch, recorder: BoundsRecorder | None) -> None:
+        """Append the deletes and the records of a batch."""
+        is_deleted = delete_mask(batch)
+        if is_deleted.any():
+            deletes = batch.filter(pa.array(is_deleted))
+            writer.delete(self._deletes(deletes), _positions(deletes))
+            batch = batch.filter(pa.array(~is_deleted))
+        laid = self._layout.lay_out(batch)
+        if recorder is not None:
+            recorder.add(laid)
+        writer.write(laid, _positions(batch))
 
     def _writer(self, key: GroupKey, base_name: str, slice_names: list[str]) -> LogWriter:
         context, logs = self._context, self._logs

@@ -66,7 +66,7 @@ def plan_file_groups(
                 job, table.slices, table.logged, table.clustering
             ):
                 rows = with_batch_positions(rows) if job.combines else rows
-                return _plan_in_tasks(table, rows, cached, metadata_partitions)
+                return _plan_in_tasks_if_cheaper(table, rows, cached, metadata_partitions)
             if job.key_constraint is not None:
                 rows = cached.add(rows)
                 checked = ChangeCounts(sum(count for _, count in job.key_constraint.count_partitions(rows)))
@@ -98,7 +98,7 @@ def _plan_by_counts(
     return FileGroupPlan(job, batch, workload, table.slices, logs, table.snapshot, cached, records)
 
 
-def _plan_in_tasks(
+def _plan_in_tasks_if_cheaper(
     table: TableState, rows: DataFrame, cached: CachedFrames, metadata_partitions: Collection[str]
 ) -> FileGroupPlan | InTaskTaggingPlan:
     """Have rows tagged in tasks, unless this takes longer. They are counted first, except for micro-batches that one
@@ -107,7 +107,7 @@ def _plan_in_tasks(
     most = job.opts.get_typed(options.INDEX_TASK_ROWS)
     cores, kind = write_cores(job, rows), job.config.table_type
 
-    def counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
+    def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
         partitions = count_partitions(rows, table.slices, job.key_constraint)
         if is_cheaper(partitions, base_files(table.slices, partitions), kind, cores, most):
             return _in_task_tagging(table, rows, partitions, cached)
@@ -118,8 +118,8 @@ def _plan_in_tasks(
         alone = only_partition(table.slices)
         plan = _in_task_tagging(table, rows, alone, cached, UNCOUNTED_ROWS)
         if is_cheaper(alone, plan.lookup.bases, kind, cores, most) and plan.takes_one_task:
-            return replace(plan, plan_by_counts=lambda: counted(rows))
-    return counted(cached.add(rows))
+            return replace(plan, plan_by_counts=lambda: plan_counted(rows))
+    return plan_counted(cached.add(rows))
 
 
 def _in_task_tagging(
