@@ -50,7 +50,7 @@ def unknown_groups(locations: BatchLocations, slices: pa.Table, client: TableMet
     return ()
 
 
-def counted(locations: BatchLocations, slices: pa.Table) -> pa.Table:
+def counts_by_file_group(locations: BatchLocations, slices: pa.Table) -> pa.Table:
     """Return the number of tagged rows by file group (COUNTS_SCHEMA). Keys of the batch are not repeated, and all
     records are in the partitions of their rows."""
     counts = locations.counts

@@ -30,7 +30,7 @@ from pyhudi.spark.lookup.file_tagging import FileTagger
 from pyhudi.spark.lookup.key_columns import KeySearch, native_candidates
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, look_up_locations
 from pyhudi.spark.lookup.record_index_tagging import (
-    counted,
+    counts_by_file_group,
     is_in_other_partition,
     moved_file_groups,
     unknown_groups,
@@ -199,7 +199,7 @@ def _tag_by_record_index(search: KeySearch, locations: BatchLocations, slices: p
         return Tagged(with_file_groups(staying, slices).unionByName(scanned))
     tagged = with_file_groups(matched, slices)
     # The counts of the index are those of the batch before rows of one key were merged.
-    return Tagged(tagged) if locations.most > 1 else Tagged(tagged, counted(locations, slices), locations)
+    return Tagged(tagged) if locations.most > 1 else Tagged(tagged, counts_by_file_group(locations, slices), locations)
 
 
 def _tag_by_files(search: KeySearch, persist: PersistFrame, *, merged: bool) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql.catalog import Column, Table
 from pyhudi.errors import HudiError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import LOCATION, MANAGED, SESSION_CATALOG, find_table, properties_in_details
-from pyhudi.spark.sql.spark_statements import collect_statement, result
+from pyhudi.spark.sql.spark_statements import collect_statement, result_frame
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_properties import MARK
@@ -77,10 +77,10 @@ def with_details_of_hudi_tables(spark: SparkSession, database: Name | None, tabl
             types = _types(spark, database or (str(spark.catalog.currentDatabase()),))
             for table in (table for one in listed for table in one["tables"] if not table["isTemporary"]):
                 table["type"] = types.get(table["name"], table["type"])
-            return result(spark, tables.schema, [(json.dumps(one, separators=(",", ":")),) for one in listed])
+            return result_frame(spark, tables.schema, [(json.dumps(one, separators=(",", ":")),) for one in listed])
         return tables
     shown = [(*row[:-1], row[-1] if row[2] else _table_details(row[-1])) for row in rows]
-    return tables if shown == rows else result(spark, tables.schema, shown)
+    return tables if shown == rows else result_frame(spark, tables.schema, shown)
 
 
 def _table_details(information: str) -> str:

@@ -23,7 +23,7 @@ def empty_result(spark: SparkSession) -> DataFrame:
     return spark_sql(spark, "SELECT 1 AS _ LIMIT 0").drop("_")
 
 
-def result(spark: SparkSession, columns: str | StructType, rows: Iterable[Sequence[Any]]) -> DataFrame:
+def result_frame(spark: SparkSession, columns: str | StructType, rows: Iterable[Sequence[Any]]) -> DataFrame:
     """Return a small result."""
     return spark.createDataFrame([tuple(row) for row in rows], columns)
 

@@ -15,7 +15,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result
+from pyhudi.spark.sql.spark_statements import column_type_text, comment_of, result_frame
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Describe, PartitionSpec, Show
 from pyhudi.sql.string_literals import string_literal
@@ -33,13 +33,13 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
     match statement.what:
         case "PARTITIONS":
             paths = sorted(path for path in matching_partitions(spark, table, statement.partition) if path)
-            return result(spark, "partition string", [(path,) for path in paths])
+            return result_frame(spark, "partition string", [(path,) for path in paths])
         case "TBLPROPERTIES":
             return _properties(spark, table, statement.key)
         case "INDEXES":
-            return result(spark, "index_name string, index_type string, col_name string", _indexes(spark, table))
+            return result_frame(spark, "index_name string, index_type string, col_name string", _indexes(spark, table))
         case _:
-            return result(spark, "createtab_stmt string", [(create_statement(spark, table),)])
+            return result_frame(spark, "createtab_stmt string", [(create_statement(spark, table),)])
 
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
@@ -49,7 +49,7 @@ def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> Da
     if key is not None:
         missing = f"Table {SESSION_CATALOG}.{'.'.join(table.name)} does not have property: {key}"
         properties = {key: properties.get(key, missing)}
-    return result(spark, "key string, value string", properties.items())
+    return result_frame(spark, "key string, value string", properties.items())
 
 
 def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, str]]:
@@ -114,7 +114,7 @@ def _described_as_json(spark: SparkSession, table: CatalogTable) -> DataFrame:
     }
     if config.partition_fields:
         entry["partition_columns"] = [field.name for field in config.partition_fields]
-    return result(spark, described.schema, [(json.dumps(entry, separators=(",", ":")),)])
+    return result_frame(spark, described.schema, [(json.dumps(entry, separators=(",", ":")),)])
 
 
 def _partition_path(spark: SparkSession, table: CatalogTable, partition: PartitionSpec) -> str:
@@ -149,7 +149,7 @@ def show_partition(spark: SparkSession, table: CatalogTable, partition: Partitio
     """
     details = _partition_details(table, _partition_path(spark, table, partition))
     information = "".join(f"{key}: {value}\n" for key, value in details.items())
-    return result(spark, _SHOWN_EXTENDED, [(*map(str.lower, table.name), False, information)])
+    return result_frame(spark, _SHOWN_EXTENDED, [(*map(str.lower, table.name), False, information)])
 
 
 def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
@@ -186,7 +186,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
         ]
     elif statement.extended:
         rows += _table_details(table, config)
-    return result(spark, _DESCRIBED, rows)
+    return result_frame(spark, _DESCRIBED, rows)
 
 
 def _described_column(spark: SparkSession, table: CatalogTable, schema: StructType, column: str) -> DataFrame:
@@ -203,7 +203,7 @@ def _described_column(spark: SparkSession, table: CatalogTable, schema: StructTy
         raise QueryError(f"{table.sql} has no column {column!r}")
     described = {"col_name": found.name, "data_type": found.dataType.simpleString(), "comment": comment_of(found)}
     shown = [(key, "NULL" if value is None else value) for key, value in described.items()]
-    return result(spark, "info_name string, info_value string", shown)
+    return result_frame(spark, "info_name string, info_value string", shown)
 
 
 def _table_details(table: CatalogTable, config: TableConfig) -> list[tuple[str, str, str]]:

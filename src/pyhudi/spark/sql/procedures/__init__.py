@@ -18,7 +18,7 @@ from pyhudi.spark.sql.procedures import (
     timeline,
 )
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure
-from pyhudi.spark.sql.spark_statements import result
+from pyhudi.spark.sql.spark_statements import result_frame
 from pyhudi.sql.procedure_signatures import signature_of
 from pyhudi.sql.statements import Call
 
@@ -43,6 +43,6 @@ def call_procedure(spark: SparkSession, statement: Call) -> DataFrame:
     signature = signature_of(statement.procedure)
     values = signature.bind(statement)
     procedure = PROCEDURES[signature.name]
-    rows = result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
+    rows = result_frame(spark, signature.schema, procedure(spark, Arguments(signature, values)))
     condition = values.get("filter")
     return rows.where(str(condition)) if condition else rows

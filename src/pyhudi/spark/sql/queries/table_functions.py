@@ -15,7 +15,7 @@ from pyhudi.format.file_names import file_name_of, file_names_of, parse_names
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.metadata_records import metadata_records
-from pyhudi.spark.sql.spark_statements import result
+from pyhudi.spark.sql.spark_statements import result_frame
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -57,9 +57,9 @@ def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...
     client = TableMetaClient.open(location, opts)
     if name == "hudi_query_timeline":
         archived = len(arguments) > 1 and arguments[1].lower() == "true"
-        return result(spark, _TIMELINE, _timeline(client, archived=archived))
+        return result_frame(spark, _TIMELINE, _timeline(client, archived=archived))
     if name == "hudi_filesystem_view":
-        return result(spark, _FILES, _files(client, arguments[1] if len(arguments) > 1 else None))
+        return result_frame(spark, _FILES, _files(client, arguments[1] if len(arguments) > 1 else None))
     return metadata_records(spark, client)
 
 
