@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.config import Options
-from pyhudi.config.enums import MergeMode
 from pyhudi.errors import CommitStateUnknownError, TransactionError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -41,10 +40,8 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_detection import AllowedConflicts, find_conflict
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
-from pyhudi.transaction.locks.lock_provider import is_non_blocking
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
@@ -338,11 +335,8 @@ class Transaction:
         """Delete files left behind that can be told apart from those of other writers only under the lock."""
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
-        allows = allows_updates(self.opts)
-        version = self.config.version
-        in_order = self.config.merging.mode is not MergeMode.EVENT_TIME_ORDERING
-        exceptions = AllowedConflicts(allows, is_non_blocking(self.opts), in_order)
-        return find_conflict(metadata, self.instant, self.timeline, active, version, exceptions)
+        exceptions = AllowedConflicts.from_options(self.opts, self.config.merging.mode)
+        return find_conflict(metadata, self.instant, self.timeline, active, self.config.version, exceptions)
 
     def leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""

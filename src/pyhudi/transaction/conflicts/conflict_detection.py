@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config import Options
+from pyhudi.config.enums import MergeMode
 from pyhudi.table.view.planned_groups import (
     is_clustering,
     pending_clustering_groups,
@@ -25,6 +28,8 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import BUCKET_RESCALE, COMPACT, COMPACTIONS, DELETES, LOG_COMPACT
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.transaction.locks.lock_provider import is_non_blocking
 
 GROUP_SCHEMA = REPLACED_SCHEMA
 """File groups: ``partition`` (relative path) and ``file_id``."""
@@ -60,6 +65,19 @@ class AllowedConflicts:
     pending_clustering: bool = False
     appends: bool = False
     appends_in_order: bool = False
+
+    @classmethod
+    def from_options(cls, opts: Options, mode: MergeMode) -> Self:
+        """Return what the options of a write to a table with a merge mode allow.
+
+        Raises:
+            InvalidOptionError: The strategy for writes to a pending clustering is unknown.
+        """
+        return cls(
+            pending_clustering=allows_updates(opts),
+            appends=is_non_blocking(opts),
+            appends_in_order=mode is not MergeMode.EVENT_TIME_ORDERING,
+        )
 
 
 def find_conflict(
