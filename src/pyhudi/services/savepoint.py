@@ -20,6 +20,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import has_archived_after
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
@@ -130,8 +131,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
                 f"the table at {storage.uri()} has no savepoint {instant!r}; its savepoints: {names}"
             )
         saved = active.timeline.find(instant)
-        start = active.timeline.start
-        if saved is not None and start is not None and instant < start and can_archive(active.layout, saved):
+        if saved is not None and can_archive(active.layout, saved) and has_archived_after(active, instant):
             # Archival has passed it; alone in the timeline it would look like the first write.
             if not without_uncleaned(TableSnapshot(storage, config, active), [saved]):
                 raise TransactionError(

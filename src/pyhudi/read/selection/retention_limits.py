@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import CorruptInstantError, QueryError
 from pyhudi.format.file_names import BASE, file_name_of, parse_names
 from pyhudi.table.view.planned_groups import is_clustering
-from pyhudi.timeline.archive.archived_timeline import archived_writes
+from pyhudi.timeline.archive.archived_timeline import has_archived_after
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
     if (
         last_write is not None
         and timeline.find(last_write.requested, Action.SAVEPOINT) is not None
-        and not _archived_after(active, last_write.requested, as_of)
+        and not has_archived_after(active, last_write.requested, as_of)
     ):
         return None
     return _cleaned_before(active, cleans, as_of)
@@ -103,15 +103,6 @@ def _cleaned_before(active: ActiveTimeline, cleans: list[Instant], as_of: str) -
         if earliest is not None:
             return earliest
     return None
-
-
-def _archived_after(active: ActiveTimeline, saved: str, up_to: str) -> bool:
-    """Return True if there are archived writes after one with a savepoint, which archival leaves in the active
-    timeline."""
-    start = active.timeline.start
-    if start is None or saved >= start:
-        return False
-    return bool(archived_writes(active.storage, active.layout, after=saved, up_to=up_to).num_rows)
 
 
 def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str) -> str | None:

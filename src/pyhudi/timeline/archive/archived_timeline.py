@@ -87,6 +87,25 @@ def archived_writes(
     return archived.filter(pc.is_in(archived["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
 
 
+def has_archived_after(active: ActiveTimeline, saved: str, up_to: str | None = None) -> bool:
+    """Return True if there are archived writes after one with a savepoint, which archival leaves in the active
+    timeline.
+
+    Args:
+        active: The active timeline.
+        saved: Instant of the write with a savepoint.
+        up_to: Instant of the last write to consider; None: all.
+
+    Raises:
+        CorruptInstantError: A manifest or archive file cannot be parsed.
+    """
+    start = active.timeline.start
+    if start is None or saved >= start:
+        return False
+    # the writes between it and the start may have savepoints, too, instead of being archived
+    return bool(archived_writes(active.storage, active.layout, after=saved, up_to=up_to).num_rows)
+
+
 def archived_completions(
     storage: Storage, layout: Layout, requested_times: Collection[str], actions: Collection[str] = ACTIONS
 ) -> dict[str, str]:

@@ -169,6 +169,17 @@ def test_a_saved_replacecommit_stays_while_the_replaced_files_are_there(tmp_path
     assert sorted(table.scan(columns=["v"]).to_arrow()["v"].to_pylist()) == list(range(2, 12))
 
 
+def test_the_first_writes_of_a_table_are_not_archived_with_their_savepoints(hand: HandMadeTable) -> None:
+    table = opened(hand)
+    for n in (1, 2, 3):
+        table.services.savepoint(at(n))
+    for n in (3, 2):
+        table.services.delete_savepoint(at(n))
+    assert on_timeline(hand) == [at(n) for n in range(1, 9)]
+    assert table.services.restore(at(1))
+    assert table.scan(columns=["v"]).to_arrow()["v"].to_pylist() == [1]
+
+
 def test_a_file_of_a_later_attempt_stays_when_its_instant_is_archived(tmp_path: Path, version: int) -> None:
     """Apache Hudi's second attempt at a compaction may write a file of the same name as the first one, which its
     rollback still names when the compaction has been archived."""
