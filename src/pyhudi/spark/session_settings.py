@@ -13,10 +13,40 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.errors import ConfigError
-from pyhudi.keygen.timestamp_settings import java_zone
 
 STREAMING_QUERY_ID = "sql.streaming.queryId"
 """Local property of the threads and tasks of a streaming query: its id, which its checkpoint location stores."""
+
+_ZONE_OFFSET = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{2}))?")
+"""Offsets from UTC as Spark takes them: hours, minutes and seconds."""
+_SHORT_ZONES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+"""Names of zones that Spark takes although the database of zones lacks them: those of Java's ``ZoneId.SHORT_IDS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +143,15 @@ def session_zone(spark: SparkSession) -> dt.tzinfo:
         ConfigError: Python does not know the time zone.
     """
     key = "spark.sql.session.timeZone"
-    name = str(java_zone(spark.conf.get(key)))
-    offset = re.fullmatch(r"([+-])(\d\d):(\d\d)", name)
+    name = str(spark.conf.get(key))
+    offset = _ZONE_OFFSET.fullmatch(name)
     if offset is not None:
-        sign, hours, minutes = offset.groups()
-        apart = dt.timedelta(hours=int(hours), minutes=int(minutes))
-        return dt.timezone(-apart if sign == "-" else apart)
-    if name in ("Z", "UTC"):
+        hours, minutes, seconds = (int(offset[number] or 0) for number in (2, 3, 4))
+        apart = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return dt.timezone(-apart if offset[1] == "-" else apart)
+    if name in ("Z", "UTC", "UT"):
         return dt.UTC
+    name = _SHORT_ZONES.get(name, name)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as e:
