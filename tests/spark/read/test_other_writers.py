@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -9,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi import HudiTable
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.session_settings import session_setting
 from pyhudi.timeline.instant import Action
 from tests.spark_arrow import to_arrow
 from tests.tables import HandMadeTable
@@ -23,6 +27,27 @@ def same(spark: SparkSession, table: HandMadeTable, **options: str) -> list[dict
     local = HudiTable.for_path(str(table.root), options).scan().to_arrow().sort_by("id")
     assert ours.to_pylist() == local.to_pylist()
     return ours.select([n for n in ours.column_names if not n.startswith("_hoodie")]).to_pylist()
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_decimals_become_the_same_text_by_all_readers(spark, tmp_path, ansi):
+    """Spark's cast prints exponents without ANSI mode only."""
+
+    def schema(kind: pa.DataType) -> pa.Schema:
+        nested = [("s", pa.struct([("d", kind)])), ("m", pa.map_(pa.string(), pa.list_(pa.field("element", kind))))]
+        return pa.schema([("id", pa.string()), ("p", pa.string()), ("d", kind), *nested])
+
+    def row(key: str, value: Any) -> dict:
+        return {"id": key, "p": "a", "d": value, "s": {"d": value}, "m": [("k", [value, None])]}
+
+    texts = ["1E-10", "0E-10", "-0.0000010000", "123.5000000000"]
+    table = HandMadeTable(tmp_path / "t", schema=schema(pa.decimal128(38, 10)))
+    table.write(10, {("a", "f1"): [row(f"k{i}", Decimal(text)) for i, text in enumerate(texts)]})
+    table.write(20, {("a", "f2"): [row("n", "x")]}, schema=schema(pa.string()))
+    with session_setting(spark, "spark.sql.ansi.enabled", ansi):
+        assert same(spark, table) == [*(row(f"k{i}", text) for i, text in enumerate(texts)), row("n", "x")]
+        found = load_table(spark, str(table.root), {}).where("d = '1E-10' OR s.d = '0E-10'").collect()
+        assert sorted(row.id for row in found) == ["k0", "k1"]
 
 
 def test_floats_inside_of_columns_become_doubles(spark, tmp_path):

@@ -13,6 +13,7 @@ from pyhudi.schema.logical_types.variants import VARIANT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector
 from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.spark.column_names import quoted_name
+from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.read.base_files.vector_column import vector_column
 from pyhudi.spark.spark_types import spark_schema
 
@@ -54,6 +55,8 @@ def _converted(column: Column, stored_type: pa.DataType, field: pa.Field, path: 
         )
     if _counts_units(stored_type, table_type):
         return _from_units(column, stored_type, table_type)
+    if pa.types.is_decimal(stored_type):
+        return value_text(column, _spark_type(field.with_type(stored_type)), path, None)
     return column.cast("string").cast(_spark_type(field))  # 0.1 remains 0.1, as in Apache Hudi.
 
 
@@ -107,10 +110,12 @@ def _has_same_fields(stored_type: pa.DataType, table_type: pa.DataType) -> bool:
 
 
 def _needs_more_than_cast(stored_type: pa.DataType, table_type: pa.DataType) -> bool:
-    """Return True if a cast changes values or nested values: floats that become doubles, and numbers that are
-    timestamps."""
+    """Return True if a cast changes values or nested values: floats that become doubles, numbers that are timestamps,
+    and decimals that become text, which has exponents without ANSI mode only."""
     t = pa.types
     if (t.is_float32(stored_type) and t.is_float64(table_type)) or _counts_units(stored_type, table_type):
+        return True
+    if t.is_decimal(stored_type) and t.is_string(table_type):
         return True
     if not t.is_nested(stored_type) or stored_type.num_fields != table_type.num_fields:
         return False
