@@ -21,7 +21,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.indexes.expression_index_definition import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner, run_pending_compactions
-from pyhudi.spark.indexes.expression_values import summaries
+from pyhudi.spark.indexes.expression_values import summarize_files
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
@@ -230,7 +230,7 @@ def test_entries_hold_every_function_of_spark(spark: SparkSession, tmp_path: Pat
         pq.write_table(table.slice(3 * part, 3), tmp_path / f"{part}.parquet")
     files = pa.table({"path": ["0.parquet", "1.parquet"], "kind": ["base", "base"]})
     with session_setting(spark, "spark.sql.session.timeZone", "Asia/Tokyo"):
-        found = summaries(spark, open_storage(str(tmp_path)), files, indexes, columns=table.schema).to_pylist()
+        found = summarize_files(spark, open_storage(str(tmp_path)), files, indexes, columns=table.schema).to_pylist()
         assert sorted(row["number"] for row in found) == [0, 1]
         for row in found:
             frame = spark.read.parquet(str(tmp_path / f"{row['number']}.parquet"))

@@ -35,7 +35,7 @@ from pyhudi.metadata.writer.initialize_partitions import (
 )
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.schema.name_resolution import field_type
-from pyhudi.spark.indexes.expression_values import check_expression, summaries
+from pyhudi.spark.indexes.expression_values import check_expression, summarize_files
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import refused_values
@@ -171,7 +171,9 @@ def _records(
     """Return the records of each index for the files; None for an index whose values do not allow bloom filters."""
     if not files.files.num_rows:
         return [RecordChanges() for _ in indexes]
-    by_file = summaries(spark, storage, files.files, indexes, columns=files.columns, invalid_text=files.invalid_text)
+    by_file = summarize_files(
+        spark, storage, files.files, indexes, columns=files.columns, invalid_text=files.invalid_text
+    )
     summarized, with_logs = files.files.take(by_file["number"]), logs_have_statistics(config)
 
     def records(index: ExpressionIndex) -> RecordChanges | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -103,7 +104,7 @@ _COLUMNS: Mapping[str, Callable[..., Column]] = {
 }
 
 
-def summaries(
+def summarize_files(
     spark: SparkSession,
     storage: Storage,
     files: pa.Table,
@@ -123,28 +124,64 @@ def summaries(
     top = spark_arrow_schema(pa.schema(map(columns.field, dict.fromkeys(n.partition(".")[0] for n in sources.names))))
     kinds = [index.expression.type_of(sources.field(index.expression.column).type) for index in indexes]
     read_schema = spark_schema(pa.schema([pa.field(_NUMBER, pa.int32()), *top]))
-    arrow_schema = pa.schema([pa.field(_NUMBER, pa.int32()), *top])
+    count = files.num_rows
+    numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
+    tasks = max(1, min(count, 4 * shuffle_partitions(spark)))
+    rows = spread_frame(spark, numbered, tasks).mapInArrow(_FileRows(storage, top, invalid_text), read_schema)
+    values = rows.select(
+        _NUMBER, *(expression_column(index.expression).alias(f"e{i}") for i, index in enumerate(indexes))
+    )
+    with task_errors():
+        done = values.mapInArrow(_Summaries(indexes, kinds), f"{_DATA} binary").collect()
+    empty = pa.schema(
+        [(_NUMBER, pa.int32()), *((i.partition, _entry_type(i, k)) for i, k in zip(indexes, kinds, strict=True))]
+    )
+    return pa.concat_tables([empty.empty_table(), *(table_from_bytes(bytes(row[0])).cast(empty) for row in done)])
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
+
+@dataclass(frozen=True, slots=True)
+class _FileRows:
+    """Task that reads files: their number, and the columns of which expressions are computed.
+
+    Attributes:
+        storage: Storage of the table.
+        columns: The columns.
+        invalid_text: Treatment of text that is not UTF-8.
+    """
+
+    storage: Storage
+    columns: pa.Schema
+    invalid_text: InvalidText
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
+        schema = pa.schema([pa.field(_NUMBER, pa.int32()), *self.columns])
         for batch in batches:
             for number, path, kind in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for rows in rows_of_file(storage, path, kind, top, invalid_text):
+                for rows in rows_of_file(self.storage, path, kind, self.columns, self.invalid_text):
                     numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
-                    table = pa.Table.from_arrays([numbers, *rows.columns], schema=arrow_schema)
+                    table = pa.Table.from_arrays([numbers, *rows.columns], schema=schema)
                     yield from table.combine_chunks().to_batches()
 
-    def fold(batches: Iterable[pa.RecordBatch]) -> Batches:
+
+@dataclass(frozen=True, slots=True)
+class _Summaries:
+    """Task that summarizes the values of each file.
+
+    Attributes:
+        indexes: The indexes.
+        kinds: Types of the values of each.
+    """
+
+    indexes: Sequence[ExpressionIndex]
+    kinds: Sequence[pa.DataType]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         waiting: list[pa.Table] = []
         size = 0
         for number, rows in by_group(batches, _NUMBER):
-            summaries = [
-                _summary(index, kind, rows[f"e{i}"].combine_chunks())
-                for i, (index, kind) in enumerate(zip(indexes, kinds, strict=True))
-            ]
-            named = dict(zip((index.partition for index in indexes), summaries, strict=True))
-            waiting.append(pa.table({_NUMBER: pa.array([number], pa.int32()), **named}))
+            waiting.append(self._summarized(number, rows))
             size += waiting[-1].nbytes
             if size >= _BYTES_A_ROW:
                 yield _packed_row(waiting)
@@ -152,19 +189,13 @@ def summaries(
         if waiting:
             yield _packed_row(waiting)
 
-    count = files.num_rows
-    numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
-    tasks = max(1, min(count, 4 * shuffle_partitions(spark)))
-    rows = spread_frame(spark, numbered, tasks).mapInArrow(read, read_schema)
-    values = rows.select(
-        _NUMBER, *(expression_column(index.expression).alias(f"e{i}") for i, index in enumerate(indexes))
-    )
-    with task_errors():
-        done = values.mapInArrow(fold, f"{_DATA} binary").collect()
-    empty = pa.schema(
-        [(_NUMBER, pa.int32()), *((i.partition, _entry_type(i, k)) for i, k in zip(indexes, kinds, strict=True))]
-    )
-    return pa.concat_tables([empty.empty_table(), *(table_from_bytes(bytes(row[0])).cast(empty) for row in done)])
+    def _summarized(self, number: int, rows: pa.Table) -> pa.Table:
+        """Return the row of one file."""
+        entries = {
+            index.partition: _summary(index, kind, rows[f"e{i}"].combine_chunks())
+            for i, (index, kind) in enumerate(zip(self.indexes, self.kinds, strict=True))
+        }
+        return pa.table({_NUMBER: pa.array([number], pa.int32()), **entries})
 
 
 def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
