@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, SchemaMismatchError
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table import partition_ttl
 from tests.cases import seldom
@@ -162,6 +163,21 @@ def test_empty_input_makes_an_empty_commit(spark: SparkSession, tmp_path: Path) 
     assert rows_of(path) == before[1:]
     write(nothing, path, options("insert_overwrite_table", **no_empty_commit))
     assert rows_of(path) == []
+
+
+def test_named_partitions_are_dropped_without_columns(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, [("a", "p1", 1, "x"), ("b", "p2", 1, "y")]), path, options("upsert"))
+    nothing = spark.createDataFrame([], StructType())
+    named = {
+        "hoodie.datasource.write.operation": "delete_partition",
+        "hoodie.datasource.write.partitions.to.delete": "p1",
+    }
+    write(nothing, path, named)
+    assert rows_of(path) == [("b", "p2", 1, "y")]
+    for operation in ("delete_partition", "upsert"):
+        with pytest.raises(SchemaMismatchError, match="no columns"):
+            write(nothing, path, options(operation))
 
 
 def test_partitions_expire(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,8 +100,9 @@ def prepare_write(
         _check_existing(client, operation, opts)
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
-    rows = own_columns(df, may_be_none=by_key)
-    _check_columns(rows, spec, config, operation, opts, by_key=by_key)
+    by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
+    rows = own_columns(df, may_be_none=by_key or by_path)
+    _check_columns(rows, spec, config, operation, opts, keyed=not by_key and not by_path)
     pinned = None if client is None else TableSnapshot.load(client)
     table = None if pinned is None else resolve_table_schema(pinned)
     if table is not None and operation is Operation.DELETE:
@@ -129,7 +130,7 @@ def _has_stored_keys(df: DataFrame, client: TableMetaClient | None, config: Tabl
 
 
 def _check_columns(
-    rows: DataFrame, spec: KeySpec, config: TableConfig, operation: Operation, opts: Options, *, by_key: bool
+    rows: DataFrame, spec: KeySpec, config: TableConfig, operation: Operation, opts: Options, *, keyed: bool
 ) -> None:
     """Check that rows have the columns that the keys, the operation and its options require.
 
@@ -139,10 +140,9 @@ def _check_columns(
         config: The table.
         operation: Operation of the write.
         opts: Options of the write.
-        by_key: The rows have the keys with which they were read, and nothing else is needed.
+        keyed: Record keys and partition paths are made of the rows' columns.
     """
-    named = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
-    if not by_key and not named:
+    if keyed:
         check_key_columns(rows, spec)
     if operation is Operation.BULK_INSERT:
         check_sort_columns(rows.schema, opts)
