@@ -13,6 +13,7 @@ from pyhudi.errors import (
 )
 from pyhudi.spark.sql.commands import static_partitions
 from pyhudi.spark.sql.commands.dml import repeated_query
+from tests.cases import seldom
 from tests.spark.sql.ride_tables import rows
 
 pytest.importorskip("sqlglot")
@@ -99,6 +100,29 @@ def test_partitions_whose_paths_are_no_values(spark):
     spark.sql(f"INSERT INTO timed VALUES {hours}")
     spark.sql("ALTER TABLE timed DROP PARTITION (at = TIMESTAMP'2024-01-01 11:00:00')")
     assert rows(spark, "SELECT id FROM timed") == [(10,), (12,)]
+
+
+@pytest.mark.parametrize("kind", ["STRING", seldom("DATE")])
+def test_partitions_of_dates_with_slashes(spark, kind):
+    """They are found by their values, as other partitions are."""
+    name = f"days_of_{kind}"
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, day {kind}) USING hudi PARTITIONED BY (day) TBLPROPERTIES "
+        "('hoodie.datasource.write.slash.separated.date.partitioning' = 'true', "
+        "'hoodie.datasource.write.hive_style_partitioning' = 'false')"
+    )
+    days = ", ".join(f"({number}, {kind}('2024-01-0{number}'))" for number in range(1, 6))
+    spark.sql(f"INSERT INTO {name} VALUES {days}, (6, NULL)")
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION (day = '2024-01-01')")
+    spark.sql(f"TRUNCATE TABLE {name} PARTITION (day = '2024-01-02')")
+    spark.sql(f"INSERT OVERWRITE {name} PARTITION (day = '2024-01-03') SELECT 7")
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION (day = NULL)")
+    assert rows(spark, f"SHOW PARTITIONS {name} PARTITION (day = '2024-01-04')") == [("2024/01/04",)]
+    assert rows(spark, f"SELECT id, CAST(day AS STRING) FROM {name}") == [
+        (4, "2024-01-04"),
+        (5, "2024-01-05"),
+        (7, "2024-01-03"),
+    ]
 
 
 def test_partitions_that_are_overwritten(spark):

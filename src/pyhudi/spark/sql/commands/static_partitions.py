@@ -13,9 +13,10 @@ from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
+from pyhudi.config import options
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION
-from pyhudi.keygen.partition_value_extractor import partition_texts
+from pyhudi.keygen.partition_value_extractor import partition_fields, partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.column_names import quoted
@@ -26,6 +27,7 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.spark_statements import type_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import PartitionSpec
+from pyhudi.table.config.key_generator_type import PartitionKind
 from pyhudi.table.config.table_config import TableConfig
 
 _DEFAULT = frozenset({f"'{DEFAULT_PARTITION}'", f'"{DEFAULT_PARTITION}"'})
@@ -122,14 +124,26 @@ def matching_partitions(
     evaluated = values or partition_values(spark, spec, spark_schema(remove_meta_columns(handle.load_schema())))
     if not partitions.num_rows:
         return []
+    slashed = _have_slash_dates(handle)
     matches = pa.chunked_array([pa.repeat(pa.scalar(True), partitions.num_rows)])
     for name, value in evaluated.row.asDict().items():
         if value is None:
             same = _are_default(handle.load_config(), partitions["partition"].to_pylist(), fields.index(name))
         else:
-            same = pc.fill_null(pc.equal(partitions[name], _scalar(value, partitions[name].type, name)), False)
+            stored, wanted = partitions[name], _scalar(value, partitions[name].type, name)
+            if slashed and pa.types.is_string(stored.type):  # the path does not tell a dash from a slash
+                stored, wanted = (pc.replace_substring(texts, "-", "/") for texts in (stored, wanted))
+            same = pc.fill_null(pc.equal(stored, wanted), False)
         matches = pc.and_(matches, same)
     return list(partitions.filter(matches)["partition"].to_pylist())
+
+
+def _have_slash_dates(table: SqlTable) -> bool:
+    """Return True if the dashes of partition values are slashes in the paths of a table."""
+    config = table.load_config()
+    kinds = [field.kind for field in partition_fields(config)]
+    option = options.SLASH_SEPARATED_DATE_PARTITIONING  # of tables that do not store it
+    return kinds == [PartitionKind.SIMPLE] and (config.slash_dates or table.opts.get_typed(option))
 
 
 def _are_default(config: TableConfig, paths: Sequence[str], field: int) -> pa.BooleanArray:
