@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
+from pyhudi.arrow.arrays import is_text
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FileFormat, IndexType, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
@@ -130,14 +133,14 @@ def log_settings(
     Raises:
         ConfigError: Apache Hudi cannot read blocks of this format, or deletes cannot be written.
     """
-    block_format = opts.get_typed(options.LOG_BLOCK_FORMAT)
+    kinds = [(name, field_type(schema, name)) for name in merging.ordering_fields]
+    block_format = _block_format(opts, [kind for _, kind in kinds])
     if block_format is LogBlockFormat.HFILE:
         _check_hfile_blocks(config, schema)
     partial = None
     if changed := partial_columns(opts):
         partial = pa.schema([f for f in schema if f.name in changed])
         avro_schema = to_avro(add_meta_columns(partial), config.name)
-    kinds = [(name, field_type(schema, name)) for name in merging.ordering_fields]
     if len(kinds) > 1 and config.version < 9:
         raise ConfigError(
             f"the table orders records by {', '.join(merging.ordering_fields)}, but deletes in a table of version "
@@ -155,6 +158,18 @@ def log_settings(
         partial=partial,
         cdc=config.cdc_enabled,
     )
+
+
+def _block_format(opts: Options, ordering_types: Iterable[pa.DataType | None]) -> LogBlockFormat:
+    """Return the format of log blocks.
+
+    Apache Hudi (1.2.0) merges Parquet blocks by wrong ordering values if these are texts: it keeps references to a
+    buffer that the next records overwrite. Its Avro blocks have no such fault.
+    """
+    orders_by_text = any(kind is not None and is_text(kind) for kind in ordering_types)
+    if orders_by_text and not opts.is_set(options.LOG_BLOCK_FORMAT):
+        return LogBlockFormat.AVRO
+    return opts.get_typed(options.LOG_BLOCK_FORMAT)
 
 
 def _check_hfile_blocks(config: TableConfig, schema: pa.Schema) -> None:

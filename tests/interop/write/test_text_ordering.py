@@ -1,0 +1,64 @@
+"""Merge-on-read tables whose ordering field is a text: late rows lose for every reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from pyhudi import HudiTable
+from tests.cases import seldom
+from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import PARALLELISM
+from tests.rows import assert_same_rows
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    "hoodie.compact.inline": "false",
+    "hoodie.metadata.enable": "false",
+}
+KEYS = [f"k{number:02d}" for number in range(14)]
+
+
+def _rows(updates: bool, ordering: tuple[str, ...]) -> pa.Table:
+    """Return rows; every second one of the updates is late: "10" comes before "9"."""
+    texts = [("10" if number % 2 else "é") if updates else "9" for number in range(len(KEYS))]
+    columns = {"id": KEYS, "number": [1] * len(KEYS), "text": texts, "value": [f"{updates} {key}" for key in KEYS]}
+    return pa.table({name: values for name, values in columns.items() if name != "number" or name in ordering})
+
+
+@pytest.mark.parametrize(
+    ("oracle", "version", "ordering"),
+    [
+        seldom(("0.15.0", 6, ("text",))),
+        ("1.2.0", 6, ("text",)),
+        seldom(("1.0.2", 8, ("text",))),
+        ("1.2.0", 9, ("text",)),
+        ("1.2.0", 9, ("number", "text")),
+    ],
+    indirect=["oracle"],
+)
+def test_late_rows_lose(
+    oracle: Oracle, version: int, ordering: tuple[str, ...], spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    how = {"hoodie.datasource.write.precombine.field": ",".join(ordering), "hoodie.write.table.version": str(version)}
+    for updates in (False, True):
+        pq.write_table(_rows(updates, ordering), tmp_path / "rows.parquet")
+        rows = spark.read.parquet(str(tmp_path / "rows.parquet"))
+        rows.write.format("hudi").options(**OPTIONS, **how).mode("append").save(path)
+    found = HudiTable.for_path(path).scan().to_arrow()
+    assert sorted(found["value"].to_pylist()) == sorted(f"{not number % 2} {key}" for number, key in enumerate(KEYS))
+    assert_same_rows(oracle.read(path), found, ["id", "value"])
+    more = _rows(True, ordering).set_column(len(ordering), "text", pa.array(["10"] * len(KEYS)))
+    written = dict(how) if oracle.release != "0.15.0" else {k: v for k, v in how.items() if "version" not in k}
+    oracle.write(tmp_path / "t", more, {**OPTIONS, **written, "hoodie.write.auto.upgrade": "false", **PARALLELISM})
+    assert_same_rows(HudiTable.for_path(path).scan().to_arrow(), found, ["id", "value"])
+    assert_same_rows(oracle.read(path), found, ["id", "value"])
