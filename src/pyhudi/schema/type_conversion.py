@@ -20,6 +20,10 @@ from pyhudi.schema.table_types import is_list, table_type
 _NUMBER = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exp>[+-]\d+))?$"
 
 
+_MOST_SHOWN = 100
+"""Bytes of a text that an error message shows."""
+
+
 def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
     """Return the values as ``target``, a table type.
 
@@ -34,31 +38,59 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
         return convert(array.dictionary_decode(), target, path)
     if isinstance(array.type, pa.BaseExtensionType):
         return convert(array.storage, target, path)
-    try:
-        if is_vector(target) or is_vector(array.type):
-            return _vectors(array, target, path)
-        if is_variant(target) and is_shredded(array.type):
-            raise SchemaMismatchError(
-                f"the variants of column {path!r} are shredded: a file has some of their values as columns; read the "
-                "table with Spark 4"
-            )
-        if is_like_nested(array.type, target):
-            result = rebuilt(array, target, path, convert)
-            if is_blob(target):
-                check_blobs(result, path)
-            return result
-        plain = table_type(array.type, path)
-        if array.type != plain:
-            # Only unit and width differ; a value out of range raises an error.
-            array = array.cast(plain)
-        rule = _rule(array.type, target)
-        if rule is not None:
-            return rule(array, target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+    if is_vector(target) or is_vector(array.type):
+        return _vectors(array, target, path)
+    if is_variant(target) and is_shredded(array.type):
         raise SchemaMismatchError(
-            f"cannot convert a value of column {path!r} from {array.type} to {target}: {e}; correct or cast it first"
+            f"the variants of column {path!r} are shredded: a file has some of their values as columns; read the "
+            "table with Spark 4"
+        )
+    if is_like_nested(array.type, target):
+        result = rebuilt(array, target, path, convert)
+        if is_blob(target):
+            check_blobs(result, path)
+        return result
+    # Only unit and width may differ from those of a table; a value out of range raises an error.
+    plain = table_type(array.type, path)
+    rule = _rule(plain, target)
+    if rule is None:
+        raise SchemaMismatchError(f"cannot convert column {path!r} from {array.type} to {target}; cast it first")
+    try:
+        return rule(array.cast(plain), target)
+    except pa.ArrowNotImplementedError as e:
+        raise SchemaMismatchError(
+            f"cannot convert column {path!r} from {array.type} to {target}: {e}; cast it first"
         ) from e
-    raise SchemaMismatchError(f"cannot convert column {path!r} from {array.type} to {target}; cast it first")
+    except pa.ArrowInvalid as e:
+        refused = _first_refused(array, lambda part: rule(part.cast(plain), target))
+        raise SchemaMismatchError(
+            f"cannot convert the value {_shown(refused)} of column {path!r} from {array.type} to {target}: {e}; "
+            "correct or cast it first"
+        ) from e
+
+
+def _first_refused(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Scalar:
+    """Return the first value that a conversion of the array fails at."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            change(array.slice(low, middle - low))
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return array[low]
+
+
+def _shown(value: pa.Scalar) -> str:
+    """Return a value as in an error message: texts and bytes in quotes, their first bytes."""
+    t, kind = pa.types, value.type
+    if t.is_string(kind) or t.is_large_string(kind):
+        return repr(value.cast(pa.large_binary()).as_py()[:_MOST_SHOWN].decode(errors="replace"))
+    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind):
+        return repr(value.as_py()[:_MOST_SHOWN])
+    plain = value.cast(pa.timestamp(kind.unit)) if t.is_timestamp(kind) else value
+    return str(plain.cast(pa.string()))
 
 
 def _vectors(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import datetime
+import math
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -214,21 +216,39 @@ def test_values_follow(source: pa.DataType, values: list[Any], target: pa.DataTy
 
 
 @pytest.mark.parametrize(
+    ("source", "good", "value", "target", "shown"),
+    [
+        (pa.string(), "2024-01-01", "nope", pa.date32(), "'nope'"),
+        (pa.string(), "1.5", "nope" * 100, pa.decimal128(9, 2), f"'{'nope' * 25}'"),
+        (pa.int64(), 1, 10**9, pa.decimal128(9, 2), "1000000000"),
+        (pa.decimal128(7, 2), Decimal(1), Decimal("12345.67"), pa.decimal128(5, 2), "12345.67"),
+        (pa.float64(), 1.0, math.nan, pa.decimal128(5, 2), "nan"),
+        (pa.int64(), 1, 2**40, pa.int32(), str(2**40)),
+        (pa.binary(), b"a", b"\xff", pa.string(), r"b'\xff'"),
+        (
+            *(pa.timestamp("us", "UTC"), MOMENT.replace(microsecond=0), MOMENT.replace(microsecond=1)),
+            *(pa.timestamp("ms", "UTC"), str(MOMENT.replace(microsecond=1, tzinfo=None))),
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("before", [0, 1, 6])
+def test_values_that_do_not_fit_are_named(source, good, value, target, shown, before) -> None:
+    array = pa.array([None, *[good] * before, value, good, value], source).slice(1)
+    with pytest.raises(SchemaMismatchError, match=re.escape(f"cannot convert the value {shown} of column 'c'")):
+        convert(array, target, "c")
+
+
+@pytest.mark.parametrize(
     ("source", "value", "target"),
     [
-        (pa.string(), "nope", pa.date32()),
-        (pa.string(), "nope", pa.decimal128(9, 2)),
-        (pa.int64(), 10**9, pa.decimal128(9, 2)),
-        (pa.int64(), 2**40, pa.int32()),
-        (pa.binary(), b"\xff", pa.string()),
-        (pa.timestamp("us", "UTC"), MOMENT.replace(microsecond=1), pa.timestamp("ms", "UTC")),
         (pa.uint64(), 1, pa.int64()),
         (pa.bool_(), True, pa.string()),
         (pa.string(), "x", pa.struct([("a", pa.int32())])),
     ],
     ids=str,
 )
-def test_values_that_do_not_fit_name_the_column(source: pa.DataType, value: object, target: pa.DataType) -> None:
+def test_types_that_do_not_fit_name_the_column(source: pa.DataType, value: object, target: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="column 'c'"):
         convert(pa.array([value], source), target, "c")
 
