@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi import HudiTable
 from pyhudi.errors import OptionWithoutEffectWarning, QueryError
+from pyhudi.spark.session_settings import session_setting
 from tests.cases import seldom
 from tests.spark.streaming.streams import KEYS, SCHEMA, archive, insert
 from tests.tables import HandMadeTable, at
@@ -64,6 +65,16 @@ def test_commits_are_read_once(spark, tmp_path, version):
     from_20.table = table.root.rename(tmp_path / "moved")
     with pytest.raises(Exception, match="CheckpointError: batch 2 has the oldest commit"):
         from_20.run(**start)
+
+
+def test_a_session_whose_timestamps_have_no_zone(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    insert(table, 10)
+    with session_setting(spark, "spark.sql.timestampType", "TIMESTAMP_NTZ"):
+        stream = Reading(spark, table.root, tmp_path / "all")
+        assert stream.run() == [("10", 10)]
+        insert(table, 20)
+        assert stream.run() == [("20", 20)]
 
 
 def test_a_late_write_that_was_archived_after_it_was_read(spark, tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampType
 
 from pyhudi.schema.logical_types.blobs import BLOB_TEXT
 from pyhudi.schema.logical_types.vectors import HUDI_TYPE
@@ -29,7 +29,12 @@ def result_frame(spark: SparkSession, columns: str | StructType, rows: Iterable[
 
 
 def type_text(kind: DataType) -> str:
-    """Return a type as SQL, with quoted field names."""
+    """Return a type as SQL, with quoted field names.
+
+    ``TIMESTAMP`` would be a type without time zone where ``spark.sql.timestampType`` says so.
+    """
+    if isinstance(kind, TimestampType):
+        return "TIMESTAMP_LTZ"
     if isinstance(kind, StructType):
         return f"STRUCT<{', '.join(f'{quoted([f.name])}: {type_text(f.dataType)}' for f in kind.fields)}>"
     if isinstance(kind, ArrayType):

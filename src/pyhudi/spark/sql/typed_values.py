@@ -164,5 +164,5 @@ def _timestamp(seconds: Decimal) -> str:
     try:
         utc = _EPOCH + dt.timedelta(microseconds=int(seconds.scaleb(6)))
     except OverflowError:  # a year beyond 9999
-        return f"CAST({seconds:f}BD AS TIMESTAMP)"
+        return f"CAST({seconds:f}BD AS TIMESTAMP_LTZ)"
     return f"TIMESTAMP '{utc.isoformat(' ', 'microseconds')} UTC'"

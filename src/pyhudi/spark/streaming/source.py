@@ -45,7 +45,7 @@ from pyhudi.timeline.timeline_layout import Layout
 
 BATCH_ID = "streaming.sql.batchId"
 """Property of the tasks of a streaming query: the number of the micro-batch."""
-_FILES = "path string, modificationTime timestamp, length bigint, content binary"
+_FILES = "path string, modificationTime timestamp_ltz, length bigint, content binary"
 _ACTIONS = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
 _COMPLETED = f"*.{{{','.join(_ACTIONS)}}}"
 _FOREVER = "36500d"

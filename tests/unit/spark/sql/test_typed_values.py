@@ -54,7 +54,7 @@ INNER = StructType().add("a", IntegerType()).add("b c", TimestampType())
         (BinaryType(), bytearray(b"\x01a"), "X'0161'"),
         (DateType(), "-0044-03-15", "DATE '-0044-03-15'"),
         (TimestampType(), Decimal("-0.000001"), "TIMESTAMP '1969-12-31 23:59:59.999999 UTC'"),
-        (TimestampType(), Decimal("999999999999.5"), "CAST(999999999999.5BD AS TIMESTAMP)"),
+        (TimestampType(), Decimal("999999999999.5"), "CAST(999999999999.5BD AS TIMESTAMP_LTZ)"),
         (TimestampNTZType(), "0900-01-02 00:00:00", "TIMESTAMP_NTZ '0900-01-02 00:00:00'"),
         (DayTimeIntervalType(0, 0), "INTERVAL '-1' DAY", "INTERVAL '-1' DAY"),
         (ArrayType(IntegerType()), [1, None], "CAST(array(1, CAST(NULL AS INT)) AS ARRAY<INT>)"),
@@ -63,7 +63,7 @@ INNER = StructType().add("a", IntegerType()).add("b c", TimestampType())
         (
             INNER,
             (1, Decimal(0)),
-            "CAST(struct(1, TIMESTAMP '1970-01-01 00:00:00.000000 UTC') AS STRUCT<`a`: INT, `b c`: TIMESTAMP>)",
+            "CAST(struct(1, TIMESTAMP '1970-01-01 00:00:00.000000 UTC') AS STRUCT<`a`: INT, `b c`: TIMESTAMP_LTZ>)",
         ),
     ],
 )

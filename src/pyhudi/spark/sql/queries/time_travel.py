@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,8 +17,7 @@ from pyhudi.sql.table_references import Reference
 
 _NEWEST = 3
 """Instants that an error shows."""
-_WITH_OFFSET = "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"
-"""Spark's pattern of a moment with its offset from UTC, which time travel takes in any zone."""
+_EPOCH = dt.datetime(1970, 1, 1)
 
 
 def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Reference, args: Any) -> dict[str, str]:
@@ -44,11 +44,21 @@ def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Ref
     if args and "?" in value:
         raise QueryError(f"the time {value} of a time travel query has a parameter by position; name it, as :time")
     kind, instant = collect_statement(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
-    if kind == "timestamp" and instant is not None:  # a moment, whose text is in the zone of the session
-        instant = collect_statement(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
+    if kind in ("timestamp", "timestamp_ntz") and instant is not None:
+        # A moment, or a time that means one in the zone of the session. Spark's patterns depend on its parser policy.
+        micros = collect_statement(spark, f"SELECT unix_micros(CAST({value} AS TIMESTAMP_LTZ))", args)[0][0]
+        instant = _text_of_moment(micros) or instant
     if instant is None:
         raise QueryError(f"the time {value} of a time travel query is null")
     return {options.AS_OF_INSTANT.key: instant}
+
+
+def _text_of_moment(micros: int) -> str | None:
+    """Return a moment with its offset from UTC, which time travel takes in any zone; None in a year beyond 9999."""
+    try:
+        return f"{(_EPOCH + dt.timedelta(microseconds=micros)).isoformat(' ', 'microseconds')}Z"
+    except OverflowError:
+        return None
 
 
 def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> None:
