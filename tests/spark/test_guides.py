@@ -19,6 +19,7 @@ from pyhudi.errors import (
     QueryError,
     RecordKeyError,
     SetupError,
+    UnsupportedTableError,
     ValidationError,
 )
 from pyhudi.spark import hudi_jar_configs
@@ -506,3 +507,46 @@ def test_key_generation(spark, tmp_path):
     rows.write.format("hudi").options(**options).mode("overwrite").save(str(tmp_path / "t"))
     found = spark.read.format("hudi").load(str(tmp_path / "t")).select("_hoodie_partition_path").distinct()
     assert sorted(row[0] for row in found.collect()) == ["2020040113", "2020040118"]
+
+
+def test_dbt_models(sql):
+    """The statements that dbt-spark makes of incremental models and snapshots with the file format hudi."""
+    sql(
+        "CREATE OR REPLACE TEMPORARY VIEW orders AS SELECT 1 AS id, 'a' AS item, 'CA' AS state UNION ALL "
+        "SELECT 2, 'b', 'NY'",
+        'create table sold using hudi options (type "cow" , primaryKey "id" ) partitioned by (state) as '
+        "select id, item, state from orders",
+        "create or replace temporary view sold__dbt_tmp as select 1 as id, 'c' as item, 'CA' as state union all "
+        "select 3, 'd', 'NY'",
+        "merge into sold as DBT_INTERNAL_DEST using sold__dbt_tmp as DBT_INTERNAL_SOURCE "
+        "on DBT_INTERNAL_SOURCE.id = DBT_INTERNAL_DEST.id "
+        "when matched then update set * when not matched then insert *",
+    )
+    shown = sql("show table extended in guides like 'sold'")
+    assert ["Provider: hudi" in row[3] and "Type: MANAGED" in row[3] for row in shown] == [True]
+    assert sql("select id, item, state from sold order by id") == [(1, "c", "CA"), (2, "b", "NY"), (3, "d", "NY")]
+    # persist_docs
+    sql("alter table sold change column item comment 'what it\\'s about'")
+    sql("set spark.sql.sources.partitionOverwriteMode = DYNAMIC")
+    sql("insert overwrite table sold partition (state) select `id`, `item`, `state` from sold__dbt_tmp where id = 1")
+    sql("alter table sold add columns (note string)")
+    sql("merge into sold as d using (select *, 'n' as note from sold__dbt_tmp) as s on FALSE "
+        "when matched then update set * when not matched then insert *")  # fmt: skip
+    comments = {row[0]: row[2] for row in sql("describe table sold")}
+    assert (comments["item"], comments["id"]) == ("what it's about", None)
+    assert "hoodie.schema.on.read.enable" not in dict(sql("show tblproperties sold"))
+    rows = sql("select id, item, note from sold order by id, note")
+    assert rows == [(1, "c", "n"), (2, "b", None), (3, "d", "n")]  # a key that is inserted again is updated
+    with pytest.raises(UnsupportedTableError, match="needs schema-on-read evolution"):
+        sql("alter table sold change column item type binary")
+    # a snapshot
+    sql(
+        'create table kept using hudi options (primaryKey "dbt_scd_id") as select *, md5(string(id)) as dbt_scd_id, '
+        "cast(null as timestamp) as dbt_valid_to from orders",
+        "merge into kept as DBT_INTERNAL_DEST using (select *, if(id = 1, 'update', 'insert') as dbt_change_type from "
+        "kept) as DBT_INTERNAL_SOURCE on DBT_INTERNAL_SOURCE.dbt_scd_id = DBT_INTERNAL_DEST.dbt_scd_id "
+        "when matched and DBT_INTERNAL_DEST.dbt_valid_to is null and DBT_INTERNAL_SOURCE.dbt_change_type in "
+        "('update', 'delete') then update set dbt_valid_to = timestamp'2024-01-01 00:00:00' "
+        "when not matched and DBT_INTERNAL_SOURCE.dbt_change_type = 'insert' then insert *",
+    )
+    assert sql("select id, string(dbt_valid_to) from kept order by id") == [(1, "2024-01-01 00:00:00"), (2, None)]

@@ -50,13 +50,17 @@ class SchemaUpdateResult:
     warnings: tuple[str, ...] = ()
 
 
-def alter_schema(client: TableMetaClient, write_options: Options, change: SchemaChange) -> SchemaUpdateResult:
+def alter_schema(
+    client: TableMetaClient, write_options: Options, change: SchemaChange, *, keep_history: bool = True
+) -> SchemaUpdateResult:
     """Change the columns of a table in one commit.
 
     Args:
         client: The table.
         write_options: Options of the commit: locks, metadata table.
         change: Returns the new columns for the current ones; ``version_id`` is set here.
+        keep_history: False: the commit neither begins nor continues a history of schemas, because files of before the
+            change are read without one.
 
     Returns:
         The instant of the commit.
@@ -88,11 +92,12 @@ def alter_schema(client: TableMetaClient, write_options: Options, change: Schema
             schema = to_avro(add_meta_columns(after.to_arrow()), client.config.name)
             with Transaction.begin(client, action, ALTER_SCHEMA, opts) as tx:
                 tx.to_inflight(CommitMetadata(ALTER_SCHEMA))
-                version = with_version(after, int(tx.instant))
-                metadata = CommitMetadata(ALTER_SCHEMA, extra={"schema": schema, LATEST_SCHEMA: version.to_json()})
-                committed = tx.commit(
-                    metadata, conditions=CommitConditions(planned_on), schema_history=history.with_version(version)
-                )
+                extra, changed_history = {"schema": schema}, None
+                if keep_history:
+                    version = with_version(after, int(tx.instant))
+                    extra[LATEST_SCHEMA], changed_history = version.to_json(), history.with_version(version)
+                metadata = CommitMetadata(ALTER_SCHEMA, extra=extra)
+                committed = tx.commit(metadata, conditions=CommitConditions(planned_on), schema_history=changed_history)
             if not isinstance(committed, Conflicted):
                 return SchemaUpdateResult(committed.instant.requested, committed.warnings)
             outcome = committed

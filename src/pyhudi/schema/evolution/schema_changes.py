@@ -194,6 +194,11 @@ def set_comment(schema: InternalSchema, path: str, text: str | None) -> Internal
     return _changed(schema, path, lambda target, _, __: replace(target, doc=text))
 
 
+def are_like(before: InternalSchema, after: InternalSchema) -> bool:
+    """Return True if two versions of a schema differ in comments at most."""
+    return before.paths() == after.paths() and before.to_arrow().equals(after.to_arrow(), check_metadata=False)
+
+
 def make_nullable(schema: InternalSchema, path: str) -> InternalSchema:
     """Return the schema with a column or field made nullable."""
     return _changed(schema, path, lambda target, _, __: replace(target, optional=True))

@@ -35,26 +35,35 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
     """Run ALTER TABLE … ADD, DROP, RENAME, ALTER or CHANGE COLUMN by one commit without rows.
 
     Raises:
-        UnsupportedTableError: The table has no schema history, and the session does not enable one.
+        UnsupportedTableError: The table has no schema history, the session does not enable one, and not only comments
+            change.
         SchemaMismatchError: The table does not support the change.
     """
     opts = Options.parse(write_options(spark, table))
     client = TableMetaClient.open(table.location, opts)
     resolved = resolve_table_schema(TableSnapshot.load(client))
-    if not opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) and (resolved is None or not resolved.has_history):
-        raise UnsupportedTableError(
-            f"this change of columns of {table.sql} needs schema-on-read evolution, which Apache Hudi's readers have "
-            f"to be asked for, too: SET {options.SCHEMA_EVOLUTION_ENABLE.key}=true and run it again"
-        )
+    evolving = opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) or (resolved is not None and resolved.has_history)
+    if not evolving and not all(isinstance(change, ChangeColumn) for change in statement.changes):
+        raise _needs_evolution(table)
     steps = [_step(spark, change) for change in statement.changes]
 
     def apply(schema: InternalSchema) -> InternalSchema:
+        changed = schema
         for step in steps:
-            schema = step(schema)
-        return schema
+            changed = step(changed)
+        if not evolving and not schema_changes.are_like(schema, changed):
+            raise _needs_evolution(table)
+        return changed
 
-    alter_schema(client, opts, apply)
+    alter_schema(client, opts, apply, keep_history=evolving)
     update_columns(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema())
+
+
+def _needs_evolution(table: CatalogTable) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"this change of columns of {table.sql} needs schema-on-read evolution, which Apache Hudi's readers have "
+        f"to be asked for, too: SET {options.SCHEMA_EVOLUTION_ENABLE.key}=true and run it again"
+    )
 
 
 def _step(spark: SparkSession, change: ColumnChange) -> _Change:
