@@ -17,7 +17,7 @@ from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
 from pyhudi.schema.type_conversion import convert
 
 DECIMAL_TYPE = pa.decimal128(38, 15)
-"""Type to which decimals are widened in a delete block. Its schema declares 30 digits, which is never checked."""
+"""Type to which decimals are converted in a delete block. Its schema declares 30 digits, which is never checked."""
 
 
 NATURAL_COLUMN = "_pyhudi_natural"
@@ -117,7 +117,7 @@ def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Or
     """Return values of an ordering field as stored in deletes by Apache Hudi, and their kind; nulls stay null.
 
     Raises:
-        FormatError: Deletes do not support values of that type.
+        FormatError: Deletes do not support values of that type, or a decimal has more than 15 digits after the point.
     """
     target = field.type
     values = values if values.type == target else values.cast(target)
@@ -139,7 +139,7 @@ def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Or
         return OrderingKind.LONG, values.view(pa.int64())
     if pa.types.is_time32(target):
         return OrderingKind.INT, values.view(pa.int32())
-    if pa.types.is_decimal(target) and target.scale <= DECIMAL_TYPE.scale:
+    if pa.types.is_decimal(target):
         wide = pa.decimal128(38, DECIMAL_TYPE.scale)
         try:
             return OrderingKind.DECIMAL, bytes_of_decimals(values.cast(pa.decimal256(76, wide.scale)).cast(wide))

@@ -297,6 +297,7 @@ ORDERINGS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.time32("ms"), [1, 5, None]),
     (pa.decimal128(10, 2), ["12.34", "-0.01", None]),
     (pa.decimal128(30, 15), ["123456789012345.123456789012345", "0.000000000000001", None]),
+    (pa.decimal128(38, 18), ["12345678901234567890.5", "-0.000000000000001", None]),
 ]
 
 
@@ -338,9 +339,11 @@ def test_several_ordering_fields_of_deletes() -> None:
 
 
 def test_deletes_that_cannot_be_said_are_refused() -> None:
-    for kind in (pa.decimal128(20, 18), pa.list_(pa.int64())):
-        writer = LogWriter(Folder().open, WHERE, LogBlockHeader(INSTANT, LogSchema(AVRO, pa.schema([("o", kind)]), 9)))
-        writer.delete(keys(1, o=pa.array([None], kind)))
+    digits = pa.array(["0.000000000000000001"]).cast(pa.decimal128(20, 18))
+    for values in (digits, pa.array([None], pa.list_(pa.int64()))):
+        ordering = pa.schema([("o", values.type)])
+        writer = LogWriter(Folder().open, WHERE, LogBlockHeader(INSTANT, LogSchema(AVRO, ordering, 9)))
+        writer.delete(keys(1, o=values))
         with pytest.raises(FormatError, match="'o'"):
             writer.close()
 
