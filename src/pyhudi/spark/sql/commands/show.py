@@ -94,7 +94,7 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
 def _shown_type(spark: SparkSession, field: StructField) -> str:
     """Return the type of a column as the session's CREATE TABLE takes it, in the usual words."""
     text = column_type_text(field)
-    if str(spark.conf.get("spark.sql.timestampType", "")).upper() == "TIMESTAMP_NTZ":
+    if str(spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")).upper() == "TIMESTAMP_NTZ":
         return text
     return _TIMESTAMPS.sub("TIMESTAMP", text)
 
