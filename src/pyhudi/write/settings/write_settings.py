@@ -163,8 +163,8 @@ def log_settings(
 def _block_format(opts: Options, ordering_types: Iterable[pa.DataType | None]) -> LogBlockFormat:
     """Return the format of log blocks.
 
-    Apache Hudi (1.2.0) merges Parquet blocks by wrong ordering values if these are texts: it keeps references to a
-    buffer that the next records overwrite. Its Avro blocks have no such fault.
+    Apache Hudi (1.2.0) merges the records of Parquet blocks wrongly if their ordering values are texts, also those of
+    its own blocks. Avro blocks have no such fault.
     """
     orders_by_text = any(kind is not None and is_text(kind) for kind in ordering_types)
     if orders_by_text and not opts.is_set(options.LOG_BLOCK_FORMAT):
