@@ -28,35 +28,44 @@ def result_frame(spark: SparkSession, columns: str | StructType, rows: Iterable[
     return spark.createDataFrame([tuple(row) for row in rows], columns)
 
 
-def type_text(kind: DataType) -> str:
+def type_text(kind: DataType, timestamp: str = "TIMESTAMP_LTZ") -> str:
     """Return a type as SQL, with quoted field names.
 
-    ``TIMESTAMP`` would be a type without time zone where ``spark.sql.timestampType`` says so.
+    Args:
+        kind: The type.
+        timestamp: Name of the type of timestamps with time zone. ``TIMESTAMP`` is a type without one where
+            ``spark.sql.timestampType`` says so.
     """
     if isinstance(kind, TimestampType):
-        return "TIMESTAMP_LTZ"
+        return timestamp
     if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{quoted([f.name])}: {type_text(f.dataType)}' for f in kind.fields)}>"
+        fields = (f"{quoted([f.name])}: {type_text(f.dataType, timestamp)}" for f in kind.fields)
+        return f"STRUCT<{', '.join(fields)}>"
     if isinstance(kind, ArrayType):
-        return f"ARRAY<{type_text(kind.elementType)}>"
+        return f"ARRAY<{type_text(kind.elementType, timestamp)}>"
     if isinstance(kind, MapType):
-        return f"MAP<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
+        return f"MAP<{type_text(kind.keyType, timestamp)}, {type_text(kind.valueType, timestamp)}>"
     text: str = kind.simpleString()
     return text.upper()
 
 
-def column_type_text(field: StructField) -> str:
-    """Return the type of a column as in CREATE TABLE, including types that Spark does not have, such as vectors."""
+def column_type_text(field: StructField, timestamp: str = "TIMESTAMP_LTZ") -> str:
+    """Return the type of a column as in CREATE TABLE, including types that Spark does not have, such as vectors.
+
+    Args:
+        field: The column.
+        timestamp: As of `type_text`.
+    """
     mark = (field.metadata or {}).get(HUDI_TYPE)
-    return _declared_text(field.dataType) if mark is None else str(mark)
+    return _declared_text(field.dataType, timestamp) if mark is None else str(mark)
 
 
-def _declared_text(kind: DataType) -> str:
+def _declared_text(kind: DataType, timestamp: str) -> str:
     """Return a type as SQL, with blobs as fields of structs."""
     if not isinstance(kind, StructType):
-        return type_text(kind)
+        return type_text(kind, timestamp)
     fields = [
-        (f.name, BLOB_TEXT if (f.metadata or {}).get(HUDI_TYPE) == BLOB_TEXT else _declared_text(f.dataType))
+        (f.name, BLOB_TEXT if (f.metadata or {}).get(HUDI_TYPE) == BLOB_TEXT else _declared_text(f.dataType, timestamp))
         for f in kind.fields
     ]
     return f"STRUCT<{', '.join(f'{quoted([name])}: {text}' for name, text in fields)}>"

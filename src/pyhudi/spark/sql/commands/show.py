@@ -6,7 +6,7 @@ import json
 import re
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
@@ -23,7 +23,6 @@ from pyhudi.sql.table_properties import shown_properties
 from pyhudi.table.config.table_config import TableConfig
 
 _WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
-_TIMESTAMPS = re.compile(r"(?<!`)\bTIMESTAMP_LTZ\b(?!`)")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DESCRIBED = "col_name string, data_type string, comment string"
 _SHOWN_EXTENDED = "namespace string, tableName string, isTemporary boolean, information string"
@@ -68,8 +67,9 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     """Return the CREATE TABLE statement of a table."""
     handle = SqlTable.from_catalog(spark, table)
     config = handle.load_config()
+    timestamp = _timestamp_word(spark)
     columns = [
-        f"  {_bare_name(f.name)} {_shown_type(spark, f)}"
+        f"  {_bare_name(f.name)} {column_type_text(f, timestamp)}"
         + (f" COMMENT {string_literal(comment)}" if (comment := comment_of(f)) else "")
         for f in _all_columns(spark, table).fields
         if not is_meta_column(f.name)
@@ -91,12 +91,10 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shown_type(spark: SparkSession, field: StructField) -> str:
-    """Return the type of a column as the session's CREATE TABLE takes it, in the usual words."""
-    text = column_type_text(field)
-    if str(spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")).upper() == "TIMESTAMP_NTZ":
-        return text
-    return _TIMESTAMPS.sub("TIMESTAMP", text)
+def _timestamp_word(spark: SparkSession) -> str:
+    """Return the usual name of timestamps with time zone in the session's CREATE TABLE."""
+    key = "spark.sql.timestampType"
+    return "TIMESTAMP_LTZ" if str(spark.conf.get(key, "TIMESTAMP_LTZ")).upper() == "TIMESTAMP_NTZ" else "TIMESTAMP"
 
 
 def _bare_name(name: str) -> str:
