@@ -45,7 +45,10 @@ def test_description(table: HudiTable, path: Path) -> None:
 
 
 def test_columns_and_properties(table: HudiTable, path: Path) -> None:
-    assert [row["column"] for row in json_rows("columns", "list", path)] == table.schema.names
+    listed = json_rows("columns", "list", path)
+    assert [row["column"] for row in listed] == table.schema.names
+    assert listed[0] == {"column": "_hoodie_commit_time", "type": "string", "nullable": True, "comment": None}
+    assert "bigint" in {row["type"] for row in listed}
     (properties,) = json_rows("table", "properties", path)
     assert properties == dict(table.config.properties)
     assert "hoodie.table.name" in pyhudi("table", "properties", path).stdout

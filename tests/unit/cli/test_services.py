@@ -265,7 +265,9 @@ def test_partitions_expire(made: MorTable) -> None:
 
 
 def test_columns_are_changed(made: MorTable) -> None:
-    planned = json_rows("columns", "add", made.root, "note", "string", "--after", "id", "--dry-run")
+    change = ("columns", "add", made.root, "note", "string", "--after", "id", "--comment", "free text")
+    planned = json_rows(*change, "--dry-run")
+    assert {"column": "note", "type": "string", "nullable": True, "comment": "free text"} in planned
     names = [row["column"] for row in planned if not row["column"].startswith("_hoodie")]
     assert names == ["id", "note", "p", "o", "v"]
     pyhudi("columns", "add", made.root, "note", "string", "--after", "id", "--yes", *NO_SKEW)

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import pyarrow as pa
 
 from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogColumn
+from pyhudi.schema.converters.sql_types import sql_type
 from pyhudi.schema.logical_types.blobs import BLOB_STRUCT, is_blob
 from pyhudi.schema.logical_types.variants import VARIANT_STRUCT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector
 from pyhudi.schema.table_types import COMMENT, is_list
 
-_TYPES: Mapping[pa.DataType, str] = {
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.date32(): "date",
-    pa.time32("ms"): "int",
-    pa.time64("us"): "bigint",
-    pa.null(): "string",
-}
 _UNKNOWN = "string"
 """Type of a partition column that the table does not have."""
 
@@ -65,8 +52,6 @@ def hive_type(data_type: pa.DataType, *, timestamps: bool = True) -> str:
         return "binary"
     if pa.types.is_timestamp(data_type):
         return "timestamp" if timestamps else "bigint"
-    if pa.types.is_decimal(data_type):
-        return f"decimal({data_type.precision},{data_type.scale})"
     if pa.types.is_struct(data_type):
         fields = (data_type.field(i) for i in range(data_type.num_fields))
         inner = ",".join(f"{field.name.lower()}:{hive_type(field.type, timestamps=timestamps)}" for field in fields)
@@ -75,7 +60,7 @@ def hive_type(data_type: pa.DataType, *, timestamps: bool = True) -> str:
         return f"map<string,{hive_type(data_type.item_type, timestamps=timestamps)}>"
     if is_list(data_type):
         return f"array<{hive_type(data_type.value_type, timestamps=timestamps)}>"
-    return _TYPES[data_type]
+    return "string" if pa.types.is_null(data_type) else sql_type(data_type)
 
 
 def _comment(field: pa.Field) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.api.schema_update import SchemaUpdate
@@ -15,10 +14,11 @@ from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_output, with_table
 from pyhudi.cli.results import print_result
 from pyhudi.cli.structure import noun
+from pyhudi.report.column_rows import column_rows
 from pyhudi.report.row_table import text_column
 
 columns = noun("columns", "Columns of a table: list, add, rename, drop, retype, move.")
-_COLUMNS = (text_column("column"), text_column("type"), text_column("nullable"))
+_COLUMNS = (text_column("column"), text_column("type"), text_column("nullable"), text_column("comment"))
 _column = click.argument("column")
 
 
@@ -33,11 +33,11 @@ def _with_position(function: Callable[..., Any]) -> Callable[..., Any]:
 @with_table
 @with_output
 def list_columns(table: HudiTable, *, out: Output) -> None:
-    """List the columns of the latest snapshot.
+    """List the columns of the latest snapshot, with their types in SQL.
 
-    Python: HudiTable.for_path(PATH).schema
+    Python: pyhudi.report.column_rows(HudiTable.for_path(PATH).schema)
     """
-    out.rows(_rows(table.schema), _COLUMNS, nothing="no columns yet")
+    out.rows(column_rows(table.schema), _COLUMNS, nothing="no columns yet")
 
 
 @columns.command("add")
@@ -130,21 +130,10 @@ def _commit(update: SchemaUpdate, question: str, gate: Gate, out: Output) -> Non
     """Show the columns after a change, ask, and commit it."""
 
     def show(plan_out: Output) -> bool:
-        plan_out.rows(_rows(update.preview()), _COLUMNS)
+        plan_out.rows(column_rows(update.preview()), _COLUMNS)
         return True
 
     if gate.passes(question, show, out):
         done = update.commit()
         text = f"changed by {done.instant}" if done.instant else "nothing to do: the table has these columns"
         print_result(done, out, "\n".join([text, *done.warnings]))
-
-
-def _rows(schema: pa.Schema) -> pa.Table:
-    """Return the columns of a table as rows."""
-    schema_of_rows = pa.schema([("column", pa.string()), ("type", pa.string()), ("nullable", pa.bool_())])
-    rows = {
-        "column": schema.names,
-        "type": [str(kind) for kind in schema.types],
-        "nullable": [field.nullable for field in schema],
-    }
-    return pa.table(rows, schema=schema_of_rows)
