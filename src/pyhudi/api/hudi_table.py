@@ -22,7 +22,8 @@ from pyhudi.metadata.reader.metadata_validation import metadata_differences
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.read.table_inspection import Inspect, history
+from pyhudi.read.table_history import history
+from pyhudi.read.table_inspection import Inspect
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -185,7 +186,7 @@ class HudiTable(TableQueries, TableWrites):
             archived: Also return the instants that have left the active timeline.
 
         Returns:
-            One row per instant (:data:`pyhudi.read.table_inspection.HISTORY_SCHEMA`): requested and completion time,
+            One row per instant (:data:`pyhudi.read.table_history.HISTORY_SCHEMA`): requested and completion time,
             action, state, operation, and what was written.
         """
         return ResultTable(history(self._pin(), archived=archived))

@@ -103,6 +103,14 @@ FILES = (
     time_column("instant", "time", least_width=_WIDEST),
 )
 """Columns of rows of `Inspect.files`."""
+BOOTSTRAP_MAPPING = (
+    text_column("partition"),
+    text_column("file_id", "file group"),
+    text_column("source_partition", "source partition", least_width=_WIDEST),
+    ShownColumn("source file", lambda row: file_name(row["source_file"])),
+    size_column("source_size", "size"),
+)
+"""Columns of rows of `Inspect.bootstrap_mapping`."""
 SLICES = (
     text_column("partition"),
     text_column("file_id", "file group"),

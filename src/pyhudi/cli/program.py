@@ -9,6 +9,7 @@ import click
 from pyhudi import __version__
 from pyhudi.cli.commands import (
     archive,
+    bootstrap,
     cleaning,
     clustering,
     columns,
@@ -36,7 +37,17 @@ from pyhudi.cli.structure import Noun
 _SHORT_HELP = 70
 """Maximum number of characters of the summary of a command."""
 _SECTIONS = (
-    ("Tables", (tables.table, columns.columns, partitions.partitions, files.files, metadata.metadata)),
+    (
+        "Tables",
+        (
+            tables.table,
+            bootstrap.bootstrap,
+            columns.columns,
+            partitions.partitions,
+            files.files,
+            metadata.metadata,
+        ),
+    ),
     ("Timeline", (commits.commits, timeline.timeline, stats.stats)),
     ("Rows", (queries.scan, queries.changes, queries.lookup)),
     ("Recovery", (recovery.savepoint, recovery.restore, recovery.rollback, repair.repair)),

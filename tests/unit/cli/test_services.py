@@ -291,6 +291,12 @@ def test_bootstrap(tmp_path: Path) -> None:
         "hoodie.datasource.write.recordkey.field": "id",
     }
     given = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
-    (done,) = json_rows("table", "bootstrap", tmp_path / "t", *given, *NO_SKEW)
+    (done,) = json_rows("bootstrap", "run", tmp_path / "t", *given, *NO_SKEW)
     assert (done["num_files"], done["num_rows"]) == (1, 2)
     assert sorted(row["n"] for row in json_rows("scan", tmp_path / "t")) == [1, 2]
+    (found,) = json_rows("bootstrap", "mapping", tmp_path / "t")
+    assert found["source_file"].endswith("/source/part-0.parquet")
+    assert json_rows("bootstrap", "mapping", tmp_path / "t", "--file-group", found["file_id"]) == [found]
+    assert json_rows("bootstrap", "mapping", tmp_path / "t", "--file-group", "none") == []
+    assert "part-0.parquet" in pyhudi("bootstrap", "mapping", tmp_path / "t").stdout
+    assert json_rows("bootstrap", "partitions", tmp_path / "t") == [{"partition": ""}]

@@ -141,6 +141,14 @@ def test_a_table_over_files_has_their_rows(version: int, table_type: str, hive: 
     assert table.lookup(["2024-01-02-07"], columns=["n"])["n"].to_pylist() == [7]
     assert table.validate_metadata().num_rows == 0
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "source").rglob("*")} == before
+    mapping = table.inspect.bootstrap_mapping(partition)
+    assert {row["source_partition"] for row in mapping.to_pylist()} == {partition}
+    assert {row["source_size"] for row in mapping.to_pylist()} <= {path.stat().st_size for path in before}
+    assert table.inspect.bootstrap_mapping(file_ids=mapping["file_id"].to_pylist()) == mapping
+    assert table.inspect.bootstrap_partitions()["partition"].to_pylist() == [
+        partition,
+        partition.replace("01-01", "01-02"),
+    ]
 
 
 def test_the_index_is_named_as_each_version_does(source: Path, tmp_path: Path):

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyhudi import HudiTable, bootstrap_table
-from pyhudi.cli.effects import with_spark
+from pyhudi import HudiTable
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_output, with_path, with_table
-from pyhudi.cli.results import print_result
 from pyhudi.cli.structure import noun
 from pyhudi.report import print_report
 from pyhudi.report.number_text import bytes_text, count_text, instant_text
 from pyhudi.report.row_table import value_text
-from pyhudi.spark.session import session_if_any
 
-table = noun("table", "A table: describe, properties, report, create, bootstrap.")
+table = noun("table", "A table: describe, properties, report, create.")
 
 _COUNTS = {"partitions", "file_groups", "files"}
 _INSTANTS = {"latest_instant", "latest_completion"}
@@ -70,21 +67,6 @@ def create(path: str, given: dict[str, str], out: Output) -> None:
     created = HudiTable.create(path, given)
     detail = created.detail()
     out.facts(detail, _readable(detail))
-
-
-@table.command("bootstrap")
-@with_path
-@with_spark
-@with_output
-def bootstrap(path: str, *, given: dict[str, str], out: Output) -> None:
-    """Create a table over the Parquet or ORC files of the folder -o hoodie.bootstrap.base.path=…
-
-    The files stay where they are. Copying of rows (-o hoodie.bootstrap.mode.selector=…) requires --spark.
-
-    Python: pyhudi.bootstrap_table(PATH, options)
-    """
-    done = bootstrap_table(path, given, spark=session_if_any())
-    print_result(done, out, f"bootstrapped by {done.instant}: {done.num_files:,} files with {done.num_rows:,} rows")
 
 
 def _readable(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.read.bootstrap_inspection import bootstrap_mapping, bootstrap_partitions
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.spark.read.load_table import session_settings
@@ -14,7 +15,6 @@ from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.write.operations.bootstrap import bootstrap
 from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
 from pyhudi.storage import open_storage
-from pyhudi.table.bootstrap_index import BootstrapIndex
 from pyhudi.table.config.properties_file import PATH
 from pyhudi.transaction.table_overwrite.table_removal import remove_table
 
@@ -72,27 +72,22 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def show_bootstrap_mapping(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the source file of each file group, of one partition, or of some file groups of it, if these are given."""
-    index = BootstrapIndex(arguments.client(spark).storage)
-    partition, ids = arguments.text("partition_path") or None, arguments.text("file_ids")
-    if ids and partition is None:
-        raise QueryError("file_ids requires the partition of the file groups: set partition_path, too")
-    if ids:
-        sources = [index.source_of(str(partition), file_id.strip()) for file_id in ids.split(",")]
-    else:
-        sources = [source for source in index.sources() if partition in (None, source.partition)]
+    """Show the source file of each file group, or of those of a partition or with some ids, if these are given."""
+    partition, file_ids = arguments.text("partition_path") or None, arguments.text("file_ids")
+    ids = {one.strip() for one in file_ids.split(",")} if file_ids else None
     by = str(arguments.text("sort_by")).lower()
     if by not in _SORTED_BY:
         raise QueryError(f"sort_by is one of {', '.join(_SORTED_BY)}, not {by!r}")
-    base = index.source_base_path()
-    rows = [(source.partition, source.file_id, base, source.source_partition, source.uri) for source in sources]
-    rows.sort(key=lambda row: row[_SORTED_BY.index(by)], reverse=arguments.flag("desc"))
+    order = "descending" if arguments.flag("desc") else "ascending"
+    found = bootstrap_mapping(arguments.client(spark).storage, partition, ids).select(_SORTED_BY)
+    rows = [tuple(row.values()) for row in found.sort_by([(by, order)]).to_pylist()]
     return arguments.limited(rows)
 
 
 def show_bootstrap_partitions(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the partitions that are bootstrapped by metadata only."""
-    return [(partition,) for partition in BootstrapIndex(arguments.client(spark).storage).partitions()]
+    found = bootstrap_partitions(arguments.client(spark).storage)
+    return [(partition,) for partition in found["partition"].to_pylist()]
 
 
 PROCEDURES: dict[str, Procedure] = {
