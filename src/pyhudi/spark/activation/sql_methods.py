@@ -93,7 +93,7 @@ def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs:
 def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
     """``df.writeTo(name).using(provider)``."""
     from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
-    from pyhudi.sql.parsers.create_parser import PROVIDERS
+    from pyhudi.sql.parsers.create_table_parser import PROVIDERS
 
     provider = args[0] if args else kwargs["provider"]
     state_of_writer = state(writer)
@@ -174,7 +174,7 @@ def get_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: di
 def create_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.createTable`` and ``createExternalTable``."""
     from pyhudi.spark.sql.tables_by_name import create_by_name
-    from pyhudi.sql.parsers.create_parser import PROVIDERS
+    from pyhudi.sql.parsers.create_table_parser import PROVIDERS
 
     names = ("tableName", "path", "source", "schema", "description")
     arguments = dict(zip(names, args, strict=False)) | kwargs

@@ -17,7 +17,7 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.dml.insert import insert_rows, replace_rows
 from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table, table_of_name, with_write_options
 from pyhudi.spark.write.dataframe_writer import ERROR, OVERWRITE
-from pyhudi.sql.parsers.create_parser import PROVIDERS, function_partitions_message
+from pyhudi.sql.parsers.create_table_parser import PROVIDERS, function_partitions_message
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhudi.sql.parsers.alter_parser import parse_alter_columns
-from pyhudi.sql.parsers.create_parser import QUERIES, parse_properties
+from pyhudi.sql.parsers.create_table_parser import QUERIES
 from pyhudi.sql.parsers.dml_parser import parse_partition
+from pyhudi.sql.parsers.property_list import parse_properties
 from pyhudi.sql.statements import (
     ChangeView,
     DropIndex,
