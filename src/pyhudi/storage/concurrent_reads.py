@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
@@ -27,3 +28,34 @@ def concurrent_map(
         return [function(item) for item in work]
     with ThreadPoolExecutor(min(threads, len(work))) as pool:
         return list(pool.map(function, work))
+
+
+def read_ahead(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], threads: int = THREADS
+) -> Iterator[_Result]:
+    """Yield the results of a function, which reads a file or folder, for all items in order.
+
+    At most ``threads`` results wait, so the memory is bounded, and a caller that stops early has read few in vain. The
+    first is read alone, because many callers need no other.
+
+    Args:
+        function: Called on several threads; for the first item on the thread of the caller.
+        items: The items.
+        threads: Maximum number of threads.
+    """
+    left = iter(items)
+    for first in left:
+        yield function(first)
+        break
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[_Result]] = deque()
+        try:
+            for item in left:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) == threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -36,6 +36,11 @@ from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path
 
 _LIST_CHUNK = 10_000
 _DELETE_BATCH = 1_000
+_END = 512 * 1024
+"""Bytes read from the end of an object when it is opened. Footers with a bloom filter of the default size have 430
+KiB."""
+_WITHOUT_SUFFIXES = frozenset({"az"})
+"""Kinds of stores that cannot read the last bytes of an object without its size."""
 _PUT_WORD = "pyhudiput"
 """Key of the token in the metadata of objects. Azure allows letters, digits and underscores; proxies drop
 underscores."""
@@ -135,10 +140,30 @@ class ObjectStorage:
         return self.stat(path) is not None
 
     def open_input(self, path: str) -> Any:
+        size, end = self._end_of(path)
+        return pa.PythonFile(ObjectReader(self, path, size, end), mode="r")
+
+    def _end_of(self, path: str) -> tuple[int, bytes]:
+        """Return the size of an object and its last bytes, with one request where the store can do that.
+
+        Readers of columnar files begin with the footer, and small files are read completely.
+        """
+        if self._location.kind in _WITHOUT_SUFFIXES:
+            return self._size_of(path), b""
+        with self._errors(path):
+            try:
+                answer = _obstore().get(self._store(), self._key(path), options={"range": {"suffix": _END}})
+                return answer.meta["size"], bytes(answer.bytes())
+            except FileNotFoundError:
+                raise
+            except (_exceptions().BaseError, ValueError):  # such as that an empty object has no such range
+                return self._size_of(path), b""
+
+    def _size_of(self, path: str) -> int:
         stat = self.stat(path)
         if stat is None:
             raise NotFoundError(f"no object {self.uri(path)!r}")
-        return pa.PythonFile(ObjectReader(self, path, stat.size), mode="r")
+        return stat.size
 
     # -- listing ---------------------------------------------------------------------------------------------------
 

@@ -27,12 +27,15 @@ _PARTS_AT_ONCE = 3
 
 
 class ObjectReader(io.RawIOBase):
-    """Random access to an object. Each read is one range request, or none if the previous request covered it."""
+    """Random access to an object. Each read is one range request, or none if the previous request covered it, or if the
+    bytes are among the last ones, ``end``, that were read when the object was opened."""
 
-    def __init__(self, storage: RangeReader, path: str, size: int) -> None:
+    def __init__(self, storage: RangeReader, path: str, size: int, end: bytes = b"") -> None:
         self._storage = storage
         self._path = path
         self._size = size
+        self._end = end
+        self._end_start = size - len(end)
         self._position = 0
         self._ahead_start = 0
         self._ahead = b""
@@ -58,6 +61,10 @@ class ObjectReader(io.RawIOBase):
         length = left if size is None or size < 0 else min(size, left)
         if length == 0:
             return b""
+        if self._position >= self._end_start:
+            at = self._position - self._end_start
+            self._position += length
+            return self._end[at : at + length]
         skip = self._position - self._ahead_start
         if not 0 <= skip <= len(self._ahead) - length:
             wanted = min(max(length, _READ_AHEAD), left)

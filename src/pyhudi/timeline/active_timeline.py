@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED_BYTES = 1 << 16
 """Maximum size of commits whose decoded metadata is cached while they are among the most recent ones."""
+_REMEMBERED_COMMITS = 32
 
 
 @functools.lru_cache(maxsize=32)
@@ -40,13 +41,18 @@ def _decoded(data: bytes) -> CommitMetadata:
 
 
 class ActiveTimeline:
-    """Instant files as of the last load, plus the transitions made through this object."""
+    """Instant files as of the last load, plus the transitions made through this object.
+
+    Small commits are read once, also by the timelines that are reloaded from this one: plans ask for the newest commit
+    several times, and each request to an object store takes tens of milliseconds.
+    """
 
     def __init__(self, storage: Storage, layout: Layout, files: Iterable[Instant]) -> None:
         self.storage = storage
         self.layout = layout
         self._files = {instant.file_name: instant for instant in files}
         self._timeline: Timeline | None = None
+        self._commits: dict[str, CommitMetadata] = {}
 
     @classmethod
     def load(cls, storage: Storage, layout: Layout) -> ActiveTimeline:
@@ -60,7 +66,9 @@ class ActiveTimeline:
 
     def reload(self) -> ActiveTimeline:
         """Return the current timeline in storage."""
-        return ActiveTimeline.load(self.storage, self.layout)
+        loaded = ActiveTimeline.load(self.storage, self.layout)
+        loaded._commits = self._commits
+        return loaded
 
     @property
     def timeline(self) -> Timeline:
@@ -134,9 +142,17 @@ class ActiveTimeline:
         Raises:
             CorruptInstantError: The file is empty, incomplete or not commit metadata.
         """
+        known = self._commits.get(instant.file_name)
+        if known is not None and instant.file_name in self._files:
+            return known
         data = self.read(instant)
         with self.parsing(instant):
-            return _decoded(data) if len(data) <= _REMEMBERED_BYTES else decode_commit(data)
+            if len(data) > _REMEMBERED_BYTES:
+                return decode_commit(data)
+            metadata = _decoded(data)
+        if len(self._commits) < _REMEMBERED_COMMITS:
+            self._commits[instant.file_name] = metadata
+        return metadata
 
     def completed_record(self, instant: Instant) -> dict[str, Any]:
         """Return the decoded record of a completed clean, rollback, savepoint or restore.
@@ -229,6 +245,7 @@ class ActiveTimeline:
         """Delete the file of this state. Return False if it did not exist."""
         existed = self.storage.delete(self.path(instant))
         self._files.pop(instant.file_name, None)
+        self._commits.pop(instant.file_name, None)  # A later attempt at a fixed instant has the same name.
         self._timeline = None
         return existed
 

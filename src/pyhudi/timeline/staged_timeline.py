@@ -25,6 +25,7 @@ class StagedTimeline(ActiveTimeline):
         published = active.layout.parse(name)
         assert published is not None
         super().__init__(active.storage, active.layout, [*active._files.values(), published])
+        self._commits = active._commits
         self._pending = pending
         self._published = published
         self._metadata = metadata

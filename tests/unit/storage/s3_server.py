@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qs
 from uuid import uuid4
 
 
@@ -55,6 +56,26 @@ class S3Server:
 
         for key in keys:
             s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(bucket, key, b"1")
+
+    @contextmanager
+    def recorded_requests(self) -> Iterator[list[str]]:
+        """Record the requests of the block: the method (``LIST`` for listings), the path, and the prefix of a
+        listing."""
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication as Application
+
+        answer, seen = Application.__call__, list[str]()
+
+        def answer_recorded(app: Any, environ: dict[str, Any], start: Any) -> Any:
+            query = parse_qs(environ.get("QUERY_STRING", ""))
+            method = "LIST" if "list-type" in query else environ["REQUEST_METHOD"]
+            seen.append(f"{method} {environ['PATH_INFO']} {query.get('prefix', [''])[0]}".strip())
+            return answer(app, environ, start)
+
+        Application.__call__ = answer_recorded  # type: ignore[method-assign]
+        try:
+            yield seen
+        finally:
+            Application.__call__ = answer  # type: ignore[method-assign]
 
     @contextmanager
     def losing_answers(self, *numbers: int) -> Iterator[None]:

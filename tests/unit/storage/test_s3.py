@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pyhudi.errors import AlreadyExistsError, ConfigError, PreconditionFailedError, StorageError
+from pyhudi.errors import AlreadyExistsError, ConfigError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.object_store_location import reason_of
 from tests.processes import separate_processes
@@ -234,3 +234,30 @@ def test_one_process_wins_each_object(s3: S3Server) -> None:
         start = time.time() + 1.0
         won = pool.starmap(_create_all, [(root, s3.options, 40, start)] * 3, chunksize=1)
     assert sum(won) == 40
+
+
+def test_a_small_object_is_opened_and_read_by_one_request(s3: S3Server) -> None:
+    storage = open_storage(f"s3://{s3.new_bucket()}", s3.options)
+    storage.create("small", b"0123456789")
+    storage.create("empty", b"")
+    large = bytes(range(256)) * 8192
+    storage.create("large", large)
+    with s3.recorded_requests() as requests, storage.open_input("small") as source:
+        assert source.size() == 10
+        source.seek(4)
+        assert source.read(3) == b"456"
+        source.seek(0)
+        assert source.read() == b"0123456789"
+    assert len(requests) == 1, requests
+    with storage.open_input("empty") as source:
+        assert source.read() == b""
+    with pytest.raises(NotFoundError):
+        storage.open_input("missing")
+    with s3.recorded_requests() as requests, storage.open_input("large") as source:
+        source.seek(len(large) - 1000)
+        assert source.read() == large[-1000:]
+        source.seek(len(large) - 600_000)
+        assert source.read() == large[-600_000:]
+        source.seek(10)
+        assert source.read(1_000) == large[10:1_010]
+    assert len(requests) == 3, requests

@@ -12,6 +12,7 @@ from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice, Stat
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.storage import join_path
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def write_logs(files: GroupFiles, metadata: Timeline, records: RecordChanges) -> list[Stat]:
-    """Write the records of a partition, one log file per file group with records. Return their write stats.
+    """Write the records of a partition, one log file per file group with records, on threads. Return their write stats.
 
     ``metadata`` is the metadata table's timeline.
 
@@ -28,7 +29,8 @@ def write_logs(files: GroupFiles, metadata: Timeline, records: RecordChanges) ->
         CorruptTableError: The partition has no files.
     """
     groups = group_slices(files.storage, metadata, files.partition, files.version)
-    return [files.write_log(groups[number], part) for number, part in records.by_group(len(groups)).items()]
+    parts = records.by_group(len(groups)).items()
+    return concurrent_map(lambda part: files.write_log(groups[part[0]], part[1]), parts)
 
 
 def group_slices(storage: Storage, metadata: Timeline, partition: str, version: int) -> list[GroupSlice]:

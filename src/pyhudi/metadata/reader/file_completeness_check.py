@@ -19,6 +19,7 @@ from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.initial_instants import V1_LENGTH, is_initial_instant
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 
 if TYPE_CHECKING:
@@ -137,10 +138,12 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
     it."""
 
     def make() -> tuple[pa.Table, int]:
-        if not active.read(instant):
+        data = active.read(instant)
+        if not data:
             # Apache Hudi's readers accept an empty completed file.
             return WRITTEN_SCHEMA.empty_table(), 1
-        stats = active.commit_metadata(instant).stats
+        with active.parsing(instant):
+            stats = decode_commit(data).stats
         table = pa.table([stats["path"], stats["fileSizeInBytes"], stats["prevCommit"]], schema=WRITTEN_SCHEMA)
         return table, table.nbytes
 

@@ -45,6 +45,7 @@ from pyhudi.metadata.writer.enabled_partitions import (
     recover_metadata_table,
 )
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, delete_unrecorded, drop_unfinished
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.operation_types import COMPACTIONS
 
@@ -202,11 +203,13 @@ def update_from_clean(
 def write_records(
     storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, RecordChanges]
 ) -> list[Stat]:
-    """Write the log files of a delta commit for the partitions in use. Return their write stats."""
+    """Write the log files of a delta commit for the partitions in use, on threads, because other writers wait for the
+    lock meanwhile. Return their write stats."""
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
-    stats = []
-    for partition, part in sorted(records.items()):
-        if partition in used and len(part):
-            files = GroupFiles(storage, partition, instant, config.version)
-            stats += write_logs(files, active.timeline, part)
-    return stats
+    timeline = active.timeline
+
+    def write(partition: str) -> list[Stat]:
+        return write_logs(GroupFiles(storage, partition, instant, config.version), timeline, records[partition])
+
+    partitions = sorted(partition for partition, part in records.items() if partition in used and len(part))
+    return [stat for stats in concurrent_map(write, partitions) for stat in stats]

@@ -26,6 +26,7 @@ from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.incremental_files import Write, lost_files, replaced_by, written_files
 from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_slicing import has_logs_named_by_slice
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
@@ -183,9 +184,10 @@ def _rewriting(instants: InstantRange, reached: Sequence[Write]) -> list[Write]:
 def completed_compactions(active: ActiveTimeline, commits: Iterable[Instant]) -> frozenset[str]:
     """Return the requested times of the compactions among completed commits. Their base files have all records up to
     these times."""
-    return frozenset(
-        i.requested for i in commits if i.action == Action.COMMIT and active.commit_metadata(i).operation == COMPACT
-    )
+    candidates = [i for i in commits if i.action == Action.COMMIT]
+    operations = concurrent_map(lambda i: active.commit_metadata(i).operation, candidates)
+    pairs = zip(candidates, operations, strict=True)
+    return frozenset(i.requested for i, operation in pairs if operation == COMPACT)
 
 
 def _is_across(instants: InstantRange, requested: str, time: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import Operation
+from pyhudi.config.enums import Operation, TableType
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.read.query.table_location import refuse_nested_table
@@ -247,7 +247,8 @@ def _run_with_services(job: WriteJob) -> WriteResult:
     if result.instant is None:
         return result
     clean_and_archive(job.storage, job.opts, stats_reader)
-    compact_after_commit(job.storage, job.opts, SparkCompactionRunner(spark))
+    if job.config.table_type is TableType.MERGE_ON_READ:
+        compact_after_commit(job.storage, job.opts, SparkCompactionRunner(spark))
     cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
     if job.opts.get_typed(options.TTL_INLINE) and job.opts.get_typed(options.TABLE_SERVICES_ENABLED):
         _expire_after_commit(job)

@@ -33,7 +33,7 @@ def execute_write(job: WriteJob) -> WriteResult:
     """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or bucket_rescale."""
     plan: WritePlan | None = None
     try:
-        plan = plan_ahead(job, None if job.client is None else job.client.active_timeline)
+        plan = plan_ahead(job, None if job.existing is None else job.existing.active.reload)
         with batch_limits(job, plan), begin_write(job) as tx:
             partitions = tx.config.metadata_partitions
             if plan is None or not plan.is_current(tx.timeline, partitions):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen import KeySpec
+from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
 from pyhudi.storage import Storage
@@ -21,7 +23,8 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_system_view import FileSystemView, Lister
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Instant
@@ -30,6 +33,9 @@ from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import action_of, type_name
+
+_MOST_LISTED_FOLDERS = 64
+"""Folders of a table up to which a write lists them; the threads that list need four requests each then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,13 @@ class ExistingTable:
 
     Attributes:
         client: The table.
+        active: Its timeline when the write was checked.
         columns: Its recorded columns (Avro JSON); None: it has none yet.
         names_at: Names of columns in older files; None: the table has no schema history.
     """
 
     client: TableMetaClient
+    active: ActiveTimeline
     columns: str | None = None
     names_at: ColumnNamesByInstant | None = None
 
@@ -186,8 +194,18 @@ class WriteJob:
         return self.opts.get_typed(option) or self.duplicate_policy is DuplicatePolicy.DROP
 
     def slices(self, active: ActiveTimeline) -> pa.Table:
-        """Return the file slices (SLICE_SCHEMA) of the table at a timeline."""
-        return FileSystemView.load(TableSnapshot(self.storage, self.config, active)).latest_slices()
+        """Return the file slices (SLICE_SCHEMA) of the table at a timeline.
+
+        The metadata table names the files, if it is valid, of a table with many folders: to list each of them takes a
+        request. Before version 8 the folders are listed, because log files that others are writing count, too.
+        """
+        table = TableSnapshot(self.storage, self.config, active)
+        lister: Lister | None = None
+        if self.config.version >= 8:
+            folders = self.storage.list_dirs()
+            is_large = len(folders) > _MOST_LISTED_FOLDERS
+            lister = TableFiles(table, self.opts, may_reload=False).list if is_large else partial(_list, folders)
+        return FileSystemView.load(table, lister=lister).latest_slices()
 
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
@@ -217,6 +235,10 @@ class WriteJob:
         """Return the entries of commit metadata besides file statistics."""
         idempotence = {} if self.idempotent is None else self.idempotent.extra
         return {**self.target.extra_metadata(self.schema), **idempotence}
+
+
+def _list(folders: Sequence[str], storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
+    return list_files(storage, partitions, folders=folders)
 
 
 def touched_partitions(stats: pa.Table) -> list[str]:

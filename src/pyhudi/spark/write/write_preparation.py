@@ -96,14 +96,14 @@ def prepare_write(
     located = changes is not None and changes.located
     check_writable(config, target.merging, operation, opts, located=located or stored_keys)
     check_inline(config, opts)
-    if client is not None:
-        _check_existing(client, operation, opts)
+    pinned = None if client is None else TableSnapshot.load(client)
+    if pinned is not None:
+        _check_existing(pinned, operation, opts)
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)
     _check_columns(rows, spec, config, operation, opts, keyed=not by_key and not by_path)
-    pinned = None if client is None else TableSnapshot.load(client)
     table = None if pinned is None else resolve_table_schema(pinned)
     if table is not None and operation is Operation.DELETE:
         unused = unused_by_deletes(from_spark_json(rows.schema.json()), table.schema, config, opts)
@@ -160,12 +160,12 @@ def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
         )
 
 
-def _check_existing(client: TableMetaClient, operation: Operation, opts: Options) -> None:
+def _check_existing(table: TableSnapshot, operation: Operation, opts: Options) -> None:
     """Check that an operation with these options fits the table."""
-    warn_of_old_partitions(client.config, operation, opts)
+    warn_of_old_partitions(table.config, operation, opts)
     bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
     if operation is not Operation.DELETE_PARTITION and not bucketed:
-        check_not_bucketed(client)
+        check_not_bucketed(table)
 
 
 def _existing(
@@ -173,8 +173,9 @@ def _existing(
 ) -> ExistingTable:
     """Return the table before a write of files with the columns ``schema``. ``table``: its columns, if it has any."""
     if table is None:
-        return ExistingTable(client)
-    return ExistingTable(client, table.recorded, column_names(pinned, schema) if table.has_history else None)
+        return ExistingTable(client, pinned.active)
+    names_at = column_names(pinned, schema) if table.has_history else None
+    return ExistingTable(client, pinned.active, table.recorded, names_at)
 
 
 def _bucketing(

@@ -36,21 +36,25 @@ DATA_KINDS = (BASE, LOG)
 
 
 def list_files(
-    storage: Storage, partitions: Sequence[str] | None = None, kinds: Sequence[str] = DATA_KINDS
+    storage: Storage,
+    partitions: Sequence[str] | None = None,
+    kinds: Sequence[str] = DATA_KINDS,
+    *,
+    folders: Sequence[str] | None = None,
 ) -> tuple[pa.Table, list[str]]:
     """Return base and log files (`FILE_SCHEMA`) of the table, or of the given partitions, and the sorted partition
     paths.
 
     Without ``partitions`` the whole tree is listed; a folder with a partition metadata file is a partition. Given
     partitions are not checked, and missing ones are empty. ``kinds`` are other kinds of files to list
-    (`pyhudi.format.file_names`).
+    (`pyhudi.format.file_names`). ``folders`` are the names of the folders of the table, if the caller has listed them.
     """
-    listing = _list_tree(storage) if partitions is None else _list_folders(storage, partitions)
+    listing = _list_tree(storage, folders) if partitions is None else _list_folders(storage, partitions)
     if partitions is None:
-        folders, names = split_paths(listing["path"])
+        parents, names = split_paths(listing["path"])
         marks = pc.starts_with(names, PARTITION_METADATA)
-        partition_paths = sorted(pc.unique(folders.filter(marks)).to_pylist())
-        listing = listing.filter(pc.is_in(folders, value_set=pa.array(partition_paths, pa.string())))
+        partition_paths = sorted(pc.unique(parents.filter(marks)).to_pylist())
+        listing = listing.filter(pc.is_in(parents, value_set=pa.array(partition_paths, pa.string())))
     else:
         partition_paths = sorted(set(partitions))
     return files_of_listing(listing, kinds), partition_paths
@@ -72,9 +76,10 @@ def files_of_listing(listing: pa.Table, kinds: Sequence[str] = DATA_KINDS) -> pa
     return table.filter(pc.is_in(table["kind"], value_set=pa.array(kinds)))
 
 
-def _list_tree(storage: Storage) -> pa.Table:
+def _list_tree(storage: Storage, folders: Sequence[str] | None) -> pa.Table:
     # Not one recursive listing, because .hoodie can be larger than the table.
-    dirs = [name for name in storage.list_dirs("") if name != META_FOLDER]
+    names = storage.list_dirs("") if folders is None else folders
+    dirs = [name for name in names if name != META_FOLDER]
     below = concurrent_map(lambda name: storage.list(name, recursive=True), dirs)
     return pa.concat_tables([storage.list(""), *below])
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options
 from pyhudi.config.enums import MergeMode
+from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead
 from pyhudi.table.view.planned_groups import (
     is_clustering,
     pending_clustering_groups,
@@ -106,11 +107,9 @@ def find_conflict(
         return None
     groups = touched_groups(metadata)
     write = _Write(metadata, requested, groups, _buckets(groups), exceptions.appends)
-    for other in others:
+    for other, other_metadata in zip(others, read_ahead(active.commit_metadata, others), strict=True):
         planned_before = other.requested < requested if version >= 8 else other.requested in timeline_at_start
-        common = _completed_conflict(
-            write, other, active.commit_metadata(other), version, planned_before=planned_before
-        )
+        common = _completed_conflict(write, other, other_metadata, version, planned_before=planned_before)
         if common is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
     conflict = _pending_conflict(write, pending, active)
@@ -193,7 +192,8 @@ def _find_separating_compaction(
     other write win; ordered by file slices, those of ``write`` win. Unless all log files are merged in order
     (``in_order``), this applies to deletes by keys.
     """
-    later = {i: active.commit_metadata(i) for i in others if i.requested > write.requested}
+    began_later = [i for i in others if i.requested > write.requested]
+    later = dict(zip(began_later, concurrent_map(active.commit_metadata, began_later), strict=True))
     appended = {
         i: touched_groups(metadata)
         for i, metadata in later.items()
@@ -271,10 +271,8 @@ def find_change_since(groups: pa.Table, requested: str, active: ActiveTimeline) 
 def _first_change(
     groups: pa.Table, requested: str, others: Sequence[Instant], active: ActiveTimeline
 ) -> Conflicted | None:
-    for other in others:
-        if other.requested == requested:
-            continue
-        metadata = active.commit_metadata(other)
+    others = [other for other in others if other.requested != requested]
+    for other, metadata in zip(others, read_ahead(active.commit_metadata, others), strict=True):
         if metadata.operation in COMPACTIONS:
             continue
         common = common_group(groups, touched_groups(metadata))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -64,8 +64,8 @@ class ReadSet:
         if undone is not None:
             return undone
         now: pa.Table | None = None
-        for other, read in chain(self._active_writes(requested, active), self._archived_writes(active)):
-            other_metadata = read()
+        writes = [*self._active_writes(requested, active), *self._archived_writes(active)]
+        for (other, _), other_metadata in zip(writes, read_ahead(lambda write: write[1](), writes), strict=True):
             if other_metadata.operation in COMPACTIONS:
                 continue
             touched = touched_groups(other_metadata)

@@ -11,6 +11,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names, split_paths
 from pyhudi.storage import join_path
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
@@ -77,7 +78,7 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
     partitions, names = split_paths(metadata.named_files())
     if version < 8:
         touched = pc.unique(metadata.stats["partitionPath"]).to_pylist()
-        listed = [split_paths(active.storage.list(partition)["path"]) for partition in touched]
+        listed = [split_paths(listing["path"]) for listing in concurrent_map(active.storage.list, touched)]
         partitions = pa.concat_arrays([partitions, *(parts[0] for parts in listed)])
         names = pa.concat_arrays([names, *(parts[1] for parts in listed)])
     is_of_target = pc.fill_null(pc.equal(parse_names(names)["instant"], target.requested), False)

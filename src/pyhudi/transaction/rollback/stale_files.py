@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
 from pyhudi.format.file_names import file_name_of
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.write_fence import fenced_instants, remove_fences
 from pyhudi.timeline.markers import Markers, marked_instants
 
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
 
 def delete_stale_files(active: ActiveTimeline, heartbeats: heartbeat.HeartbeatPolicy) -> None:
     """Remove markers, fences and expired heartbeats of killed writers whose instants are not pending."""
     storage = active.storage
-    marked = sorted(marked_instants(storage))
-    fenced = fenced_instants(storage)
-    beats = storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
+    marked, fenced, beats = _instants_with_files(storage)
     if not marked and not fenced and not beats:
         return
     # Listed after these files: a writer that creates markers was in the timeline before.
@@ -28,3 +32,12 @@ def delete_stale_files(active: ActiveTimeline, heartbeats: heartbeat.HeartbeatPo
         instant = file_name_of(path)
         if instant not in pending and heartbeats.is_dead(storage, instant):
             storage.delete(path)
+
+
+def _instants_with_files(storage: Storage) -> tuple[list[str], frozenset[str], list[str]]:
+    """Return the instants with markers, those with fences, and the paths of heartbeats, all listed at the same time."""
+    with ThreadPoolExecutor(3) as pool:
+        marked = pool.submit(lambda: sorted(marked_instants(storage)))
+        fenced = pool.submit(fenced_instants, storage)
+        beats = pool.submit(storage.list, heartbeat.HEARTBEAT_FOLDER)
+        return marked.result(), fenced.result(), beats.result()["path"].to_pylist()

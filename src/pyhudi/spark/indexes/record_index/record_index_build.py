@@ -75,6 +75,8 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
     Returns:
         True if it was built. A failure is logged as a warning, because the preceding write is already committed.
     """
+    if not _is_enabled(opts):  # Before the table is opened, which takes a request.
+        return False
     client = TableMetaClient.open(storage, opts)
     if not wants_record_index(opts, client.config):
         return False
@@ -91,7 +93,11 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
 
 def wants_record_index(opts: Options, config: TableConfig) -> bool:
     """Return True if the options request a record index that the table can have and lacks."""
-    kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
-    is_enabled = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
     partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
-    return is_enabled and FILES in config.metadata_partitions and RECORD_INDEX not in partitions
+    return _is_enabled(opts) and FILES in config.metadata_partitions and RECORD_INDEX not in partitions
+
+
+def _is_enabled(opts: Options) -> bool:
+    """Return True if the options request a record index."""
+    kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
+    return opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)

@@ -103,7 +103,7 @@ def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient)
     return WriteJob(
         _rows(spark, plan),
         replace(plan.target, config=client.config),
-        ExistingTable(client),
+        ExistingTable(client, client.active_timeline()),
         Operation.BULK_INSERT,
         RowKeys(plan.spec),
         plan.schema,

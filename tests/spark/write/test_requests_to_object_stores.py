@@ -1,0 +1,72 @@
+"""Requests of small writes and queries to an object store, each of which takes tens of milliseconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.write import write_job
+from pyhudi.spark.write.dataframe_writer import write
+from tests.spark.model import batch, frame
+from tests.unit.storage.s3_server import S3Server, running_s3_server
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with running_s3_server() as server:
+        yield server
+
+
+def upsert(spark: SparkSession, s3: S3Server, uri: str, ts: int, table_type: str) -> None:
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type, **s3.options}
+    write(frame(spark, batch(0, 6, ts, f"v{ts}")), uri, options, "append")
+
+
+@pytest.mark.parametrize(("table_type", "most"), [("COPY_ON_WRITE", 71), ("MERGE_ON_READ", 72)])
+def test_a_small_upsert_and_a_query(spark: SparkSession, s3: S3Server, table_type: str, most: int) -> None:
+    uri = f"s3://{s3.new_bucket()}/t"
+    for ts in (1, 2):
+        upsert(spark, s3, uri, ts, table_type)
+    with s3.recorded_requests() as requests:
+        upsert(spark, s3, uri, 3, table_type)
+    assert len(requests) <= most, (len(requests), requests)
+    commits = Counter(r for r in requests if r.startswith("GET ") and r.endswith((".commit", ".deltacommit")))
+    assert max(commits.values()) <= 3, commits
+    for most_requests in (60, 30):  # the metadata table's log files are remembered
+        with s3.recorded_requests() as requests:
+            assert load_table(spark, uri, s3.options).where("id = 'k3'").count() <= 1
+        assert len(requests) <= most_requests, (len(requests), requests)
+        delta_commits = Counter(r for r in requests if "metadata/.hoodie/timeline/" in r)
+        assert max(delta_commits.values(), default=0) <= 2, delta_commits
+
+
+def test_folders_of_many_partitions_are_not_listed(
+    spark: SparkSession, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"s3://{s3.new_bucket()}/t"
+    upsert(spark, s3, uri, 1, "COPY_ON_WRITE")
+    folders = [r.split("/")[-2] for r in _listed(spark, s3, uri, 2)]
+    assert folders, "few folders are listed"
+    monkeypatch.setattr(write_job, "_MOST_LISTED_FOLDERS", 0)
+    assert not _listed(spark, s3, uri, 3)
+    rows = load_table(spark, uri, s3.options).select("id", "ts").collect()
+    assert len(rows) == 6
+    assert {row["ts"] for row in rows} == {3}
+
+
+def _listed(spark: SparkSession, s3: S3Server, uri: str, ts: int) -> list[str]:
+    """Return the listings of partitions by an upsert."""
+    with s3.recorded_requests() as requests:
+        upsert(spark, s3, uri, ts, "COPY_ON_WRITE")
+    return [r for r in requests if r.startswith("LIST ") and ".hoodie" not in r and not r.endswith(" t/")]
