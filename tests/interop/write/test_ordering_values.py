@@ -1,7 +1,8 @@
-"""Merge-on-read tables ordered by texts, and by decimals with many digits: late rows lose for every reader."""
+"""Merge-on-read tables ordered by texts, dates, and decimals with many digits: late rows lose for every reader."""
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def _rows(updates: bool, ordering: tuple[str, ...]) -> pa.Table:
         seldom(("0.15.0", 6, ("text",))),
         ("1.2.0", 6, ("text",)),
         seldom(("1.0.2", 8, ("text",))),
+        seldom(("1.1.1", 9, ("text",))),
         ("1.2.0", 9, ("text",)),
         ("1.2.0", 9, ("number", "text")),
     ],
@@ -79,3 +81,23 @@ def test_late_deletes_lose_by_decimals(oracle: Oracle, spark: SparkSession, tmp_
     found = HudiTable.for_path(path).scan().to_arrow()
     assert found["id"].to_pylist() == KEYS[1:2]
     assert_same_rows(oracle.read(path), found, ["id", "number"])
+
+
+@pytest.mark.parametrize(
+    ("oracle", "version"),
+    [seldom(("0.15.0", 6)), seldom(("1.0.2", 8)), ("1.2.0", 6), ("1.2.0", 9)],
+    indirect=["oracle"],
+)
+def test_late_deletes_lose_by_dates(oracle: Oracle, version: int, spark: SparkSession, tmp_path: Path) -> None:
+    """Rows of an upsert, in the log, meet deletes of the day before, of the same day, and of the day after."""
+    path = str(tmp_path / "t")
+    how = {"hoodie.datasource.write.precombine.field": "day", "hoodie.write.table.version": str(version)}
+    for batch, days in enumerate(([1, 1, 1], [10, 10, 10], [9, 10, 11])):
+        dates = [dt.date(2026, 11, day) for day in days]
+        rows = pa.table({"id": KEYS[:3], "day": dates, "value": [batch] * 3, "_hoodie_is_deleted": [batch == 2] * 3})
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
+        frame.write.format("hudi").options(**OPTIONS, **how).mode("append").save(path)
+    found = HudiTable.for_path(path).scan().to_arrow()
+    assert found.select(["id", "value"]).to_pylist() == [{"id": KEYS[0], "value": 1}]
+    assert_same_rows(oracle.read(path), found, ["id", "day", "value"])

@@ -113,7 +113,7 @@ def to_column(values: pa.Array, kind: OrderingKind, field: pa.Field) -> pa.Array
         ) from e
 
 
-def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[OrderingKind, pa.Array]:
+def to_stored(values: pa.Array, field: pa.Field) -> tuple[OrderingKind, pa.Array]:
     """Return values of an ordering field as stored in deletes by Apache Hudi, and their kind; nulls stay null.
 
     Raises:
@@ -133,8 +133,8 @@ def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Or
         if RAW_TYPES[kind] == target:
             return kind, values
     if pa.types.is_date32(target):
-        # Releases of version 6 compare dates, later ones the numbers of days.
-        return OrderingKind.DATE if table_version < 8 else OrderingKind.INT, values.view(pa.int32())
+        # Apache Hudi 1.x fails to read a date here. 0.15.0 writes one, which it does not compare with those of records.
+        return OrderingKind.INT, values.view(pa.int32())
     if pa.types.is_timestamp(target) or pa.types.is_time64(target):
         return OrderingKind.LONG, values.view(pa.int64())
     if pa.types.is_time32(target):

@@ -290,7 +290,7 @@ ORDERINGS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.bool_(), [True, False, None]),
     (pa.string(), ["", "ü", None]),
     (pa.binary(), [b"", b"\xff", None]),
-    (pa.date32(), [19724, 0, None]),
+    (pa.date32(), [19724, -1, None]),
     (pa.timestamp("us", "UTC"), [1, -5, None]),
     (pa.timestamp("ms"), [1, -5, None]),
     (pa.time64("us"), [1, 5, None]),

@@ -46,7 +46,7 @@ def delete_content(deletes: pa.Table, ordering: pa.Schema, table_version: int) -
     encoder = RecordEncoder(count)
     for name in (RECORD_KEY, PARTITION_PATH):
         encoder.value(_TEXT, _column(flat, name), name)
-    _add_ordering(encoder, flat, ordering, table_version)
+    _add_ordering(encoder, flat, ordering)
     body = encoder.rows.joined()
     data = memoryview(body.buffers()[2])[: body.buffers()[2].size] if count else memoryview(b"")
     size = int(pc.sum(pc.binary_length(body)).as_py() or 0)
@@ -55,10 +55,8 @@ def delete_content(deletes: pa.Table, ordering: pa.Schema, table_version: int) -
     return [head, data[:size], b"\0"]
 
 
-def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema, table_version: int) -> None:
-    stored = [
-        to_stored(_column(deletes, field.name), field, table_version) for field in _present_fields(deletes, ordering)
-    ]
+def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema) -> None:
+    stored = [to_stored(_column(deletes, field.name), field) for field in _present_fields(deletes, ordering)]
     natural = _natural(deletes, [values for _, values in stored])
     if not stored or natural.all():
         encoder.rows.constant(_NATURAL)
