@@ -216,6 +216,38 @@ def test_parquet_blocks_in_several_files(spark: SparkSession, tmp_path: Path, ve
     assert {row[3] for row in rows_of(path)} == {"new"}
 
 
+_TEXT_ORDER = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.compact.inline": "false",
+}
+
+
+@pytest.mark.parametrize(
+    ("ordering", "options", "block_type"),
+    [
+        ("t", {}, BlockType.AVRO_DATA),
+        ("s.t", {}, BlockType.AVRO_DATA),
+        ("n,t", {}, BlockType.AVRO_DATA),
+        ("n", {}, BlockType.PARQUET_DATA),
+        ("t", {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, BlockType.PARQUET_DATA),
+        ("t", {"hoodie.logfile.data.block.format": "parquet"}, BlockType.PARQUET_DATA),
+    ],
+)
+def test_blocks_of_tables_that_compare_texts(
+    spark: SparkSession, tmp_path: Path, ordering: str, options: dict[str, str], block_type: BlockType
+) -> None:
+    """Apache Hudi merges Parquet blocks wrongly by texts; log compaction writes the same blocks."""
+    opts = {**_TEXT_ORDER, "hoodie.datasource.write.precombine.field": ordering, **options}
+    rows = spark.sql("SELECT id, 't' AS t, 1 AS n, struct('t' AS t) AS s FROM range(3)").coalesce(1)
+    for _ in range(3):
+        write(rows, str(tmp_path / "table"), opts)
+    services = HudiTable.for_path(str(tmp_path / "table")).services
+    assert services.log_compact({"hoodie.log.compaction.blocks.threshold": "1", **options}).instants
+    assert {block.type for block in blocks(tmp_path / "table")} == {block_type}
+
+
 def test_positions_can_be_left_out(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "table"
     load(spark, path, batch(0, 9, 1, "base", 1))

@@ -138,8 +138,8 @@ ORC_CODEC = choice("hoodie.orc.compression.codec", OrcCodec.ZLIB, "Compression o
 LOG_BLOCK_FORMAT = choice(
     "hoodie.logfile.data.block.format",
     LogBlockFormat.PARQUET,
-    "Format of the records in log blocks. Tables with an ordering field of texts have Avro by default, as Apache Hudi "
-    "merges their Parquet blocks wrongly. Apache Hudi writes Avro by default and reads all of them.",
+    "Format of the records in log blocks. Tables that compare texts of an ordering field have Avro by default, as "
+    "Apache Hudi 1.x merges their Parquet blocks wrongly. Apache Hudi writes Avro by default and reads all of them.",
 )
 LOG_MAX_SIZE = integer(
     "hoodie.logfile.max.size", 1024 * _MB, "Size in bytes at which a write continues in another log file.", least=1

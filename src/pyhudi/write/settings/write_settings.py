@@ -8,7 +8,16 @@ import pyarrow as pa
 
 from pyhudi.arrow.arrays import is_text
 from pyhudi.config import Options, options
-from pyhudi.config.enums import FileFormat, IndexType, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
+from pyhudi.config.enums import (
+    FileFormat,
+    IndexType,
+    LogBlockFormat,
+    MergeMode,
+    Operation,
+    OrcCodec,
+    ParquetCodec,
+    TableType,
+)
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet_writer import CODECS, ParquetOptions
@@ -134,7 +143,8 @@ def log_settings(
         ConfigError: Apache Hudi cannot read blocks of this format, or deletes cannot be written.
     """
     kinds = [(name, field_type(schema, name)) for name in merging.ordering_fields]
-    block_format = _block_format(opts, [kind for _, kind in kinds])
+    compared = [kind for _, kind in kinds] if merging.mode is not MergeMode.COMMIT_TIME_ORDERING else []
+    block_format = _block_format(opts, compared)
     if block_format is LogBlockFormat.HFILE:
         _check_hfile_blocks(config, schema)
     partial = None
@@ -163,8 +173,12 @@ def log_settings(
 def _block_format(opts: Options, ordering_types: Iterable[pa.DataType | None]) -> LogBlockFormat:
     """Return the format of log blocks.
 
-    Apache Hudi (1.2.0) merges the records of Parquet blocks wrongly if their ordering values are texts, also those of
-    its own blocks. Avro blocks have no such fault.
+    Apache Hudi (1.0.2 to 1.2.0) merges the records of Parquet blocks wrongly if it compares texts, also those of its
+    own blocks. Avro blocks and other types have no such fault.
+
+    Args:
+        opts: Options of the write.
+        ordering_types: Types of the ordering values that readers compare.
     """
     orders_by_text = any(kind is not None and is_text(kind) for kind in ordering_types)
     if orders_by_text and not opts.is_set(options.LOG_BLOCK_FORMAT):
