@@ -91,7 +91,7 @@ def write_schema(
     if table is not None:
         _keep_texts(remove_meta_columns(table), incoming, config, opts)
     incoming = _stored(incoming, config)
-    _check_types(incoming if table is None else pa.schema([]))
+    check_types(incoming if table is None else pa.schema([]))
     check_storable(pa.schema([*incoming, *(table or ())]), config)
     if table is None:
         return as_nullable(to_table_types(incoming))
@@ -232,13 +232,17 @@ def _keep_deciding_columns(now: pa.Schema, then: pa.Schema, config: TableConfig,
             )
 
 
-def _check_types(schema: pa.Schema) -> None:
-    """Reject columns without a type, at any depth, which a new table cannot have."""
+def check_types(schema: pa.Schema) -> None:
+    """Reject columns without a type, at any depth, which a new table cannot have.
+
+    Raises:
+        SchemaMismatchError: The message has one of them.
+    """
     for path, kind in _leaves(pa.struct(list(schema))):
         if pa.types.is_null(kind):
             raise SchemaMismatchError(
                 f"the column {path!r} has no type (all nulls), which a new table requires; cast it, for example "
-                "lit(None).cast('string')"
+                "lit(None).cast('string'), CAST(NULL AS STRING) in SQL"
             )
 
 

@@ -85,6 +85,18 @@ def test_a_table_is_replaced_if_the_new_one_is_possible(spark):
     assert rows(spark, "SELECT name FROM t") == []
 
 
+def test_columns_without_a_type_are_refused_before_the_table_is_made(spark):
+    spark.sql("CREATE TABLE old USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id")
+    for query, path in (("1 AS id, NULL AS note", "note"), ("1 AS id, named_struct('x', NULL) AS s", r"s\.x")):
+        for create in ("CREATE TABLE t", "CREATE OR REPLACE TABLE t", "CREATE OR REPLACE TABLE old"):
+            with pytest.raises(SchemaMismatchError, match=rf"'{path}' has no type.*CAST\(NULL AS STRING\)"):
+                spark.sql(f"{create} USING hudi AS SELECT {query}")
+        with pytest.raises(SchemaMismatchError, match=rf"'{path}' has no type"):
+            spark.sql(f"SELECT {query}").write.format("hudi").saveAsTable("t")
+    assert rows(spark, "SELECT id FROM old") == [(1,)]
+    assert not spark.catalog.tableExists("t")
+
+
 def test_save_modes_at_a_path_that_the_catalog_does_not_have(spark, tmp_path):
     path, options = str(tmp_path / "t"), {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
 

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from pyhudi.config import Options, options
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import check_generator_registered
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import column_of, column_path
 from pyhudi.spark.read.load_table import session_settings
@@ -22,6 +23,7 @@ from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.spark_statements import column_type_text
 from pyhudi.spark.sql.sql_table import SqlTable
+from pyhudi.spark.write.write_input import check_types
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options, with_columns
 from pyhudi.table.config.table_config import TableConfig
@@ -52,7 +54,8 @@ def checked_definition(
     """Return the definition of a table with these columns.
 
     Raises:
-        SchemaMismatchError: The statement, or the session, names columns that the table does not have.
+        SchemaMismatchError: The statement, or the session, names columns that the table does not have, or a column has
+            no type.
         ConfigError: They name a lock provider that is not supported, which the first write would refuse.
         UnsupportedTableError: They name a key generator that is not registered.
     """
@@ -91,7 +94,8 @@ def _check_columns(config: TableConfig, schema: StructType) -> None:
     """Refuse a definition whose options name columns that the table does not have.
 
     Raises:
-        SchemaMismatchError: The message has one of them, or columns whose names differ only in case.
+        SchemaMismatchError: The message has one of them, columns whose names differ only in case, or one without a
+            type, as of NULL in a query.
     """
     spelled: dict[str, str] = {}
     for name in schema.names:
@@ -101,6 +105,7 @@ def _check_columns(config: TableConfig, schema: StructType) -> None:
             )
     for name in (*config.record_keys, *config.ordering_fields, *(field.name for field in config.partition_fields)):
         column_path(name, schema, case_sensitive=True)
+    check_types(from_spark_json(schema.json()))
 
 
 def options_of_new_table(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
