@@ -26,6 +26,7 @@ from pyhudi.errors import (
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
+from pyhudi.storage import join_path
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
@@ -168,7 +169,7 @@ class RollbackExecutor:
             except AlreadyExistsError:  # By a delayed request.
                 _log.warning("%s was begun already", rollback)
         paths, commands = self._delete_data(active, plan, rollback, target)
-        roll_back_metadata_table(active, _metadata_rollback(plan, rollback, commands), self.generator)
+        roll_back_metadata_table(active, _metadata_rollback(self.storage, plan, rollback, commands), self.generator)
         self._delete_records_of_write(active, plan)
         with self.generator.reserve(locked=True) as reserved:
             self._close_instant(active, plan, target)
@@ -267,14 +268,27 @@ def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
 
 
 def _metadata_rollback(
-    plan: RollbackPlan, rollback: Instant, commands: Mapping[str, Mapping[str, int]]
+    storage: Storage, plan: RollbackPlan, rollback: Instant, commands: Mapping[str, Mapping[str, int]]
 ) -> TableRollback:
-    """Return the rollback of the changes to the metadata table, which gets the command blocks instead."""
-    files = {
-        partition: {file_name_of(path): size for path, size in paths.items()} for partition, paths in commands.items()
-    }
+    """Return the rollback of the changes to the metadata table, which gets the command blocks instead, and goes on
+    listing the log files whose blocks they roll back."""
+    files = _kept_log_files(storage, plan)
+    for partition, paths in commands.items():
+        files.setdefault(partition, {}).update({file_name_of(path): size for path, size in paths.items()})
     retried = plan.action in MAY_HAVE_SEVERAL_ATTEMPTS
     return TableRollback(plan.instant, rollback.requested, files, retried=retried)
+
+
+def _kept_log_files(storage: Storage, plan: RollbackPlan) -> dict[str, dict[str, int]]:
+    """Return the sizes of the log files with blocks that a plan rolls back, by partition. The write may have died
+    before it made some of those that the plan names."""
+    kept: dict[str, dict[str, int]] = {}
+    for request in plan.requests:
+        for name in map(file_name_of, request.log_blocks):
+            stat = storage.stat(join_path(request.partition, name))
+            if stat is not None:
+                kept.setdefault(request.partition, {})[name] = stat.size
+    return kept
 
 
 def _rolled_back_partitions(

@@ -198,8 +198,7 @@ def test_deaths(small: Tables, tmp_path: Path, start: int, to: int, step: int) -
             dead.table.services.run_compaction(inflight.requested)  # as the error says
             go_on(dead, to)
         dead.version = to
-        # in version 6 log files of compactions that were rolled back stay, and are of no use to anybody
-        check(dead, rows, {"files"}, {"not in the metadata table"} if start == 6 else set())
+        check(dead, rows, {"files"})
         assert not dead.client.storage.exists(JOURNAL), where
         assert before <= set(history(dead)), where
     assert versions == sorted(versions, reverse=to < start)
