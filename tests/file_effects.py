@@ -18,12 +18,14 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.fault_injection import Killed
+from tests.properties import FACTOR
 
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _EVENTS = {"os.rename": 2, "os.link": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1, "os.utime": 1, "os.truncate": 1}
@@ -56,6 +58,15 @@ class FileEffects:
             error = self.error if isinstance(self.error, BaseException) else self.error(f"at {event} {path!r}")
             self.dead = isinstance(error, Killed)
         raise error
+
+
+def places(count: int, number: int) -> Sequence[int]:
+    """Return the effects, from 1 to ``count``, of which one is to fail: all, or ``number`` of them, at equal distances,
+    where examples are left out; the name of the test selects the first."""
+    if FACTOR >= 1:
+        return range(1, count + 1)
+    step = max(1, count // number)
+    return range(1 + zlib.crc32(os.environ["PYTEST_CURRENT_TEST"].encode()) % step, count + 1, step)[:number]
 
 
 _watching: list[FileEffects] = []
