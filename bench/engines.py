@@ -217,6 +217,7 @@ class Delta(Merging):
 
     label = "Delta 3.3.2"
     jars = "delta-3.3.2"
+    merge_on_read_properties: ClassVar[Mapping[str, str]] = {"delta.enableDeletionVectors": "true"}
 
     def conf(self) -> dict[str, str]:
         return {
@@ -225,8 +226,8 @@ class Delta(Merging):
         }
 
     def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
-        vectors = {"delta.enableDeletionVectors": "true"} if merge_on_read else {}
-        df.write.format("delta").options(**vectors).partitionBy(PARTITION).save(str(path))
+        properties = self.merge_on_read_properties if merge_on_read else {}
+        df.write.format("delta").options(**properties).partitionBy(PARTITION).save(str(path))
 
     def read(self, path: Path) -> DataFrame:
         return self.spark.read.format("delta").load(str(path))
@@ -244,6 +245,10 @@ class Iceberg(Merging):
 
     label = "Iceberg 1.10.0"
     jars = "iceberg-1.10.0"
+    merge_on_read_properties: ClassVar[Mapping[str, str]] = {
+        "format-version": "2",
+        **{f"write.{operation}.mode": "merge-on-read" for operation in ("merge", "update", "delete")},
+    }
 
     def conf(self) -> dict[str, str]:
         return {
@@ -256,10 +261,8 @@ class Iceberg(Merging):
 
     def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
         writer = df.writeTo(self._name(path)).partitionedBy(df[PARTITION])
-        if merge_on_read:
-            writer = writer.tableProperty("format-version", "2")
-            for operation in ("merge", "update", "delete"):
-                writer = writer.tableProperty(f"write.{operation}.mode", "merge-on-read")
+        for key, value in self.merge_on_read_properties.items() if merge_on_read else ():
+            writer = writer.tableProperty(key, value)
         writer.create()
 
     def read(self, path: Path) -> DataFrame:

@@ -1,12 +1,12 @@
 """SQL and streams of pyhudi, Apache Hudi, Delta and Iceberg, in turns:
 ``python -m bench.sql [rows] [work …] [--engines ours delta …] [--store FILE]``.
 
-Every engine has a process and tables of its own (`bench.sql_worker`), copy-on-write, not partitioned. Of each work
-every engine does one repetition, then each one more; what they leave in their tables is compared. The seconds are
-medians; the first repetition of each work warms up and is not counted, but for streams. Ratios are ours to the other's.
-``--engines`` leaves
-the others out, so that a run is short. ``--store`` adds what was measured to a JSON file, a list of runs. Environment:
-``BENCH_REPEAT`` (3), ``BENCH_BATCHES`` (100, of a stream), ``BENCH_MEMORY`` (3g, of each).
+Every engine has a process and tables of its own (`bench.sql_worker`), not partitioned, and copy-on-write but for works
+whose names end in ``_mor``. Of each work every engine does one repetition, then each one more; what they leave in their
+tables is compared. The seconds are medians; the first repetition of each work warms up and is not counted, but for
+streams. Ratios are ours to the other's. ``--engines`` leaves the others out, so that a run is short. ``--store`` adds
+what was measured to a JSON file, a list of runs. Environment: ``BENCH_REPEAT`` (3), ``BENCH_BATCHES`` (100, of a
+stream), ``BENCH_MEMORY`` (3g, of each).
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ WORKS: dict[str, tuple[str, ...]] = {
     "merge_clauses": ("ours", "hudi", "delta", "iceberg"),
     "update": ("ours", "hudi", "delta", "iceberg"),
     "delete": ("ours", "hudi", "delta", "iceberg"),
+    "merge_clauses_mor": ("ours", "hudi", "delta", "iceberg"),
+    "update_mor": ("ours", "hudi", "delta", "iceberg"),
+    "delete_mor": ("ours", "hudi", "delta", "iceberg"),
     "point": ("ours", "hudi"),
     "incremental": ("ours", "hudi"),
     "cdc": ("ours", "hudi"),

@@ -19,6 +19,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bench import engines
 from bench.engines import ENGINES, settings
 
 COMMITS = 20
@@ -58,13 +59,13 @@ class Tables(ABC):
         self._made: set[str] = set()
 
     @abstractmethod
-    def create(self, name: str, rows: DataFrame, options: dict[str, str]) -> None:
-        """Make a table that SQL knows by name."""
+    def create(self, name: str, rows: DataFrame, options: dict[str, str], *, merge_on_read: bool = False) -> None:
+        """Make a table that SQL knows by name. ``merge_on_read``: one whose changes leave data files as they are."""
 
-    def table(self, name: str, options: dict[str, str] | None = None) -> str:
+    def table(self, name: str, options: dict[str, str] | None = None, *, merge_on_read: bool = False) -> str:
         """Return the name of a table with all rows, which is made at the first call."""
         if name not in self._made:
-            self.create(name, generated(self.spark, 0, self.rows, 0), options or {})
+            self.create(name, generated(self.spark, 0, self.rows, 0), options or {}, merge_on_read=merge_on_read)
             self._made.add(name)
         return self.named(name)
 
@@ -89,18 +90,33 @@ class Tables(ABC):
 
     def merge_clauses(self, turn: int) -> Callable[[], object]:
         """A MERGE with conditions and expressions."""
-        name = self.table("merged_clauses")
+        return self._merge_clauses(self.table("merged_clauses"), turn)
+
+    def merge_clauses_mor(self, turn: int) -> Callable[[], object]:
+        return self._merge_clauses(self.table("merged_clauses_mor", merge_on_read=True), turn)
+
+    def _merge_clauses(self, name: str, turn: int) -> Callable[[], object]:
         self.changes(turn).createOrReplaceTempView("source")
         text = f"MERGE INTO {name} t USING source s ON t.id = s.id WHEN MATCHED AND s.fare < 200 THEN DELETE "
         text += "WHEN MATCHED THEN UPDATE SET fare = t.fare + s.fare, ts = s.ts "
         return lambda: self.spark.sql(text + "WHEN NOT MATCHED AND s.fare > 100 THEN INSERT *")
 
     def update(self, turn: int) -> Callable[[], object]:
-        name = self.table("updated")
+        return self._update(self.table("updated"), turn)
+
+    def update_mor(self, turn: int) -> Callable[[], object]:
+        return self._update(self.table("updated_mor", merge_on_read=True), turn)
+
+    def _update(self, name: str, turn: int) -> Callable[[], object]:
         return lambda: self.spark.sql(f"UPDATE {name} SET fare = fare + 1 WHERE id % 100 = {turn}")
 
     def delete(self, turn: int) -> Callable[[], object]:
-        name = self.table("deleted")
+        return self._delete(self.table("deleted"), turn)
+
+    def delete_mor(self, turn: int) -> Callable[[], object]:
+        return self._delete(self.table("deleted_mor", merge_on_read=True), turn)
+
+    def _delete(self, name: str, turn: int) -> Callable[[], object]:
         return lambda: self.spark.sql(f"DELETE FROM {name} WHERE id % 100 = {turn}")
 
     def stream(self, turn: int) -> Callable[[], object]:
@@ -124,6 +140,7 @@ class Tables(ABC):
         seconds = time.perf_counter() - begin
         checked = {"merge_sql": "merged", "merge_python": "merged_python", "upsert": "upserted"}
         checked |= {"update": "updated", "delete": "deleted", "merge_clauses": "merged_clauses"}
+        checked |= {"update_mor": "updated_mor", "delete_mor": "deleted_mor", "merge_clauses_mor": "merged_clauses_mor"}
         checked |= {"cdc_upsert": "upserted_cdc"}
         if work in checked:
             found = self.answer(checked[work])
@@ -133,9 +150,11 @@ class Tables(ABC):
 class Hudi(Tables):
     """Common part of Apache Hudi and pyhudi."""
 
-    def create(self, name: str, rows: DataFrame, options: dict[str, str]) -> None:
+    def create(self, name: str, rows: DataFrame, options: dict[str, str], *, merge_on_read: bool = False) -> None:
         path = str(self.folder / "db" / name)
         bulk = {**KEYED, **options, "hoodie.datasource.write.operation": "bulk_insert"}
+        bulk["hoodie.datasource.write.table.type"] = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
+        self.spark.sql("SET hoodie.compact.inline=false")  # statements take no options; the others compact nothing
         rows.write.format("hudi").options(**bulk).mode("overwrite").save(path)
         self.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
 
@@ -241,9 +260,10 @@ class Ours(Hudi):
 class Delta(Tables):
     """Delta Lake."""
 
-    def create(self, name: str, rows: DataFrame, options: dict[str, str]) -> None:
+    def create(self, name: str, rows: DataFrame, options: dict[str, str], *, merge_on_read: bool = False) -> None:
         del options
-        rows.write.format("delta").save(str(self.folder / "db" / name))
+        properties = engines.Delta.merge_on_read_properties if merge_on_read else {}
+        rows.write.format("delta").options(**properties).save(str(self.folder / "db" / name))
 
     def named(self, name: str) -> str:
         return f"delta.`{self.folder / 'db' / name}`"
@@ -255,9 +275,12 @@ class Delta(Tables):
 class Iceberg(Tables):
     """Apache Iceberg."""
 
-    def create(self, name: str, rows: DataFrame, options: dict[str, str]) -> None:
+    def create(self, name: str, rows: DataFrame, options: dict[str, str], *, merge_on_read: bool = False) -> None:
         del options
-        rows.writeTo(self.named(name)).create()
+        writer = rows.writeTo(self.named(name))
+        for key, value in engines.Iceberg.merge_on_read_properties.items() if merge_on_read else ():
+            writer = writer.tableProperty(key, value)
+        writer.create()
 
     def named(self, name: str) -> str:
         return f"bench.db.`{name}`"
