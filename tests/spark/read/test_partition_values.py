@@ -238,3 +238,21 @@ def test_zones_of_sessions(spark: SparkSession) -> None:
                 assert int(noon.replace(tzinfo=session_zone(spark)).timestamp()) == moment, name
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("value", ["c:\\new", "a:[b]", "{a:b,c}*?"])
+def test_values_with_colons_and_the_characters_of_globs(
+    spark: SparkSession, tmp_path: Path, table_type: str, value: str
+) -> None:
+    """A path with a colon that is taken for a glob fails in Hadoop, and with it every read of the table."""
+    path = str(tmp_path / "t")
+    schema = "id string, part string, ts long, v string"
+    for v in ("first", "second"):
+        rows = spark.createDataFrame([("1", value, 1, v), ("2", "other", 1, v)], schema)
+        write(rows, path, options("upsert", hoodie__datasource__write__table__type=table_type))
+    written = {"id": "1", "part": value, "v": "second"}
+    scan = HudiTable.for_path(path).scan([("part", "=", value)], ["id", "part", "v"])
+    assert scan.to_arrow().to_pylist() == [written]
+    assert to_arrow(scan.to_spark(spark)).to_pylist() == [written]
+    assert HudiTable.for_path(path).scan().to_spark(spark).count() == 2

@@ -210,6 +210,7 @@ def test_a_pyarrow_expression_is_not_for_spark(spark, years):
 
 def test_partition_folders_with_odd_names(spark, tmp_path):
     names = ["{a}", "x[1]", "*", "a?", "b\\c", "é +%41", "%41", "a=b", "a,b", "c:d", "'q'", "#h", "a b"]
+    names += ["x:*", "c:\\e"]
     for style in ({}, HIVE):
         table = HandMadeTable(tmp_path / ("hive" if style else "plain"), properties=dict(style))
         folder = (lambda n: f"p={n}") if style else (lambda n: n)

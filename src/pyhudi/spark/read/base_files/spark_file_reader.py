@@ -15,6 +15,7 @@ from pyhudi.spark.read.base_files.partition_folders import MOUNTS, Folders, allo
 from pyhudi.spark.session_settings import session_setting
 
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")
+_GLOB_PATHS = "__globPaths__"
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _IGNORE_LOCALITY = "spark.sql.sources.ignoreDataLocality"
 _LISTED_BY_THE_DRIVER = 100_000
@@ -22,6 +23,8 @@ _SPARKS_OWN_THRESHOLD = 32
 # A lookup that misses keys would insert them twice, and a service that misses rows would lose them. Options of a reader
 # override the session's spark.sql.files.ignoreCorruptFiles and ignoreMissingFiles.
 _NO_FILE_IS_SKIPPED = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+# Hudi's writers use the proleptic Gregorian calendar, but not all of them record this in the footer as Spark does.
+_PARQUET_OPTIONS = {"mergeSchema": "false", "datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 
 
 def read_files(spark: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
@@ -49,36 +52,51 @@ class FileReader:
         self._options = {**({} if folders is None else {"basePath": folders.base_path}), **(more or {})}
         if folders is not None and folders.mounted:
             allow_mounts(spark)
-        self._readers: dict[str, DataFrameReader] = {}
+        self._readers: dict[tuple[str, bool], DataFrameReader] = {}
 
     def read(self, uris: Sequence[str]) -> DataFrame:
         """Return the rows of some files. Thread-safe."""
-        orc = [u for u in uris if u.endswith(".orc")]
-        parquet = [u for u in uris if not u.endswith(".orc")]
-        parts = [self._read(kind, lot) for kind, lot in (("parquet", parquet), ("orc", orc)) if lot]
+        with read_settings(self._spark, len(uris), uris[0]):
+            parts = [rows for kind, lot in _by_kind(uris) for rows in self._read(kind, lot)]
+            if is_remote():
+                for rows in parts:
+                    _ = rows.schema  # under Connect nothing is evaluated before it is requested
         return reduce(lambda a, b: a.unionByName(b), parts)
 
-    def _read(self, kind: str, uris: Sequence[str]) -> DataFrame:
-        reader = self._readers.get(kind)
-        if reader is None:
-            reader = self._readers[kind] = self._reader(kind)
-        with read_settings(self._spark, len(uris), uris[0]):
-            rows = reader.load([escape_glob(uri) for uri in uris])
-            if is_remote():
-                _ = rows.schema  # under Connect nothing is evaluated before it is requested
-            return rows
+    def _read(self, kind: str, uris: Sequence[str]) -> Iterator[DataFrame]:
+        """Read files whose names may have characters of globs.
 
-    def _reader(self, kind: str) -> DataFrameReader:
-        reader = self._spark.read.format(kind).schema(self._schema).options(**_NO_FILE_IS_SKIPPED, **self._options)
-        if kind != "parquet":
-            return reader
-        # Hudi's writers use the proleptic Gregorian calendar, but not all of them record this in the footer as Spark
-        # does
-        calendar = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
-        return reader.options(mergeSchema="false", **calendar)
+        Escaped characters still make a glob of a path, and Hadoop cannot expand globs of names with colons. Those are
+        read one by one without globs: Spark returns all paths for each path that it does not expand.
+        """
+        escaped = [_escape_glob(uri) for uri in uris if not _breaks_globs(uri)]
+        if escaped:
+            yield self._reader(kind, globs=True).load(escaped)
+        for uri in filter(_breaks_globs, uris):
+            yield self._reader(kind, globs=False).load(uri)
+
+    def _reader(self, kind: str, *, globs: bool) -> DataFrameReader:
+        if (kind, globs) not in self._readers:
+            options = {**_NO_FILE_IS_SKIPPED, _GLOB_PATHS: str(globs).lower(), **self._options}
+            if kind == "parquet":
+                options |= _PARQUET_OPTIONS
+            self._readers[kind, globs] = self._spark.read.format(kind).schema(self._schema).options(**options)
+        return self._readers[kind, globs]
 
 
-def escape_glob(uri: str) -> str:
+def _by_kind(uris: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return the formats of files, with the files."""
+    orc = [u for u in uris if u.endswith(".orc")]
+    parquet = [u for u in uris if not u.endswith(".orc")]
+    return [(kind, lot) for kind, lot in (("parquet", parquet), ("orc", orc)) if lot]
+
+
+def _breaks_globs(uri: str) -> bool:
+    """Return True for an address that is a glob to Spark and that Hadoop cannot expand."""
+    return ":" in uri.partition(":")[2] and _GLOB_CHARACTERS.search(uri) is not None
+
+
+def _escape_glob(uri: str) -> str:
     """Return the address with the characters escaped that Spark's path globs interpret."""
     return _GLOB_CHARACTERS.sub(r"\\\1", uri)
 
