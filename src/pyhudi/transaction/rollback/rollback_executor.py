@@ -27,6 +27,7 @@ from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
 from pyhudi.storage import join_path
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
@@ -282,12 +283,12 @@ def _metadata_rollback(
 def _kept_log_files(storage: Storage, plan: RollbackPlan) -> dict[str, dict[str, int]]:
     """Return the sizes of the log files with blocks that a plan rolls back, by partition. The write may have died
     before it made some of those that the plan names."""
+    named = [(r.partition, file_name_of(path)) for r in plan.requests for path in r.log_blocks]
+    stats = concurrent_map(lambda log: storage.stat(join_path(*log)), named)
     kept: dict[str, dict[str, int]] = {}
-    for request in plan.requests:
-        for name in map(file_name_of, request.log_blocks):
-            stat = storage.stat(join_path(request.partition, name))
-            if stat is not None:
-                kept.setdefault(request.partition, {})[name] = stat.size
+    for (partition, name), stat in zip(named, stats, strict=True):
+        if stat is not None:
+            kept.setdefault(partition, {})[name] = stat.size
     return kept
 
 
