@@ -14,6 +14,7 @@ from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.markers import Markers, marked_instants
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -68,9 +69,12 @@ def metadata_differences(storage: Storage, config: TableConfig, active: ActiveTi
         OTHER_SIZE,
     )
     if config.version < 8:
-        # Recorded sizes of log files may be outdated.
+        # Recorded sizes of log files may be outdated, and the names of log files do not contain the instants of writes.
         is_log = pc.match_substring_regex(joined["path"], r"/?\.[^/]*$")
-        problem = pc.if_else(pc.and_(pc.equal(problem, OTHER_SIZE), is_log), pa.scalar(None, pa.string()), problem)
+        is_outdated = pc.and_(pc.equal(problem, OTHER_SIZE), is_log)
+        is_pending = pc.is_in(joined["path"], value_set=_pending_files(storage, active))
+        is_expected = pc.or_(is_outdated, pc.and_(pc.equal(problem, NOT_LISTED), is_pending))
+        problem = pc.if_else(is_expected, pa.scalar(None, pa.string()), problem)
     compared = pa.Table.from_arrays([problem, joined["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
     return pa.concat_tables([_problems(broken), compared.filter(pc.is_valid(compared["problem"])).sort_by("path")])
 
@@ -79,6 +83,15 @@ def _problems(texts: list[str]) -> pa.Table:
     count = len(texts)
     columns = [pa.array(texts, pa.string()), *(pa.nulls(count, field.type) for field in list(DIFFERENCE_SCHEMA)[1:])]
     return pa.Table.from_arrays(columns, schema=DIFFERENCE_SCHEMA)
+
+
+def _pending_files(storage: Storage, active: ActiveTimeline) -> pa.Array:
+    """Return the paths of the files for which pending writes have markers."""
+    pending = {instant.requested for instant in active.timeline.pending()}
+    markers = [
+        Markers(storage, instant).list()["data_path"] for instant in marked_instants(storage) if instant in pending
+    ]
+    return pa.chunked_array([chunk for paths in markers for chunk in paths.chunks], pa.string()).combine_chunks()
 
 
 def _files(view: FileSystemView) -> pa.Table:

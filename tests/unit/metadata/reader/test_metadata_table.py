@@ -18,6 +18,7 @@ from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.markers import IOType, Markers
 from tests.golden.expected import unpack
 from tests.rows import encode_table
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -184,6 +185,22 @@ def test_a_partition_is_built_again_after_a_clean(tmp_path: Path):
         newest.rename(newest.with_suffix(".lost"))
         assert "is missing" in mor.table.validate_metadata()["problem"][0].as_py()
         newest.with_suffix(".lost").rename(newest)
+
+
+def test_log_files_of_pending_writes_of_version_6_are_no_difference(tmp_path: Path) -> None:
+    """Their names contain the instant of the base file."""
+    mor = MorTable(tmp_path / "t", 6, options={**FAST, "hoodie.metadata.enable": "true"})
+    mor.load([row("a0", "a", 0, "x")])
+    mor.delta([row("a0", "a", 1, "y")])
+    log = next((mor.root / "a").glob(".*.log.*"))
+    other = log.with_name(log.name.replace(".log.1_", ".log.2_"))
+    shutil.copy(log, other)
+    assert mor.table.validate_metadata()["path"].to_pylist() == [f"a/{other.name}"]
+    pending = "20990101000000000"
+    for state in ("requested", "inflight"):
+        (mor.root / f".hoodie/{pending}.deltacommit.{state}").touch()
+    Markers(pinned(mor.root).storage, pending).create("a", other.name, IOType.APPEND)
+    assert mor.table.validate_metadata().num_rows == 0
 
 
 def test_it_is_used_unless_told_otherwise(path: Path):
