@@ -101,3 +101,23 @@ def test_late_deletes_lose_by_dates(oracle: Oracle, version: int, spark: SparkSe
     found = HudiTable.for_path(path).scan().to_arrow()
     assert found.select(["id", "value"]).to_pylist() == [{"id": KEYS[0], "value": 1}]
     assert_same_rows(oracle.read(path), found, ["id", "day", "value"])
+
+
+@pytest.mark.parametrize(
+    ("oracle", "version"), [seldom(("0.15.0", 6)), ("1.2.0", 6), seldom(("1.2.0", 9))], indirect=["oracle"]
+)
+def test_deletes_of_1970_01_01_count_by_commit_time(
+    oracle: Oracle, version: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The number of that day is 0, the ordering value of deletes that have none."""
+    path = str(tmp_path / "t")
+    how = {"hoodie.datasource.write.precombine.field": "day", "hoodie.write.table.version": str(version)}
+    for batch, days in enumerate(([2, 2], [3, 3], [1, 2])):
+        dates = [dt.date(1970, 1, day) for day in days]
+        rows = pa.table({"id": KEYS[:2], "day": dates, "value": [batch] * 2, "_hoodie_is_deleted": [batch == 2] * 2})
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
+        frame.write.format("hudi").options(**OPTIONS, **how).mode("append").save(path)
+    found = HudiTable.for_path(path).scan().to_arrow()
+    assert found.select(["id", "value"]).to_pylist() == [{"id": KEYS[1], "value": 1}]
+    assert_same_rows(oracle.read(path), found, ["id", "day", "value"])
