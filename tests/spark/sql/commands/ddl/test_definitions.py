@@ -23,6 +23,7 @@ from pyhudi.errors import (
     UnknownOptionWarning,
     UnsupportedTableError,
 )
+from pyhudi.schema.meta_columns import META_COLUMNS
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.commands.ddl.create_table import creation_lock
 from tests.cases import IN_CONNECT
@@ -285,6 +286,22 @@ def test_comments_stay_with_a_table_and_new_columns_are_nullable(spark):
         spark.sql("ALTER TABLE t ADD COLUMNS (n STRING NOT NULL)")
     assert spark.table("t").schema["n"].nullable
     assert spark.catalog.getTable("t").description == "of rides"
+
+
+def test_columns_with_names_of_meta_columns(spark):
+    """CREATE TABLE leaves them out, as Apache Hudi does: the table has its own."""
+    spark.sql("CREATE TABLE t (_hoodie_record_key INT, id INT, _hoodie_commit_time INT) USING hudi")
+    spark.sql("INSERT INTO t VALUES (1)")
+    spark.sql("CREATE TABLE u USING hudi AS SELECT 'mine' AS _hoodie_commit_time, 1 AS id")
+    for name in ("t", "u"):
+        assert spark.table(name).columns == [*META_COLUMNS, "id"]
+        assert rows(spark, f"SELECT id, length(_hoodie_commit_time) FROM {name}") == [(1, 17)]
+    for name in ("_hoodie_file_name", "_HOODIE_FILE_NAME", "_hoodie_operation"):
+        with pytest.raises(SchemaMismatchError, match=f"'{name}' is a meta column of Hudi tables"):
+            spark.sql(f"ALTER TABLE t ADD COLUMNS (tip INT, {name} STRING)")
+    with pytest.raises(AnalysisException, match="_hoodie_commit_time"):
+        spark.sql("CREATE TABLE v (id INT, _HOODIE_COMMIT_TIME STRING) USING hudi")
+    assert spark.table("t").columns == [*META_COLUMNS, "id"]
 
 
 def test_columns_that_cannot_be_keys(spark):

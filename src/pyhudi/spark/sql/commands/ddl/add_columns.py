@@ -7,6 +7,7 @@ from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import options
 from pyhudi.errors import OptionWithoutEffectWarning, SchemaMismatchError, warn
+from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.catalog_registration import update_columns
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
@@ -20,12 +21,16 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     """Run ALTER TABLE … ADD COLUMNS: a commit without rows that knows the columns.
 
     Raises:
-        SchemaMismatchError: The column already exists.
+        SchemaMismatchError: The column already exists, or has the name of a meta column.
     """
     added = declared_schema(spark, statement.columns)
     schema = own_schema(spark, table)
     existing = {field.name.lower() for field in schema.fields}
     for field in added.fields:
+        if is_meta_column(field.name.lower()):
+            raise SchemaMismatchError(
+                f"the column {field.name!r} is a meta column of Hudi tables, which writes fill; choose another name"
+            )
         if field.name.lower() in existing:
             raise SchemaMismatchError(f"the column {field.name!r} already exists in {table.sql}; choose another name")
         if not field.nullable:
