@@ -57,8 +57,8 @@ def replace_where_pinned(
     checked = rows.select(*columns, meets.alias(_MEETS))  # here Spark refuses an invalid condition
     with CachedFrames() as cached, key_errors(rows, pinned.spec):
         new = cached.add(with_keys(checked, pinned.spec, ""))
-        added = _partitions_of_new_rows(new, condition)
         text = condition if isinstance(condition, str) else text_of_condition(rows, condition, _arrow_schema(pinned))
+        added = _partitions_of_new_rows(new, text or _name_of(rows, condition))
         target = pinned.read(spark, text)
         matching = target.rows if text is not None else target.rows.where(meets)
         paths = {row[0] for row in matching.select(STORED_PATH).distinct().collect()}
@@ -83,8 +83,18 @@ def _arrow_schema(pinned: TargetSnapshot) -> pa.Schema:
     return from_spark_json(pinned.schema.json())
 
 
-def _partitions_of_new_rows(new: DataFrame, condition: str | Column) -> list[str]:
+def _name_of(rows: DataFrame, condition: str | Column) -> str:
+    """Return the name that Spark gives a condition as a column: its text, but for the quotes of literals."""
+    name: str = rows.select(as_column(condition)).columns[0]
+    return name
+
+
+def _partitions_of_new_rows(new: DataFrame, condition: str) -> list[str]:
     """Return the partition paths of the new rows.
+
+    Args:
+        new: The new rows, with their partition paths.
+        condition: The condition, as it is named in an error.
 
     Raises:
         QueryError: A row does not meet the condition.

@@ -90,8 +90,10 @@ def test_what_is_refused_before_anything_is_written(spark):
         spark.sql("RESET hoodie.index.type")
     with pytest.raises(QueryError, match="has a subquery"):
         spark.sql("INSERT INTO rides REPLACE WHERE id IN (SELECT id FROM rides) SELECT * FROM rides")
-    with pytest.raises(QueryError, match="do not meet the condition"):
+    with pytest.raises(QueryError, match=r"do not meet the condition `city` = 'Bergen' of"):
         frame.writeTo("rides").overwrite(F.col("city") == "Bergen")
+    with pytest.raises(QueryError, match=r"do not meet the condition \(length\(city\) = 9\) of"):
+        frame.writeTo("rides").overwrite(F.length("city") == 9)
     with pytest.raises(PySparkException):
         frame.writeTo("rides").overwrite(F.col("nothing") == 1)
     assert rows(spark, ALL)[:3] == [(1, "a", 10, "Oslo"), (2, "b", 20, "Oslo"), (3, "c", 30, "Bergen")]
