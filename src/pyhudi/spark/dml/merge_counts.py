@@ -53,12 +53,21 @@ def count_changes(pairs: MergePairs, clauses: Sequence[Clause]) -> MergeCounts:
     row = _counted_by_row(pairs, clauses)
     if row["ambiguous"]:
         raise AmbiguousMergeError(
-            f"{row['ambiguous']:,} rows of the table match several source rows each (for example that with the record "
-            f"key {row['example']!r}), so the result is ambiguous; nothing was written. Remove the other source rows "
+            f"{_ambiguous_rows(row)}, so the result is ambiguous; nothing was written. Remove the other source rows "
             "from the source"
         )
     return MergeCounts(
         row["updated"] or 0, row["deleted"] or 0, row["inserted"] or 0, repeated_deletes=(row["most_deletes"] or 0) > 1
+    )
+
+
+def _ambiguous_rows(row: Row) -> str:
+    """Return the rows of the table that several source rows change, as text."""
+    if row["ambiguous"] == 1:
+        return f"the row of the table with the record key {row['example']!r} matches several source rows"
+    return (
+        f"{row['ambiguous']:,} rows of the table match several source rows each (for example that with the record key "
+        f"{row['example']!r})"
     )
 
 
