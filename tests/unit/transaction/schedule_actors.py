@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.errors import NonRetryableConflictError
 from pyhudi.format.file_names import base_file_name, log_file_name
 from pyhudi.format.log import scan_blocks
 from pyhudi.storage import join_path
@@ -115,7 +116,7 @@ class Writer:
         waiting = set(pending_clustering_groups(now)["file_id"].to_pylist())
         piece = next((p for p in pieces if FIRST in rows_of(client.storage, now, paths_in(p))), pieces[0])
         if piece["file_id"] in waiting:
-            raise RuntimeError("waits for a clustering")
+            raise NonRetryableConflictError("waits for a clustering")
         if not self.logs:
             return [(piece["file_id"], piece["base_instant"], rows_of(client.storage, now, paths_in(piece)), False)]
         table = pa.Table.from_pylist([piece], schema=_view(client, now).latest_slices().schema)

@@ -153,8 +153,10 @@ class Actor:
     dead: bool = False
     operations: list[str] = field(default_factory=list)
     turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    thread: threading.Thread | None = None
 
     def run(self) -> None:
+        self.thread = threading.current_thread()
         self.turn.acquire()
         try:
             self.outcome = self.work(ActorStorage(self))
@@ -182,6 +184,7 @@ class World:
         self.clock_ms = time.time_ns() // 1_000_000
         self.owners: dict[str, Actor] = {}
         self.trace: list[str] = []
+        self.strangers: list[str] = []
         self._over = threading.Semaphore(0)
 
     def run(self) -> None:
@@ -194,6 +197,7 @@ class World:
             raise AssertionError("the actors wait for each other")
         for thread in threads:
             thread.join()
+        assert not self.strangers, f"operations on threads that the seed does not order: {self.strangers}"
 
     def step(self, actor: Actor) -> None:
         """Announce the next operation of an actor: another actor may run first."""
@@ -390,6 +394,8 @@ class ActorStorage:
         actor = self.actor
         if actor.dead:
             raise Killed(f"{name} after the process was killed")
+        if actor.thread not in (None, threading.current_thread()):
+            actor.world.strangers.append(name)
         actor.world.step(actor)
         what = args[0] if args and isinstance(args[0], str) else ""
         actor.operations.append(f"{name} {what}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import CommitStateUnknownError
+from pyhudi.errors import CommitStateUnknownError, HudiError
 from pyhudi.services.archival import archival_runner
 from pyhudi.storage import concurrent_reads
 from pyhudi.timeline import ActiveTimeline, CommitMetadata
@@ -75,6 +76,14 @@ class _Serial:
 
     def map(self, work: Any, *items: Any) -> Iterator[Any]:
         return map(work, *items)
+
+    def submit(self, work: Any, *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
 
 
 @pytest.fixture
@@ -154,6 +163,8 @@ def tidy_up(world: World) -> None:
 
 
 def check(storage: MemoryStorage, writers: Sequence[Writer], outcomes: dict[str, Any]) -> None:
+    failures = [outcome for outcome in outcomes.values() if isinstance(outcome, BaseException)]
+    assert all(isinstance(failure, HudiError) for failure in failures), failures
     rows = visible(storage)
     assert len(rows) == len(set(rows)), f"rows that come twice: {rows}"
     now = active(storage)

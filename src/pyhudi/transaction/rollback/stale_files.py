@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pyhudi.format.file_names import file_name_of
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.write_fence import fenced_instants, remove_fences
@@ -25,19 +26,20 @@ def delete_stale_files(active: ActiveTimeline, heartbeats: heartbeat.HeartbeatPo
     pending = {i.requested for i in active.reload().timeline.pending()}
     if not fenced <= pending:
         remove_fences(storage, fenced - pending)
-    for instant in marked:
+    for instant in sorted(marked):
         if instant not in pending:
             Markers(storage, instant).delete()
-    for path in beats:
+    for path in sorted(beats):
         instant = file_name_of(path)
         if instant not in pending and heartbeats.is_dead(storage, instant):
             storage.delete(path)
 
 
-def _instants_with_files(storage: Storage) -> tuple[list[str], frozenset[str], list[str]]:
+def _instants_with_files(storage: Storage) -> list[frozenset[str]]:
     """Return the instants with markers, those with fences, and the paths of heartbeats, all listed at the same time."""
-    with ThreadPoolExecutor(3) as pool:
-        marked = pool.submit(lambda: sorted(marked_instants(storage)))
-        fenced = pool.submit(fenced_instants, storage)
-        beats = pool.submit(storage.list, heartbeat.HEARTBEAT_FOLDER)
-        return marked.result(), fenced.result(), beats.result()["path"].to_pylist()
+    listings: tuple[Callable[[], Iterable[str]], ...] = (
+        lambda: marked_instants(storage),
+        lambda: fenced_instants(storage),
+        lambda: storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist(),
+    )
+    return concurrent_map(lambda listing: frozenset(listing()), listings)
