@@ -150,7 +150,8 @@ class ActiveTimeline:
             if len(data) > _REMEMBERED_BYTES:
                 return decode_commit(data)
             metadata = _decoded(data)
-        if len(self._commits) < _REMEMBERED_COMMITS:
+        # Only names with a completion time are never used again, as by another attempt at a plan.
+        if self.layout.version >= 2 and instant.is_completed and len(self._commits) < _REMEMBERED_COMMITS:
             self._commits[instant.file_name] = metadata
         return metadata
 
@@ -245,7 +246,7 @@ class ActiveTimeline:
         """Delete the file of this state. Return False if it did not exist."""
         existed = self.storage.delete(self.path(instant))
         self._files.pop(instant.file_name, None)
-        self._commits.pop(instant.file_name, None)  # A later attempt at a fixed instant has the same name.
+        self._commits.pop(instant.file_name, None)
         self._timeline = None
         return existed
 
