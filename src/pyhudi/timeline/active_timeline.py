@@ -43,8 +43,8 @@ def _decoded(data: bytes) -> CommitMetadata:
 class ActiveTimeline:
     """Instant files as of the last load, plus the transitions made through this object.
 
-    Small commits are read once, also by the timelines that are reloaded from this one: plans ask for the newest commit
-    several times, and each request to an object store takes tens of milliseconds.
+    Small completed commits of layout 2 are read once, also by the timelines that are reloaded from this one: plans ask
+    for the newest commit several times, and each request to an object store takes tens of milliseconds.
     """
 
     def __init__(self, storage: Storage, layout: Layout, files: Iterable[Instant]) -> None:
@@ -151,7 +151,7 @@ class ActiveTimeline:
                 return decode_commit(data)
             metadata = _decoded(data)
         # Only names with a completion time are never used again, as by another attempt at a plan.
-        if self.layout.version >= 2 and instant.is_completed and len(self._commits) < _REMEMBERED_COMMITS:
+        if instant.completion is not None and len(self._commits) < _REMEMBERED_COMMITS:
             self._commits[instant.file_name] = metadata
         return metadata
 
