@@ -39,6 +39,8 @@ class Engine(ABC):
     """Write options of a table with the bucket index; None: the engine has no such thing."""
     record_options: ClassVar[Mapping[str, str] | None] = None
     """The same for the record index."""
+    merge_on_read_properties: ClassVar[Mapping[str, str]] = {}
+    """Table properties with which updates leave data files as they are."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

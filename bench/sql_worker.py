@@ -19,7 +19,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bench import engines
 from bench.engines import ENGINES, settings
 
 COMMITS = 20
@@ -262,7 +261,7 @@ class Delta(Tables):
 
     def create(self, name: str, rows: DataFrame, options: dict[str, str], *, merge_on_read: bool = False) -> None:
         del options
-        properties = engines.Delta.merge_on_read_properties if merge_on_read else {}
+        properties = self.engine.merge_on_read_properties if merge_on_read else {}
         rows.write.format("delta").options(**properties).save(str(self.folder / "db" / name))
 
     def named(self, name: str) -> str:
@@ -278,7 +277,7 @@ class Iceberg(Tables):
     def create(self, name: str, rows: DataFrame, options: dict[str, str], *, merge_on_read: bool = False) -> None:
         del options
         writer = rows.writeTo(self.named(name))
-        for key, value in engines.Iceberg.merge_on_read_properties.items() if merge_on_read else ():
+        for key, value in self.engine.merge_on_read_properties.items() if merge_on_read else ():
             writer = writer.tableProperty(key, value)
         writer.create()
 
