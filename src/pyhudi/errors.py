@@ -147,6 +147,11 @@ class EmptyRangeWarning(UserWarning):
     """The range of an incremental query ends before it begins, so the query has no rows."""
 
 
+class IncompleteRangeWarning(UserWarning):
+    """Files of the range of an incremental query were cleaned, so rows that it wrote and that were overwritten later
+    are missing."""
+
+
 class MetadataTableWarning(UserWarning):
     """The metadata table is not used, so planning of queries is slower."""
 

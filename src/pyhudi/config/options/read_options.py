@@ -42,7 +42,8 @@ INCREMENTAL_FILTERS = optional_text(
 INCREMENTAL_FALLBACK_FULL_SCAN = flag(
     _READ + "incr.fallback.fulltablescan.enable",
     True,
-    "If true, an incremental query over cleaned files filters a snapshot instead.",
+    "If true, an incremental query over cleaned files filters a snapshot instead, with a warning: rows that were "
+    "overwritten later are missing.",
 )
 INCREMENTAL_SCHEMA_AT_END = flag(
     _READ + "schema.use.end.instanttime",

@@ -3,7 +3,8 @@
 The range excludes its start and includes its end; it refers to completion times from table version 8 on and to
 requested times before. The file groups written by its commits are read as of the end, restricted to rows with a commit
 time in the range. Archived commits are included through the archived timeline. If a file of the range has been cleaned,
-the whole table is read instead (if allowed): this misses rows that were written in the range and overwritten after it.
+the whole table is read instead (if allowed), with a warning: this misses rows that were written in the range and
+overwritten after it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import HollowPolicy
 from pyhudi.config.options import HOLLOW_COMMIT_POLICY, INCREMENTAL_FALLBACK_FULL_SCAN
-from pyhudi.errors import QueryError
+from pyhudi.errors import IncompleteRangeWarning, QueryError, warn
 from pyhudi.merge.logs.valid_log_blocks import InstantsCompletedBy
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
@@ -209,6 +210,12 @@ def _fall_back(table: TableSnapshot, query: Query, why: str) -> Selection:
             f"{INCREMENTAL_FALLBACK_FULL_SCAN.key!r} to 'true' to read the whole table for the rows of that range "
             "that are still current"
         )
+    warn(
+        f"the incremental query ({query}) returns only those rows of its range that are still current: {why}. Rows "
+        "that were overwritten or deleted later are missing. Begin later, clean less, or set "
+        f"{INCREMENTAL_FALLBACK_FULL_SCAN.key!r} to 'false' to raise an error instead",
+        IncompleteRangeWarning,
+    )
     view = FileSystemView.load(table)
     return Selection(view.latest_slices(), view.partitions)
 
