@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
-from pyhudi.schema.type_conversion import java_text
+from pyhudi.schema.type_conversion import date_text, java_text
 
 _DIGITS = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], dtype=np.uint8)
 
@@ -97,8 +97,10 @@ def _key_text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:
     t = pa.types
     if t.is_string(kind):
         return column
-    if t.is_integer(kind) or t.is_boolean(kind) or t.is_date(kind) or t.is_decimal(kind):
+    if t.is_integer(kind) or t.is_boolean(kind) or t.is_decimal(kind):
         return column.cast(pa.string())
+    if t.is_date(kind):
+        return date_text(column)
     if t.is_floating(kind):
         return java_text(column)
     if t.is_binary(kind):

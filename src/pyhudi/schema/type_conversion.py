@@ -117,7 +117,9 @@ def _rule(source: pa.DataType, target: pa.DataType) -> Rule | None:
     if t.is_string(target):
         if t.is_floating(source):
             return lambda array, _: java_text(array)
-        if t.is_integer(source) or t.is_decimal(source) or t.is_date(source) or t.is_binary(source):
+        if t.is_date(source):
+            return lambda array, _: date_text(array)
+        if t.is_integer(source) or t.is_decimal(source) or t.is_binary(source):
             return _cast
     if t.is_floating(target) and (t.is_integer(source) or t.is_floating(source)):
         if t.is_float32(source) and t.is_float64(target):
@@ -190,6 +192,11 @@ def java_text(array: pa.Array) -> pa.Array:
     number = pc.if_else(plain, decimal, scientific)
     special = pc.replace_substring(pc.replace_substring(text, "nan", "NaN"), "inf", "Infinity")
     return pc.if_else(pc.is_finite(array), number, special)
+
+
+def date_text(array: pa.Array) -> pa.Array:
+    """Return dates as formatted by Java: ``2024-01-02``, years after 9999 with a sign, ``+10000-01-01``."""
+    return pc.replace_substring_regex(array.cast(pa.string()), r"^(\d{5,}-)", r"+\1")
 
 
 def _or_zero(text: pa.Array) -> pa.Array:

@@ -36,6 +36,8 @@ def test_levels():
     nothing = DEFAULT_PARTITION
     assert partition_paths(ROWS, spec()).to_pylist() == [""] * 4
     assert partition_paths(ROWS, spec("d")).to_pylist() == ["2024-02-29", nothing, "0001-01-01", "2024-02-29"]
+    far = pa.RecordBatch.from_pydict({"d": pa.array([3_000_000], pa.date32())})
+    assert partition_paths(far, spec("d")).to_pylist() == ["+10183-09-21"]  # as Java and Spark have it
     assert partition_paths(ROWS, spec("d", slash_dates=True))[0].as_py() == "2024/02/29"
     assert partition_paths(ROWS, spec("d", "s.in", hive_style=True)).to_pylist() == [
         "d=2024-02-29/s.in=true",

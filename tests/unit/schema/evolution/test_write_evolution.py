@@ -186,6 +186,7 @@ MOMENT = datetime.datetime(2024, 1, 2, 3, 4, 5, 678000, tzinfo=datetime.UTC)
         (pa.float32(), [0.1, 1e10], pa.string(), ["0.1", "1.0E10"]),
         (pa.float64(), [0.1, 1e-5, float("nan")], pa.string(), ["0.1", "1.0E-5", "NaN"]),
         (pa.date32(), [DAY], pa.string(), ["2024-01-02"]),
+        (pa.date32(), [2_932_897, -719_163], pa.string(), ["+10000-01-01", "0000-12-31"]),
         (pa.decimal128(9, 2), [Decimal("1.50"), Decimal("100.00")], pa.string(), ["1.50", "100.00"]),
         (pa.binary(), [b"xy"], pa.string(), ["xy"]),
         (pa.string(), ["é"], pa.binary(), ["é".encode()]),
