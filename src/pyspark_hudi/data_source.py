@@ -120,7 +120,7 @@ class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore
         """
         table, plan = _planned(self._options, self._filter, self._columns.names)
         _check_types(self._columns, spark_schema(plan.output_schema))
-        return [SlicesPartition(plan.select_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
+        return [SlicesPartition(plan.select_slices(pa.array(n)), table.storage) for n in piece_numbers(plan.tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""

@@ -26,7 +26,7 @@ from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW_POSITION
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, build_workload_profile
 from tests.cases import classic, seldom
-from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, rows
+from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, made, rows
 
 
 @pytest.mark.parametrize("per_core", [4, 0], ids=["few-groups", "counted"])
@@ -45,6 +45,24 @@ def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core
     with pytest.raises(Exception, match="no number"):
         table.update({"fare": "if(id > 1, raise_error('no number'), 1)"})
     assert rows(table) == [(1, "Oslo", 111, None), *FIRST[1:]]
+    assert table.validate_metadata().num_rows == 0
+
+
+@pytest.mark.parametrize("kind", ["mor", seldom("v6-mor")])
+@pytest.mark.parametrize("per_core", [4, 0], ids=["few-groups", "counted"])
+def test_log_files_are_written_to_few_groups_without_counting_rows(spark, tmp_path, monkeypatch, per_core, kind):
+    monkeypatch.setattr(tagged_batch, "_GROUPS_PER_CORE", per_core)
+    counted = []
+    monkeypatch.setattr(tagged_batch, "count_rows", lambda *a, **k: counted.append(1) or count_rows(*a, **k))
+    table = made(spark, tmp_path / "t", kind)
+    assert table.update({"note": "null"}, "fare <= 20").rows_updated == 2
+    assert table.update({"note.b": "'y'"}, "id >= 2").rows_updated == 3  # rows of base and log files
+    assert table.delete("id = 1 or id = 4").rows_deleted == 2
+    groups = [(r["partition"], len(r["log_paths"])) for r in table.inspect.file_slices().to_pylist()]
+    assert sorted(groups) == [("Bergen", 1), ("Moss", 2), ("Oslo", 3)]
+    assert table.delete("length(city) > 100").rows_deleted == 0
+    assert bool(counted) == (not per_core)
+    assert [(r[0], r[1], r[2]) for r in rows(table)] == [(2, "Oslo", 20), (3, "Bergen", 30)]
     assert table.validate_metadata().num_rows == 0
 
 

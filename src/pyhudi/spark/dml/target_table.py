@@ -159,8 +159,8 @@ class TargetSnapshot:
         # Log files need no positions, and a table without log files may get some at any time.
         if located and client.config.table_type is TableType.COPY_ON_WRITE:
             read = positioned_rows(SparkScan(spark, table, planned, opts))
-        bases = None if read is None else planned.tasks.select(["partition", "file_id", "base_path"])
-        locations = RowLocations(bases) if located else None
+        groups = planned.tasks.select(["partition", "file_id", "base_path"])
+        locations = RowLocations(groups, positions=read is not None) if located else None
         read = dataframe(SparkScan(spark, table, planned, opts)) if read is None else read
         stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
         reads = ReadSet.of_snapshot(table.active.timeline, _groups(planned), replan)
@@ -205,7 +205,7 @@ class TargetTable(TargetSnapshot):
     @property
     def has_positions(self) -> bool:
         """True if rows have their positions in base files."""
-        return self.locations is not None and self.locations.bases is not None
+        return self.locations is not None and self.locations.positions
 
     @property
     def delete_markers(self) -> frozenset[str]:

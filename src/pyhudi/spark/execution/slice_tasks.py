@@ -24,6 +24,8 @@ _LARGEST_PIECE = 64 * 1024 * 1024
 _OPENING = 4 * 1024 * 1024
 """Cost of opening the files of a slice, as a number of bytes that could be read in that time, as in Spark itself."""
 _DEFAULT_PARALLELISM = 16
+WHOLE, KEYS, LOGS = 1.0, 0.2, 0.0
+"""Part of a base file that a task reads: all of it; its keys, which are about a fifth; nothing, only log files."""
 _LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
 
 SliceWork = Callable[[FileSlice], Iterator[pa.RecordBatch]]
@@ -44,10 +46,10 @@ class SlicePieces:
     from_path: tuple[str, ...] = ()
 
     @classmethod
-    def from_plan(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
-        """Return the slices of a plan, large ones first. ``whole``: base files are read as well, not only log files."""
+    def from_plan(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, part: float = WHOLE) -> SlicePieces:
+        """Return the slices of a plan, large ones first. ``part``: part of the base files that is read."""
         slices = _with_path_values(plan)
-        pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
+        pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan.tasks, parallelism, part=part))
         return cls(tuple(table_to_bytes(piece, "zstd") for piece in pieces), tuple(plan.partition_columns.values))
 
     def slices(self, number: int) -> Iterator[FileSlice]:
@@ -58,22 +60,23 @@ class SlicePieces:
             yield FileSlice.from_row(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"is_exact_{i}"]})
 
 
-def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> list[np.ndarray]:
-    """Return the numbers of the slices of each piece, large slices first. ``whole`` as in `SlicePieces.from_plan`."""
-    sizes = bytes_to_read(plan, whole=whole) + _OPENING
+def piece_numbers(tasks: pa.Table, parallelism: int = _DEFAULT_PARALLELISM, *, part: float = WHOLE) -> list[np.ndarray]:
+    """Return the numbers of the slices of each piece, large slices first. ``part`` as in `SlicePieces.from_plan`."""
+    sizes = bytes_to_read(tasks, part=part) + _OPENING
     order = np.argsort(-sizes, kind="stable")
     # starting a task costs as much as reading some twenty small slices: use more tasks than can run at a time only for
     # large inputs
     target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
-    piece = (np.cumsum(sizes[order]) - 1) // target if len(order) else order
+    # by the bytes before each slice: one slightly larger than its share would otherwise leave a task without work
+    piece = (np.cumsum(sizes[order]) - sizes[order]) // target if len(order) else order
     cuts = np.flatnonzero(np.diff(piece, prepend=-1))
     return np.split(order, cuts[1:]) if len(order) else []
 
 
-def bytes_to_read(plan: ScanPlan, *, whole: bool) -> np.ndarray:
-    """Return the number of bytes to read for each slice. ``whole``: its base file is read as well."""
-    sizes: np.ndarray = list_sums(plan.tasks["log_sizes"]).to_numpy()
-    return sizes + pc.fill_null(plan.tasks["base_size"], 0).to_numpy() if whole else sizes
+def bytes_to_read(tasks: pa.Table, *, part: float) -> np.ndarray:
+    """Return the number of bytes to read for each slice. ``part``: part of its base file that is read as well."""
+    sizes: np.ndarray = pc.fill_null(tasks["base_size"], 0).to_numpy() * part + list_sums(tasks["log_sizes"]).to_numpy()
+    return sizes.astype(np.int64)
 
 
 def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:

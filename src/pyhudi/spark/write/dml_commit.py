@@ -17,11 +17,12 @@ class RowLocations:
     """Locations that rows have kept from the table: their file groups, and possibly their positions.
 
     Attributes:
-        bases: Base files (partition, file_id, base_path) to which the positions of rows refer; None: rows have no
-            positions.
+        groups: The file groups (partition, file_id, base_path) that were read, with their base files.
+        positions: Rows have their positions in these base files.
     """
 
-    bases: pa.Table | None = None
+    groups: pa.Table
+    positions: bool = False
 
 
 class NewRecords(Enum):
@@ -103,8 +104,8 @@ class RowChanges:
 
     @property
     def bases(self) -> pa.Table | None:
-        """Base files to which the positions of rows refer (`RowLocations.bases`)."""
-        return None if self.locations is None else self.locations.bases
+        """Base files (partition, file_id, base_path) to which the positions of rows refer; None: there are none."""
+        return self.locations.groups if self.locations is not None and self.locations.positions else None
 
     @property
     def only_updates(self) -> bool:

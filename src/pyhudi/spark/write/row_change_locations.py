@@ -71,7 +71,7 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
     Args:
         counts: Rows by file group (COUNTS_SCHEMA).
         slices: The file groups of the table (SLICE_SCHEMA).
-        read: The base files in which rows have their positions (`RowLocations.bases`).
+        read: The base files in which rows have their positions (`RowChanges.bases`).
 
     Raises:
         ConflictError: The table has no such file group any more, or another base file in it: it was rewritten since it
@@ -100,8 +100,8 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
     return pa.Table.from_arrays([*(summed[name] for name in names), summed["rows_sum"]], schema=counts.schema)
 
 
-def read_groups(bases: pa.Table) -> pa.Table:
-    """Return the file groups of base files that were read (`RowLocations.bases`), as if none of their rows were to be
-    changed (COUNTS_SCHEMA)."""
-    columns = [*(bases[name] for name in ("partition", "file_id", "base_path")), pa.array([0] * bases.num_rows)]
+def uncounted(groups: pa.Table) -> pa.Table:
+    """Return file groups that were read (`RowLocations.groups`) as if none of their rows were to be changed
+    (COUNTS_SCHEMA)."""
+    columns = [*(groups[name] for name in ("partition", "file_id", "base_path")), pa.array([0] * groups.num_rows)]
     return pa.table(columns, schema=COUNTS_SCHEMA)

@@ -19,7 +19,7 @@ from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import replaced_positions
 from pyhudi.read.execution.file_slice_reader import MergedReader
-from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.execution.slice_tasks import KEYS, LOGS, SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.merge_on_read.deletion_vectors import DeletionVectors, deletion_vectors_for
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
@@ -57,10 +57,10 @@ def base_and_log_rows(scan: SparkScan, context: SliceContext) -> tuple[DataFrame
     if rows is None:
         return None
     cores = parallelism(spark)
-    pieces = SlicePieces.from_plan(with_base, cores, whole=False)
+    pieces = SlicePieces.from_plan(with_base, cores, part=KEYS)
     stay = form.exclude(rows, run_on_slices(spark, pieces, _FindDeletedRows(context, form), form.schema))
     reader = MergedReader.from_plan(plan, context)
-    changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, whole=False)
+    changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, part=LOGS)
     return stay, changed
 
 

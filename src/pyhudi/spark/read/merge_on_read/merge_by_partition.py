@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.execution.local_relations import constant, union
-from pyhudi.spark.execution.slice_tasks import SlicePieces, SliceWork, bytes_to_read, parallelism, run_on_slices
+from pyhudi.spark.execution.slice_tasks import WHOLE, SlicePieces, SliceWork, bytes_to_read, parallelism, run_on_slices
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
@@ -30,7 +30,7 @@ a second, also for queries of all partitions; reading one takes a second."""
 
 
 def run_by_partition(
-    spark: SparkSession, plan: ScanPlan, work: SliceWork, schema: pa.Schema, *, whole: bool
+    spark: SparkSession, plan: ScanPlan, work: SliceWork, schema: pa.Schema, *, part: float = WHOLE
 ) -> DataFrame:
     """Run ``work`` on the slices of a plan. Lazy.
 
@@ -39,7 +39,7 @@ def run_by_partition(
         plan: The plan.
         work: Work on one slice.
         schema: Columns of its rows.
-        whole: Base files are read, too.
+        part: Part of the base files that is read.
 
     Returns:
         The rows.
@@ -47,13 +47,13 @@ def run_by_partition(
     cores = parallelism(spark)
     partitions: list[str] = pc.unique(plan.tasks["partition"]).to_pylist()
     few = 1 < len(partitions) <= FEW_PARTITIONS and any(name in schema.names for name in plan.partition_columns.values)
-    if not few or bytes_to_read(plan, whole=whole).sum() < len(partitions) * WORTH_A_PART:
-        return run_on_slices(spark, SlicePieces.from_plan(plan, cores, whole=whole), work, schema)
+    if not few or bytes_to_read(plan.tasks, part=part).sum() < len(partitions) * WORTH_A_PART:
+        return run_on_slices(spark, SlicePieces.from_plan(plan, cores, part=part), work, schema)
     parts = []
     values = plan.partition_columns.by_partition()
     for partition in partitions:
         of_partition = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], partition)))
-        pieces = SlicePieces.from_plan(of_partition, -(-cores // len(partitions)), whole=whole)
+        pieces = SlicePieces.from_plan(of_partition, -(-cores // len(partitions)), part=part)
         rows = run_on_slices(spark, pieces, work, schema)
         partition_values = {name: value for name, value in values[partition].items() if name in schema.names}
         parts.append(

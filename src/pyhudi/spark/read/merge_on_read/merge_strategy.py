@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from pyhudi.read.execution.file_slice_reader import MergedReader
-from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.execution.slice_tasks import LOGS, SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.merge_on_read.base_scan_with_deletes import base_and_log_rows
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.spark_scan import SparkScan
@@ -52,10 +52,10 @@ def merged_rows(scan: SparkScan) -> tuple[DataFrame | None, DataFrame]:
     if is_key_lookup(plan):
         reader = MergedReader.from_plan(plan, context)
         # Most slices have none of the keys, which few bytes of their base files show.
-        pieces = SlicePieces.from_plan(plan, parallelism(spark), whole=False)
+        pieces = SlicePieces.from_plan(plan, parallelism(spark), part=LOGS)
         return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
     overlaid = base_and_log_rows(scan.with_plan(plan), context)
     if overlaid is not None:
         return overlaid
     reader = MergedReader.from_plan(plan, context)
-    return None, run_by_partition(spark, plan, reader.read, plan.output_schema, whole=True)
+    return None, run_by_partition(spark, plan, reader.read, plan.output_schema)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues, ReadEngine
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.execution.slice_tasks import KEYS, SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
 from pyhudi.spark.read.base_files.partition_folders import mounted_external_path
@@ -137,7 +137,7 @@ def _merge_logs(
 ) -> dict[str, CachedLogs]:
     """Merge the logs of slices and add them to the cache. Runs a Spark job."""
     groups = {key: group for group, key in keys.items()}
-    pieces = SlicePieces.from_plan(scan.plan, parallelism(scan.spark), whole=False)
+    pieces = SlicePieces.from_plan(scan.plan, parallelism(scan.spark), part=KEYS)
     status = run_on_slices(scan.spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
     with task_errors():
         written = {key: CachedLogs(*logs) for key, *logs in status.collect()}

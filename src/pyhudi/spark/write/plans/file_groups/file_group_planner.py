@@ -93,7 +93,7 @@ def _plan_by_counts(
     else:
         batch = replace(tagger.by_key(rows), changes=checked)
     _check_duplicates(job, batch.counts)
-    workload = table.workload(batch.counts)
+    workload = table.workload(batch.counts, is_counted=batch.is_counted)
     logs = table.log_slices(appended_groups(workload))
     return FileGroupPlan(job, batch, workload, table.slices, logs, table.snapshot, cached, records)
 

@@ -70,23 +70,29 @@ class TableState:
         return cls(job, snapshot, slices, clustering, compaction, logged, placement)
 
     @property
-    def _has_logs(self) -> bool:
+    def has_logs(self) -> bool:
+        """True if updates and deletes are written to log files."""
         return self.job.config.table_type is TableType.MERGE_ON_READ
 
-    def workload(self, counts: pa.Table) -> WorkloadProfile:
-        """Plan the file groups of tagged rows (COUNTS_SCHEMA).
+    def workload(self, counts: pa.Table, *, is_counted: bool = True) -> WorkloadProfile:
+        """Plan the file groups of tagged rows.
+
+        Args:
+            counts: The rows by file group (COUNTS_SCHEMA).
+            is_counted: The numbers are known. Otherwise base files tell how much work a group may be, even if its rows
+                go to log files.
 
         Raises:
             NonRetryableConflictError: A file group to be changed has a pending clustering.
             UnsupportedTableError: A file group of a copy-on-write table has log files.
         """
-        profile = build_workload_profile(counts, self.slices, self.placement, logs=self._has_logs)
+        profile = build_workload_profile(counts, self.slices, self.placement, logs=self.has_logs and is_counted)
         self._check(profile)
         return profile
 
     def log_slices(self, groups: pa.Table) -> pa.Table:
         """Return the slices (LOG_SLICES_SCHEMA) of file groups (partition, file_id) to which log files are appended."""
-        if not self._has_logs:
+        if not self.has_logs:
             return LOG_SLICES_SCHEMA.empty_table()
         config = self.job.config
         return log_slices(
@@ -95,7 +101,7 @@ class TableState:
 
     def _check(self, workload: WorkloadProfile) -> None:
         touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
-        if not self._has_logs:
+        if not self.has_logs:
             check_log_free(pc.sum(in_groups(touched, self.slices.filter(has_log_files(self.slices)))).as_py() or 0)
         if allows_updates(self.job.opts):
             return

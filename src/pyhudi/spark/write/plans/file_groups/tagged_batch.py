@@ -21,7 +21,7 @@ from pyhudi.spark.write.plans.file_groups.row_routing import count_rows
 from pyhudi.spark.write.plans.file_groups.row_tagging import tag_rows
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import without_key_indexes
-from pyhudi.spark.write.row_change_locations import located_changes, read_groups, with_base_paths
+from pyhudi.spark.write.row_change_locations import located_changes, uncounted, with_base_paths
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 from pyhudi.write.planning.log_file_summary import LogContents
@@ -86,37 +86,39 @@ class BatchTagger:
     def by_location(self, rows: DataFrame, changes: RowChanges) -> TaggedBatch:
         """Tag rows with the file groups from which they were read, and count them if necessary."""
         job = self.table.job
-        bases = self._bases_to_rewrite(changes)
-        rows = rows if bases is not None or changes.origin is RowOrigin.CACHED else self.cached.add(rows)
+        groups = self._few_groups(changes)
+        rows = rows if groups is not None or changes.origin is RowOrigin.CACHED else self.cached.add(rows)
         tagged = self._located(rows, changes)
         # the rows are then not joined with anything
         no_lookup = not _needs_lookup(job, changes)
-        simple = no_lookup and (bases is None or changes.origin is not RowOrigin.QUERY)
+        simple = no_lookup and (groups is None or changes.origin is not RowOrigin.QUERY)
         counted: ChangeCounts | None = None
-        if bases is None:
+        if groups is None:
             counts, counted = count_rows(tagged.rows, counts_changes=job.counts_changes, adaptive=not simple)
         else:
-            counts = read_groups(bases)
+            counts = uncounted(groups)
         return TaggedBatch(
             tagged.rows,
             with_base_paths(counts, self.table.slices, changes.bases),
             # without positions only the file groups are known
             by_key=self.records is not None or changes.bases is None,
-            is_counted=bases is None,
+            is_counted=groups is None,
             adaptive=not simple,
             inconsistencies=tagged.inconsistencies,
             changes=counted,
         )
 
-    def _bases_to_rewrite(self, changes: RowChanges) -> pa.Table | None:
-        """Return the base files (`RowLocations.bases`) that a job may change, if its rows need not be counted: the
-        files are few, there are no new records to place, and no index of keys to update."""
-        table = self.table
-        adds = changes.new_records is not NewRecords.NONE
-        if changes.bases is None or adds or table.clustering.num_rows or table.logged != LogContents():
+    def _few_groups(self, changes: RowChanges) -> pa.Table | None:
+        """Return the file groups (`RowLocations.groups`) that a job may change, if its rows need not be counted: the
+        groups are few, there are no new records to place, and no index of keys to update. Base files are rewritten
+        row by row, so rows need positions; log files take them in any order."""
+        table, located = self.table, changes.locations
+        if located is None or changes.new_records is not NewRecords.NONE or table.clustering.num_rows:
             return None
-        few = changes.bases.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
-        return changes.bases if few and without_key_indexes(self.metadata_partitions) else None
+        if not table.has_logs and not (located.positions and table.logged == LogContents()):
+            return None
+        few = located.groups.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
+        return located.groups if few and without_key_indexes(self.metadata_partitions) else None
 
     def _located(self, rows: DataFrame, changes: RowChanges) -> Tagged:
         """Return changes of rows with their locations. New records are looked up unless their keys are known to be
