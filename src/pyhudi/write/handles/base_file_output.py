@@ -27,7 +27,7 @@ from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_copy import has_file_columns
-from pyhudi.write.handles.marked_file import marked_file
+from pyhudi.write.handles.marked_file import open_marked_file
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 _KEYS = pa.schema([(RECORD_KEY, pa.string())])
@@ -115,11 +115,10 @@ class BaseFileOutput:
             write_partition_metadata(
                 context.storage, partition, context.instant, base_format=context.partition_metadata_format
             )
-        self._marked = marked_file(context, partition, self.name, io_type)
         self._context = context
         self._stack = ExitStack()
         try:
-            sink = self._stack.enter_context(context.storage.open_output(self.path))
+            sink = self._stack.enter_context(open_marked_file(context, partition, self.name, io_type))
             constants = self._constants(context, new=io_type is IOType.CREATE and not source.copied)
             self.writer = _open_writer(context, sink, constants, source)
         except BaseException as error:
@@ -166,7 +165,6 @@ class BaseFileOutput:
             self._close_sink(error)
             raise
         self._stack.close()
-        self._marked.check()
         return self._with_all_bounds(summary)
 
     def _with_all_bounds(self, summary: FileSummary) -> FileSummary:

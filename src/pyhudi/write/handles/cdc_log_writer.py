@@ -3,8 +3,7 @@ queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 import numpy as np
@@ -21,7 +20,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.marked_file import marked_file
+from pyhudi.write.handles.marked_file import open_marked_file
 from pyhudi.write.settings.cdc_settings import CdcSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
@@ -118,12 +117,8 @@ class CdcLogWriter:
         laid = conform(pa.RecordBatch.from_pydict(plain), self._columns)
         return pa.StructArray.from_arrays(laid.columns, fields=list(self._columns))
 
-    @contextmanager
-    def _open(self, name: str) -> Iterator[BinaryIO]:
-        file = marked_file(self._context, self._partition, name, IOType.CREATE)
-        with self._context.storage.open_output(file.path) as sink:
-            yield sink
-        file.check()
+    def _open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        return open_marked_file(self._context, self._partition, name, IOType.CREATE)
 
 
 def _plain(column: pa.Array) -> pa.Array:

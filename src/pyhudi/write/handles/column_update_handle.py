@@ -27,7 +27,7 @@ from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
-from pyhudi.write.handles.marked_file import marked_file
+from pyhudi.write.handles.marked_file import open_marked_file
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -118,16 +118,13 @@ class ColumnUpdateHandle:
         if reason is not None:
             _log_rewrite(key, reason)
             return None
-        marked = marked_file(context, key.partition, name, IOType.MERGE)
-        with context.storage.open_output(marked.path) as sink:
+        with open_marked_file(context, key.partition, name, IOType.MERGE) as sink:
             copier = new_copier(context, sink, name)
             reason = copier.add(source, replaced)
             if reason is not None:
                 raise FormatError(f"base file {key.base_path!r} has changed while it was read: {reason}")
             check_end()
-            copied = copier.close()
-        marked.check()
-        return copied
+            return copier.close()
 
     def _encoded(self, batches: Iterable[pa.RecordBatch], repeating: Collection[str]) -> pa.Buffer:
         """Return a Parquet file with the changing columns of rows, in one row group."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 from pyhudi.format.file_names import next_log_version
 from pyhudi.format.log import LogSlice
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.marked_file import marked_file
+from pyhudi.write.handles.marked_file import open_marked_file
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
@@ -28,18 +27,9 @@ def log_slice(
     return LogSlice(file_id, base_instant, _own_token(task, context.instant), version)
 
 
-@contextmanager
-def open_log(context: WriteContext, logs: LogSettings, partition: str, name: str) -> Iterator[BinaryIO]:
-    """Open a log file for writing, after its marker is created.
-
-    Raises:
-        TransactionError: The write has ended; the file does not exist then.
-    """
-    io_type = IOType.APPEND if logs.named_by_slice else IOType.CREATE
-    file = marked_file(context, partition, name, io_type)
-    with context.storage.open_output(file.path) as sink:
-        yield sink
-    file.check()
+def open_log(context: WriteContext, logs: LogSettings, partition: str, name: str) -> AbstractContextManager[BinaryIO]:
+    """Open a log file for writing, after its marker is created. Raises the errors of `open_marked_file`."""
+    return open_marked_file(context, partition, name, IOType.APPEND if logs.named_by_slice else IOType.CREATE)
 
 
 def _own_token(task: TaskId, instant: str) -> str:

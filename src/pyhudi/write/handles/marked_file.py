@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
 from pyhudi.errors import TransactionError
 from pyhudi.storage import Storage, join_path
 from pyhudi.timeline.fencing.write_fence import WriteFence
@@ -9,13 +13,17 @@ from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.write.settings.write_context import WriteContext
 
 
-def marked_file(context: WriteContext, partition: str, name: str, io_type: IOType) -> MarkedFile:
-    """Create the marker of a file of a write.
+@contextmanager
+def open_marked_file(context: WriteContext, partition: str, name: str, io_type: IOType) -> Iterator[BinaryIO]:
+    """Open a data file of a write, after its marker is created. After an exception in the block there is no file.
 
     Raises:
-        TransactionError: The write has ended; no marker remains.
+        TransactionError: The write has ended; neither the file nor its marker remains.
     """
-    return MarkedFile(context.storage, context.instant, partition, name, io_type, attempt=context.attempt)
+    file = MarkedFile(context.storage, context.instant, partition, name, io_type, attempt=context.attempt)
+    with context.storage.open_output(file.path) as sink:
+        yield sink
+    file.check()
 
 
 class MarkedFile:

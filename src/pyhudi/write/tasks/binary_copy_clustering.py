@@ -20,7 +20,7 @@ from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.create_handle import task_file_ids
-from pyhudi.write.handles.marked_file import marked_file
+from pyhudi.write.handles.marked_file import open_marked_file
 from pyhudi.write.write_status import RowCounts, Stat, file_stat
 
 if TYPE_CHECKING:
@@ -53,14 +53,12 @@ def copy_base_files(
     name = base_file_name(file_id, task.token, context.instant, context.files.extension)
     path = join_path(partition, name)
     write_partition_metadata(context.storage, partition, context.instant, base_format=context.partition_metadata_format)
-    marked = marked_file(context, partition, name, IOType.CREATE)
     with ExitStack() as stack:
-        sink = stack.enter_context(context.storage.open_output(path))
+        sink = stack.enter_context(open_marked_file(context, partition, name, IOType.CREATE))
         copied = _copy(context, new_copier(context, sink, name), paths)
         if copied is None:
             interruption = InterruptedError("the base file is discarded")
             stack.__exit__(type(interruption), interruption, None)
-    marked.check()
     if copied is None:
         return None
     bounds = (
