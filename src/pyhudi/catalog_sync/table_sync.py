@@ -74,7 +74,7 @@ def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool =
         with open_catalog(kind, opts) as catalog:
             _ensure_database(catalog, of_kind)
             for name in of_kind.names:
-                result, state = _sync_name(catalog, client, opts, state, of_kind, name)
+                result, state = _sync_name(catalog, client, opts, state=state, settings=of_kind, name=name)
                 synced.append(result)
     return CatalogSyncResult(tuple(synced))
 
@@ -111,6 +111,7 @@ def _sync_name(
     catalog: Catalog,
     client: TableMetaClient,
     opts: Options,
+    *,
     state: _TableState,
     settings: SyncSettings,
     name: SyncedName,

@@ -44,7 +44,7 @@ def merge_base(
     if rules.ordering_fields:
         wins = newer_wins(rules.stored(base, positions), updates.ordering) | updates.natural
     replaced, deleted = wins & ~dead, wins & dead
-    fills = _Fills(base, positions, updates, rules, replaced, ~wins & ~dead)
+    fills = _Fills(base, positions, updates, rules, replaced=replaced, kept_base=~wins & ~dead)
     changed = replaced | fills.filled
     kept, none = _KeptRows.without(positions[deleted], base.num_rows), np.zeros(len(positions), dtype=np.bool_)
     columns = []
@@ -84,6 +84,7 @@ class _Fills:
         positions: Index,
         updates: RecordVersions,
         rules: MergeRules,
+        *,
         replaced: Mask,
         kept_base: Mask,
     ) -> None:

@@ -336,7 +336,9 @@ class Transaction:
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         exceptions = AllowedConflicts.from_options(self.opts, self.config.merging.mode)
-        return find_conflict(metadata, self.instant, self.timeline, active, self.config.version, exceptions)
+        return find_conflict(
+            metadata, self.instant, self.timeline, active, version=self.config.version, exceptions=exceptions
+        )
 
     def leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""

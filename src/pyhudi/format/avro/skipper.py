@@ -6,6 +6,8 @@ Only if few records have long maps or lists are items located one by one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -72,8 +74,7 @@ def items_of(item: tuple[AvroType, ...], cursors: BufferCursors) -> tuple[Buffer
     ``item`` are the consecutive types of an item.
     """
     sizes = np.zeros(len(cursors), np.int64)
-    found: list[Ints] = []
-    owners: list[Ints] = []
+    parts: list[tuple[Ints, Ints]] = []
     active = np.arange(len(cursors))
     while len(active):
         some = cursors.some(active)
@@ -90,10 +91,10 @@ def items_of(item: tuple[AvroType, ...], cursors: BufferCursors) -> tuple[Buffer
         active, counts = active[has_items], counts[has_items]
         sizes[active] += counts
         _check_counts(cursors, active, counts)
-        _walk(item, cursors, active, counts, found, owners)
-    if not found:
+        parts += _walk(item, cursors, active, counts)
+    if not parts:
         return cursors.some(np.empty(0, np.int64)), sizes
-    owner, start = np.concatenate(owners), np.concatenate(found)
+    start, owner = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(owner, kind="stable")
     return cursors.at(start[order], owner[order]), sizes
 
@@ -104,25 +105,17 @@ def _check_counts(cursors: BufferCursors, active: Ints, counts: Ints) -> None:
 
 
 def _walk(
-    item: tuple[AvroType, ...],
-    cursors: BufferCursors,
-    active: Ints,
-    counts: Ints,
-    found: list[Ints],
-    owners: list[Ints],
-) -> None:
-    """Traverse one block of items of the ``active`` records. Record the start of each item and its record."""
+    item: tuple[AvroType, ...], cursors: BufferCursors, active: Ints, counts: Ints
+) -> Iterator[tuple[Ints, Ints]]:
+    """Traverse one block of items of the ``active`` records. Yield the starts of items with their records."""
     shape = _shape(item)
     while len(active):
         if shape is not None and len(active) < _FEW:
             for row, count in zip(active.tolist(), counts.tolist(), strict=True):
-                starts = cursors.walk(row, count, shape)
-                found.append(starts)
-                owners.append(np.full(count, row))
+                yield cursors.walk(row, count, shape), np.full(count, row)
             return
         some = cursors.some(active)
-        found.append(some.positions())
-        owners.append(active)
+        yield some.positions(), active
         for avro in item:
             skip(avro, some)
         cursors.move(active, some)

@@ -96,7 +96,7 @@ def run_plans(
         return IndexResult(reason=_NO_PLANS)
     built: list[str] = []
     for plan in plans:
-        built += IndexBuildAttempt(client, opts, plan, preparer, stats_reader, progress).run()
+        built += IndexBuildAttempt(client, opts, plan, preparer, stats_reader=stats_reader, progress=progress).run()
     return IndexResult(tuple(built), "" if built else "the table has the planned indexes")
 
 
@@ -129,6 +129,7 @@ class IndexBuildAttempt:
         opts: Options,
         plan: IndexPlan,
         preparer: Callable[[], Preparer],
+        *,
         stats_reader: FileStatsReader = LOCAL,
         progress: Progress | None = None,
     ) -> None:

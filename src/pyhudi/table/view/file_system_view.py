@@ -135,6 +135,7 @@ class FileSystemView:
         cls,
         client: OpenTable,
         timeline: Timeline | None = None,
+        *,
         partitions: Sequence[str] | None = None,
         lister: Lister | None = None,
         compactions: frozenset[str] = frozenset(),

@@ -86,6 +86,7 @@ def find_conflict(
     requested: str,
     timeline_at_start: Timeline,
     active: ActiveTimeline,
+    *,
     version: int,
     exceptions: AllowedConflicts = AllowedConflicts(),
 ) -> Conflicted | None:
@@ -102,7 +103,7 @@ def find_conflict(
         for i in active.timeline.completed().writes()
         if not timeline_at_start.is_completed(i.requested) and i.requested != requested
     ]
-    pending = _pending_rewrites(requested, timeline_at_start, active, version, exceptions)
+    pending = _pending_rewrites(requested, timeline_at_start, active, version=version, exceptions=exceptions)
     if not others and not any(p.num_rows for p in pending):
         return None
     groups = touched_groups(metadata)
@@ -131,7 +132,7 @@ class _Write:
 
 
 def _pending_rewrites(
-    requested: str, timeline_at_start: Timeline, active: ActiveTimeline, version: int, exceptions: AllowedConflicts
+    requested: str, timeline_at_start: Timeline, active: ActiveTimeline, *, version: int, exceptions: AllowedConflicts
 ) -> list[pa.Table]:
     """Return the file groups, with the instant of the plan, that pending services are going to rewrite, and in which a
     write is a conflict."""

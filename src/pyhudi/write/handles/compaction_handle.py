@@ -43,7 +43,7 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
     started = time.monotonic()
     with open_slice(reading, file_slice) as opened, _base_of(reading, file_slice) as base:
         millis = int((time.monotonic() - started) * 1000)
-        handle = _CompactionHandle(reading, context, task, file_slice, opened, base)
+        handle = _CompactionHandle(reading, context, task, file_slice, opened=opened, base=base)
         summary = handle.run()
     previous = None if file_slice.base_path is None else previous_file(file_slice.base_path)
     stat = file_stat(
@@ -96,6 +96,7 @@ class _CompactionHandle:
         context: WriteContext,
         task: TaskId,
         file_slice: FileSlice,
+        *,
         opened: OpenSlice,
         base: BaseFileReader | None,
     ) -> None:

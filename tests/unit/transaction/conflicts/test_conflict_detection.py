@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -48,7 +49,7 @@ def plan(storage: Storage, action: str, requested: str, group: str) -> Instant:
 
 
 def against(storage: Storage, groups: Sequence[str], version: int, begun: Timeline | None = None) -> Instant | None:
-    conflict = find_conflict(metadata(groups), ME, begun or Timeline(), active(storage), version)
+    conflict = find_conflict(metadata(groups), ME, begun or Timeline(), active(storage), version=version)
     return None if conflict is None else conflict.other
 
 
@@ -88,9 +89,9 @@ def test_a_bucket_is_one_file_group(storage: Storage, version: int):
 )
 def test_log_files_of_non_blocking_writers(storage: Storage, mine: str, theirs: str, stands_against: bool):
     completed(storage, LATER, [theirs, "b:1:log"], action="deltacommit")
-    given = (metadata([mine, "b:1:log"]), ME, Timeline(), active(storage), 9)
-    assert find_conflict(*given) is not None
-    assert (find_conflict(*given, AllowedConflicts(appends=True)) is not None) == stands_against
+    find = partial(find_conflict, metadata([mine, "b:1:log"]), ME, Timeline(), active(storage), version=9)
+    assert find() is not None
+    assert (find(exceptions=AllowedConflicts(appends=True)) is not None) == stands_against
 
 
 @pytest.mark.parametrize("is_done", [False, True])
@@ -103,9 +104,9 @@ def test_log_compactions_beside_non_blocking_writers(
         completed(storage, planned, ["a:1:log"], "LOG_COMPACT", "deltacommit")
     else:
         plan(storage, "logcompaction", planned, "a:1")
-    given = (metadata(["a:1:log"]), ME, Timeline(), active(storage), 9)
-    assert (find_conflict(*given, AllowedConflicts(appends=True)) is not None) == stands_against
-    assert find_conflict(*given) is None
+    find = partial(find_conflict, metadata(["a:1:log"]), ME, Timeline(), active(storage), version=9)
+    assert (find(exceptions=AllowedConflicts(appends=True)) is not None) == stands_against
+    assert find() is None
 
 
 @pytest.mark.parametrize("is_done", [False, True])
@@ -127,18 +128,18 @@ def test_compactions_between_log_files_of_non_blocking_writers(
         completed(storage, planned, ["a:1"], "COMPACT", "compaction")
     else:
         plan(storage, "compaction", planned, "a:1")
-    given = (metadata(["a:1:log"]), ME, Timeline(), active(storage), 9)
+    find = partial(find_conflict, metadata(["a:1:log"]), ME, Timeline(), active(storage), version=9)
     in_order = AllowedConflicts(appends=True, appends_in_order=True)
-    assert (find_conflict(*given, in_order) is not None) == stands_against
-    assert find_conflict(*given, AllowedConflicts(appends=True)) is None
+    assert (find(exceptions=in_order) is not None) == stands_against
+    assert find(exceptions=AllowedConflicts(appends=True)) is None
 
 
 @pytest.mark.parametrize(("mine", "theirs"), [("DELETE", "UPSERT"), ("UPSERT", "DELETE"), ("UPSERT", "UPSERT")])
 def test_deletes_by_keys_of_non_blocking_writers_have_no_ordering_values(storage: Storage, mine: str, theirs: str):
     completed(storage, LATER, ["a:1:log"], theirs, action="deltacommit")
     other = plan(storage, "compaction", "20240101000000200", "a:1")
-    given = (metadata(["a:1:log"], mine), ME, Timeline(), active(storage), 9)
-    found = find_conflict(*given, AllowedConflicts(appends=True))
+    find = partial(find_conflict, metadata(["a:1:log"], mine), ME, Timeline(), active(storage), version=9)
+    found = find(exceptions=AllowedConflicts(appends=True))
     assert (None if found is None else found.other) == (other if "DELETE" in (mine, theirs) else None)
 
 
@@ -152,8 +153,8 @@ def test_only_the_same_group_of_the_same_partition(storage: Storage, version: in
 def test_what_was_there_at_the_start_does_not_count(storage: Storage, version: int):
     completed(storage, EARLIER, ["a:1"])
     begun = active(storage).timeline
-    assert find_conflict(metadata(["a:1"]), ME, begun, active(storage), version) is None
-    assert find_conflict(metadata(["a:1"]), ME, Timeline(), active(storage), version) is not None
+    assert find_conflict(metadata(["a:1"]), ME, begun, active(storage), version=version) is None
+    assert find_conflict(metadata(["a:1"]), ME, Timeline(), active(storage), version=version) is not None
 
 
 @pytest.mark.parametrize(("planned", "stands_against"), [(EARLIER, False), (LATER, True)])

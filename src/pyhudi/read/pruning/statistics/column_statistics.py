@@ -67,6 +67,7 @@ class ColumnStatistics:
         table: MetadataTable,
         column: str,
         kind: pa.DataType,
+        *,
         partitions: Sequence[str],
         known_partitions: int,
         index: str = COLUMN_STATS,
@@ -123,7 +124,9 @@ def file_bounds(
     ``files`` has the columns ``partition`` and ``name``; ``partitions`` are those it has, ``known_partitions`` is the
     number of the table's partitions; ``index`` is the partition of the metadata table with the statistics.
     """
-    statistics = ColumnStatistics.load(table, column.name, column.type, partitions, known_partitions, index)
+    statistics = ColumnStatistics.load(
+        table, column.name, column.type, partitions=partitions, known_partitions=known_partitions, index=index
+    )
     paths = pa.array(partitions, pa.string())
     rows = pc.index_in(files["partition"].combine_chunks(), value_set=paths).to_numpy()
     at = statistics.indices_of_files(files["name"].combine_chunks(), rows, paths)
