@@ -29,6 +29,7 @@ from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringT
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
+from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
@@ -39,7 +40,6 @@ from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_group_keys import in_groups
-from pyhudi.write.location_columns import STATUS
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats, encode_stats
 
@@ -103,20 +103,12 @@ class SparkClusteringRunner:
 
 def _in_tasks(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) -> pa.Table:
     """Rewrite groups, each in its own task; return the write stats."""
-    numbers = tuple(groups)
-    task_context = job.task_context
+    numbers, task_context = tuple(groups), job.task_context
 
-    def task(batches: Batches) -> Batches:
-        prepare_worker()
-        me = this_task()
-        for batch in batches:
-            for position in batch.column(0).to_pylist():
-                status = encode_stats(task_context.run(numbers[position], me))
-                yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
+    def rewrite(position: int) -> bytes:
+        return encode_stats(task_context.run(numbers[position], this_task()))
 
-    # a range is partitioned at its source, so each group gets its own task without a shuffle
-    frame = spark.range(0, len(numbers), 1, numPartitions=len(numbers)).mapInArrow(task, f"{STATUS} binary")
-    return decode_stats(bytes(row[0]) for row in frame.collect())
+    return decode_stats(run_numbered_tasks(spark, len(numbers), rewrite))
 
 
 def _writing(task_context: ClusteringTaskContext) -> Callable[[Iterable[pa.RecordBatch], TaskId], bytes]:
@@ -183,21 +175,13 @@ def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Ar
     task_context, count = job.task_context, len(job.groups[number].slices)
     most = max(1, task_context.order.sample_size // count)
 
-    def sample(batches: Batches) -> Batches:
-        prepare_worker()
-        for batch in batches:
-            for position in batch.column(0).to_pylist():
-                reading = replace(task_context.reading, columns=task_context.order.roots)
-                sampled = task_context.order.sample(
-                    read_slice(reading, task_context.group(number).slices[position]), most
-                )
-                if sampled is not None:
-                    yield pa.RecordBatch.from_arrays(
-                        [pa.array([table_to_bytes(sampled)], pa.binary())], names=["sample"]
-                    )
+    def sample(position: int) -> bytes:
+        reading = replace(task_context.reading, columns=task_context.order.roots)
+        rows = read_slice(reading, task_context.group(number).slices[position])
+        sampled = task_context.order.sample(rows, most)
+        return b"" if sampled is None else table_to_bytes(sampled)
 
-    rows = spark.range(0, count, 1, count).mapInArrow(sample, "sample binary").collect()
-    parts = [table_from_bytes(bytes(row[0])) for row in rows]
+    parts = [table_from_bytes(sampled) for sampled in run_numbered_tasks(spark, count, sample) if sampled]
     if not parts:
         return tuple(pa.array([], pa.null()) for _ in task_context.order.columns)
     return task_context.order.bounds(pa.concat_tables(parts))

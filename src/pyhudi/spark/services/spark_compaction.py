@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,11 @@ from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import PROGRESS, compact_one
+from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
-from pyhudi.spark.spark_errors import task_errors
-from pyhudi.write.location_columns import STATUS
 from pyhudi.write.write_status import decode_stats
 
 if TYPE_CHECKING:
@@ -53,9 +52,9 @@ class SparkCompactionRunner:
         """Compact all slices. Return the write stats. Runs a Spark job."""
         total = len(job.slices)
         report_progress(self.progress, PROGRESS, 0, total)
-        stats = _run(self.spark, job)
+        stats = run_numbered_tasks(self.spark, total, lambda number: compact_one(job, number, this_task()))
         report_progress(self.progress, PROGRESS, total, total)
-        return stats
+        return decode_stats(stats)
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta:
         """Update expression indexes with the result of a compaction. May run a Spark job."""
@@ -66,22 +65,3 @@ class SparkCompactionRunner:
                 return expression_delta(commit.with_config(config, fence), only)
 
         return replace(IndexDelta().merge(expression_delta(commit)), catch_up=catch_up)
-
-
-def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Arrow's own threads would compete with the other tasks of the executor
-        pa.set_cpu_count(1)
-        me = this_task()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                status = compact_one(job, number, me)
-                yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
-
-    slices = len(job.slices)
-    if not slices:
-        return decode_stats([])
-    # a range is partitioned at its source, so each slice gets its own task without a shuffle
-    numbers = spark.range(0, slices, 1, numPartitions=slices)
-    with task_errors():
-        return decode_stats(bytes(row[0]) for row in numbers.mapInArrow(task, f"{STATUS} binary").collect())
