@@ -16,6 +16,7 @@ from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.transaction.locks.lock_factory import make_lock_provider, make_time_generator
 from pyhudi.transaction.locks.lock_provider import LockProvider
+from pyhudi.transaction.single_writer_locks import in_process_plan_lock
 from pyhudi.transaction.table_checks import refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ def read_plans(
 
 
 def run_plans(
+    client: TableMetaClient,
+    opts: Options,
     plans: Sequence[Scheduled],
     run: Callable[[Scheduled], Result],
     nothing: Result,
@@ -136,15 +139,17 @@ def run_plans(
     missing: str,
     busy: BusyPlans,
 ) -> Result:
-    """Execute pending plans in their order.
+    """Execute pending plans in their order, each under the lock of this process for plans of the table.
 
     Args:
+        client: The table.
+        opts: Options of the service.
         plans: The pending plans.
         run: Executes a plan.
         nothing: The result without plans.
         instant: If given, only its plan is executed.
         missing: Message of the error if no plan has that instant.
-        busy: Treatment of plans that another process is executing or has executed.
+        busy: Treatment of plans that someone else is executing or has executed.
 
     Raises:
         InstantNotFoundError: No plan has that instant.
@@ -157,7 +162,8 @@ def run_plans(
     result = nothing
     for plan in plans:
         try:
-            result = result.merge(run(plan))
+            with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
+                result = result.merge(run(plan))
         except BusyError as error:
             if busy is not BusyPlans.LEAVE:
                 raise

@@ -28,7 +28,6 @@ from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
-from pyhudi.transaction.single_writer_locks import in_process_plan_lock
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.write_totals import WriteTotals
@@ -103,8 +102,10 @@ def run_pending_clusterings(
         SetupError: Spark is required.
     """
     return run_plans(
+        client,
+        opts,
         pending_clusterings(client.active_timeline()),
-        lambda plan: run_clustering(client, plan, opts, runner, busy),
+        lambda plan: _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER),
         ClusteringResult(),
         instant=instant,
         missing=f"no clustering {instant!r} is pending in the table at {client.storage.root}",
@@ -131,23 +132,11 @@ def run_clusterings(
     return run_pending_clusterings(client, opts, runner, instant=plan.instant, busy=busy)
 
 
-def run_clustering(
-    client: TableMetaClient,
-    plan: ClusteringPlan,
-    opts: Options,
-    runner: ClusteringRunner,
-    busy: BusyPlans = BusyPlans.REFUSE,
-) -> ClusteringResult:
-    """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
-    can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``busy`` and
-    errors as of `run_pending_clusterings`."""
-    with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
-        return _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER)
-
-
 def _run_plan(
     client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, take_over: bool
 ) -> ClusteringResult:
+    """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
+    can be retried. A plan whose file groups were written to is replaced by one with a new instant."""
     assert plan.instant is not None
     pinned = TableSnapshot.load(client)
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)

@@ -21,7 +21,6 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan, kind_of
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
-from pyhudi.transaction.single_writer_locks import in_process_plan_lock
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.write_totals import WriteTotals
@@ -97,8 +96,10 @@ def run_pending_compactions(
     """
     check_compactable(client.config)
     return run_plans(
+        client,
+        opts,
         pending_compactions(client.active_timeline(), action),
-        lambda plan: run_compaction(client, plan, opts, runner, busy),
+        lambda plan: _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER),
         CompactionResult(action=action),
         instant=instant,
         missing=f"no {action} {instant!r} is pending in the table at {client.storage.root}",
@@ -106,29 +107,12 @@ def run_pending_compactions(
     )
 
 
-def run_compaction(
-    client: TableMetaClient,
-    plan: CompactionPlan,
-    opts: Options,
-    runner: CompactionRunner,
-    busy: BusyPlans = BusyPlans.REFUSE,
-) -> CompactionResult:
-    """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
-    executed it, or it is a log compaction that failed before or that a later compaction includes. After an error the
-    plan of a compaction can be retried. ``busy`` as of `run_pending_compactions`.
-
-    Raises:
-        ConflictError: Another process considered this attempt dead.
-        BusyError: Another process is executing the plan.
-        TransactionError: A restore is pending.
-    """
-    with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
-        return _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER)
-
-
 def _run_plan(
     client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: CompactionRunner, *, take_over: bool
 ) -> CompactionResult:
+    """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
+    executed it, or it is a log compaction that failed before or that a later compaction includes. After an error the
+    plan of a compaction can be retried."""
     assert plan.instant is not None
     nothing = CompactionResult(action=plan.action)
     # Unsupported jobs are refused before anything is changed.

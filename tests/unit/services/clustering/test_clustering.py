@@ -16,8 +16,9 @@ from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSli
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.services.clustering import clustering_runner
 from pyhudi.services.clustering.clustering_planner import pending_clusterings
-from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_clustering, run_pending_clusterings
+from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_pending_clusterings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.transaction.transaction import Transaction
@@ -147,7 +148,6 @@ def test_a_write_that_is_let_through(tmp_path: Path):
     mor = _filled(tmp_path, options=ALLOWING)
     mor.table.services.schedule_clustering()
     before = mor.delta([row("a5", "a", 7, "before")])
-    (pending,) = pending_clusterings(mor.client.active_timeline())
 
     class Slow(ThreadClusteringRunner):
         def run(self, job: Any) -> Any:
@@ -156,7 +156,7 @@ def test_a_write_that_is_let_through(tmp_path: Path):
             return stats
 
     with pytest.raises(ConflictError, match="concurrently changed file group"):
-        run_clustering(mor.client, pending, Options.parse(ALLOWING), Slow())
+        run_pending_clusterings(mor.client, Options.parse(ALLOWING), Slow())
     (failed,) = pending_clusterings(mor.client.active_timeline())
     assert (failed.instant or "") > before
     result = mor.table.services.run_clustering()
@@ -252,14 +252,15 @@ def test_pending_plans_of_apache_hudi(name: str, tmp_path: Path):
     assert after.sort_by(order).drop(["_hoodie_file_name"]) == before.sort_by(order).drop(["_hoodie_file_name"])
 
 
-def test_unknown_sort_column_of_a_plan(tmp_path: Path):
+def test_unknown_sort_column_of_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     mor = _filled(tmp_path)
     plan = mor.table.services.schedule_clustering(SORTED)
     (pending,) = pending_clusterings(mor.client.active_timeline())
     assert plan.sort_columns == ("v",)
     object.__setattr__(pending, "sort_columns", ("gone",))
+    monkeypatch.setattr(clustering_runner, "pending_clusterings", lambda _: [pending])
     with pytest.raises(ConfigError, match="sort column 'gone' does not exist"):
-        run_clustering(mor.client, pending, Options.parse(FAST), ThreadClusteringRunner())
+        mor.table.services.run_clustering(options=FAST)
 
 
 COPY = {**FAST, "hoodie.clustering.plan.strategy.class": "SparkStreamCopyClusteringPlanStrategy"}
