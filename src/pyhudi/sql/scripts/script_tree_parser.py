@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.scripts.script_names import BlockNames, ScriptNames
 from pyhudi.sql.scripts.script_nodes import (
     GENERAL,
     Assign,
@@ -31,7 +31,6 @@ from pyhudi.sql.token_cursor import Cursor
 _ONLY_OF_SPARK = frozenset({"SIGNAL", "RESIGNAL", "GET"})
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 _NO_ERRORS = ("00", "01", "XX")
-_NO_LABELS = frozenset({"builtin", "session", "system"})
 
 
 def parse_tree(cursor: Cursor) -> Block:
@@ -61,61 +60,42 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(texts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """Names that a block declares, in lower case."""
-
-    label: str = ""
-    variables: set[str] = field(default_factory=set)
-    cursors: set[str] = field(default_factory=set)
-    conditions: set[str] = field(default_factory=set)
-
-
-def _add(names: set[str], name: str, what: str) -> None:
-    if name in names:
-        raise SqlSyntaxError(f"the {what} {name!r} is declared twice")
-    names.add(name)
-
-
 class _TreeParser:
-    """Parser of one script, with the labels and scopes around the next token."""
+    """Parser of one script, with the names that are known at the next token."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
-        self._around: list[tuple[str, bool]] = []
-        self._rows: list[str] = []
-        self._scopes: list[_Scope] = []
+        self._names = ScriptNames()
 
     def block(self, label: str) -> Block:
         """Parse BEGIN … END."""
         cursor = self._cursor
         cursor.expect("BEGIN")
         cursor.take("NOT", "ATOMIC")
-        self._scopes.append(_Scope(label))
         declarations: list[Node] = []
         handlers: list[Handler] = []
-        while cursor.sees("DECLARE"):
-            if cursor.word(2) == "HANDLER":
-                handlers.append(self._handler(handlers))
-            elif handlers:
-                self._fail("a statement, or another handler")
-            else:
-                declarations += self._declaration()
-            self._semicolon()
-        body = self._body(label, "END")
+        with self._names.inside_block(label) as declared:
+            while cursor.sees("DECLARE"):
+                if cursor.word(2) == "HANDLER":
+                    handlers.append(self._handler(handlers))
+                elif handlers:
+                    self._fail("a statement, or another handler")
+                else:
+                    declarations += self._declaration(declared)
+                self._semicolon()
+            body = self._body(label, "END")
         cursor.expect("END")
         self._repeated(label)
-        conditions = frozenset(map(str.upper, self._scopes.pop().conditions))
+        conditions = frozenset(map(str.upper, declared.conditions))
         return Block((*declarations, *body), label, tuple(handlers), conditions)
 
     def _body(self, label: str, *ends: str, loop: bool = False) -> Nodes:
         """Parse statements up to one of some words, which may be left and iterated by a label."""
-        self._around.append((label, loop))
         nodes: list[Node] = []
-        while self._cursor.word() not in ends:
-            nodes.append(self._node())
-            self._semicolon()
-        self._around.pop()
+        with self._names.inside_body(label, loop=loop):
+            while self._cursor.word() not in ends:
+                nodes.append(self._node())
+                self._semicolon()
         return tuple(nodes)
 
     def _node(self) -> Node:
@@ -148,23 +128,22 @@ class _TreeParser:
         return Run(self._text())
 
     def _label(self) -> str:
-        """Parse a label, or the variable of a FOR, which is like the label of a block with its columns."""
+        """Parse a label, or the variable of a FOR."""
         label = self._cursor.identifier().lower()
-        if label in (*_NO_LABELS, *self._rows, *(name for name, _ in self._around)):
-            raise SqlSyntaxError(f"{label!r} cannot be a label, or is one around it; take another name")
+        self._names.check_label(label)
         return label
 
-    def _declaration(self) -> list[Node]:
-        """Parse DECLARE of variables, a condition or a cursor."""
-        cursor, scope = self._cursor, self._scopes[-1]
+    def _declaration(self, declared: BlockNames) -> list[Node]:
+        """Parse DECLARE of variables, a condition or a cursor, and add their names to those of the block."""
+        cursor = self._cursor
         cursor.expect("DECLARE")
         cursor.take("VARIABLE")
         names = [cursor.identifier()]
         while cursor.take(","):
             names.append(cursor.identifier())
         if len(names) == 1 and cursor.word() in ("ASENSITIVE", "INSENSITIVE", "CURSOR"):
-            return [self._cursor_declaration(names[0].lower())]
-        if scope.cursors:
+            return [self._cursor_declaration(names[0].lower(), declared)]
+        if declared.cursors:
             self._fail("a cursor, a handler or a statement")
         if len(names) == 1 and cursor.take("CONDITION"):
             self._add_condition(names[0].lower())
@@ -172,7 +151,7 @@ class _TreeParser:
         if cursor.word() in ("CONDITION", "HANDLER", "REPLACE", "ASENSITIVE", "INSENSITIVE", "CURSOR"):
             self._fail("the type of a variable")
         for name in names:
-            _add(scope.variables, name.lower(), "variable")
+            declared.declare_variable(name.lower())
         return [Declare(tuple(names), self._text())]
 
     def _add_condition(self, name: str) -> None:
@@ -184,9 +163,7 @@ class _TreeParser:
             state = self._sqlstate()
             if state.startswith(_NO_ERRORS):
                 raise SqlSyntaxError(f"the SQLSTATE {state!r} of the condition {name!r} is not one of errors")
-        if not re.fullmatch(r"\w+", name) or any(name in scope.conditions for scope in self._scopes):
-            raise SqlSyntaxError(f"the condition {name!r} is declared already, or has a name with other characters")
-        self._scopes[-1].conditions.add(name)
+        self._names.declare_condition(name)
 
     def _sqlstate(self) -> str:
         self._cursor.take("VALUE")
@@ -195,7 +172,7 @@ class _TreeParser:
             raise SqlSyntaxError(f"{state!r} is no SQLSTATE, which has five digits and letters")
         return state
 
-    def _cursor_declaration(self, name: str) -> DeclareCursor:
+    def _cursor_declaration(self, name: str, declared: BlockNames) -> DeclareCursor:
         """Parse the rest of DECLARE … CURSOR."""
         cursor = self._cursor
         _ = cursor.take("ASENSITIVE") or cursor.take("INSENSITIVE")  # the rows are those of OPEN in any case
@@ -203,7 +180,7 @@ class _TreeParser:
         start = cursor.at
         if not self._text():
             self._fail("a query")
-        _add(self._scopes[-1].cursors, name, "cursor")
+        declared.declare_cursor(name)
         return DeclareCursor(name, query_of_cursor(cursor, start, cursor.at))
 
     def _use_of_cursor(self) -> OpenCursor | FetchCursor | CloseCursor:
@@ -213,8 +190,7 @@ class _TreeParser:
         if verb == "FETCH":
             _ = cursor.take("NEXT", "FROM") or cursor.take("FROM")
         name = tuple(part.lower() for part in cursor.name())
-        if not any(name in ((key,), (scope.label, key)) for scope in self._scopes for key in scope.cursors):
-            raise SqlSyntaxError(f"{verb} of {'.'.join(name)!r}, which is no cursor of the script")
+        self._names.check_cursor(verb, name)
         use: OpenCursor | FetchCursor | CloseCursor
         match verb:
             case "FETCH":
@@ -247,9 +223,8 @@ class _TreeParser:
             raise SqlSyntaxError(f"a block has one handler for each of {', '.join(handled)}")
         if GENERAL & set(conditions) and not GENERAL.issuperset(conditions):
             raise SqlSyntaxError(f"a handler of {', '.join(conditions)} mixes general and specific conditions")
-        around, self._around = self._around, []  # LEAVE and ITERATE stay inside of a handler
-        body = self._node()
-        self._around = around
+        with self._names.inside_handler():
+            body = self._node()
         if not isinstance(body, Block | Run | Assign):
             self._fail("BEGIN or a statement")
         return Handler(frozenset(conditions), body, continues)
@@ -283,9 +258,8 @@ class _TreeParser:
             variable = self._label()
             cursor.expect("AS")
         query = self._until("DO")
-        self._rows.append(variable)
-        body = self._turn(label, "FOR")
-        self._rows.pop()
+        with self._names.inside_rows(variable):
+            body = self._turn(label, "FOR")
         return For(query, body, label, variable)
 
     def _turn(self, label: str, verb: str) -> Nodes:
@@ -327,8 +301,7 @@ class _TreeParser:
         verb = self._cursor.word()
         self._cursor.at += 1
         label = self._cursor.identifier().lower()
-        if not any(name == label and (loop or verb == "LEAVE") for name, loop in self._around):
-            raise SqlSyntaxError(f"{verb} is not inside of {label!r}")
+        self._names.check_jump(verb, label)
         return Jump(verb, label)
 
     def _until(self, word: str) -> str:

@@ -79,9 +79,7 @@ def _masks(
     loaded: dict[str, ColumnStatistics] = {}
 
     def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-        loaded[name] = ColumnStatistics.load(
-            metadata, name, kind, partitions=paths, known_partitions=known_partitions
-        )
+        loaded[name] = ColumnStatistics.load(metadata, name, kind, partitions=paths, known_partitions=known_partitions)
         return loaded[name].bounds(kind)
 
     sure = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
