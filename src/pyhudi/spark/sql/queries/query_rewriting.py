@@ -18,7 +18,7 @@ from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
-from pyhudi.spark.sql.queries.dynamic_file_pruning import TableRead, runtime_filter
+from pyhudi.spark.sql.queries.joined_tables import JoinedTables
 from pyhudi.spark.sql.queries.query_scope import QueryScope, parse_table_name
 from pyhudi.spark.sql.queries.query_sources import (
     FunctionSource,
@@ -109,8 +109,7 @@ class _QueryRewriter:
         self._sources: dict[str, Source] = {}
         self._temporary: dict[str, Source] = {}
         self._views: list[Name] = []
-        self._tables: dict[int, ViewSource] = {}
-        self._reads: dict[int, TableRead] = {}
+        self._joined = JoinedTables(spark, self._create_view)
 
     def result(self) -> RewrittenQuery:
         """Refresh the views of all references, and return the query with their names."""
@@ -120,14 +119,8 @@ class _QueryRewriter:
             elif not self._use_temporary_view(reference.name):
                 self._use_table(number, reference)
         changes = list(self._changes.values())
-        if self._scope.prunes and len(self._reads) > 1:
-            changes = [
-                (
-                    reference,
-                    _create_pruned_view(self._spark, reference, self._scope.prunes, self._tables, self._reads) or view,
-                )
-                for reference, view in changes
-            ]
+        if self._scope.prunes and len(self._joined) > 1:
+            changes = [(reference, self._joined.pruned_view(reference) or view) for reference, view in changes]
         return RewrittenQuery(
             replaced(self._query, changes, lambda part: quoted([part])),
             self._sources,
@@ -147,10 +140,17 @@ class _QueryRewriter:
     def _register(self, number: int, reference: Reference, view: str, source: Source) -> None:
         self._sources[view] = source
         self._shown[number] = view
-        self._changes[number] = reference, _global(self._spark, view)
+        self._changes[number] = reference, _sql_name(self._spark, view)
+
+    def _create_view(self, identity: str, source: Source) -> str:
+        """Create a view that no other reference and no other query uses. Return its name in SQL."""
+        view = self._view_name(f"{identity} {self._scope.prunes}")
+        _refresh(self._spark, view, source)
+        return _sql_name(self._spark, view)
 
     def _view_name(self, identity: str) -> str:
-        return _view_name(self._scope.session or session_id(self._spark), identity)
+        text = f"{self._scope.session or session_id(self._spark)} {identity}"
+        return "_pyhudi_" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
 
     def _use_function(self, number: int, reference: Reference, arguments: tuple[str, ...]) -> None:
         source = self._function_source(reference.name[0], arguments)
@@ -201,8 +201,7 @@ class _QueryRewriter:
             identity = f"{table.location} {sorted(table_options.items())} {reference.time_travel} {scope.args}"
         rows = self._show(number, reference, self._view_name(identity), source)
         if rows is not None:
-            self._reads[reference.start] = TableRead(rows, reference.predicate)
-            self._tables[reference.start] = source
+            self._joined.add(reference, source, rows)
 
     def _show_view(self, number: int, reference: Reference, name: Name, stored: CatalogView) -> bool:
         """Replace a permanent view. Return False if it reads no Hudi table."""
@@ -308,31 +307,6 @@ def _with_qualifiers(reference: Reference, name: Name) -> Reference:
     return replace(reference, qualifiers=replace(qualifiers, own=own_positions))
 
 
-def _create_pruned_view(
-    spark: SparkSession,
-    reference: Reference,
-    prunes: str,
-    sources: Mapping[int, ViewSource],
-    reads: Mapping[int, TableRead],
-) -> str | None:
-    """Create a view of a table without the files that contain none of the join keys. Return its name; None if
-    there is no runtime filter."""
-    source, read = sources.get(reference.start), reads.get(reference.start)
-    if source is None or read is None or not reference.joined:
-        return None
-    keys = runtime_filter(spark, read.rows, reference.joined, reads)
-    if keys is None:
-        return None
-    predicate = keys if source.predicate is None else f"({source.predicate}) AND {keys}"
-    view = _view_name(session_id(spark), f"{source.location} {source.options} {prunes} joined {reference.start}")
-    _refresh(spark, view, replace(source, predicate=predicate))
-    return _global(spark, view)
-
-
-def _view_name(session: str, identity: str) -> str:
-    return "_pyhudi_" + hashlib.sha1(f"{session} {identity}".encode(), usedforsecurity=False).hexdigest()[:16]
-
-
 def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
     """Replace the definition of a view by the current rows of a source, and return the rows."""
     return show_source(spark, view, source, partial(_rows_of, spark))
@@ -345,5 +319,6 @@ def _rows_of(spark: SparkSession, table: str) -> DataFrame:
     return spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {quoted(parse_table_name(table))}").text)
 
 
-def _global(spark: SparkSession, view: str) -> str:
+def _sql_name(spark: SparkSession, view: str) -> str:
+    """Return the name of a global temporary view in SQL."""
     return quoted(global_name(spark, view))
