@@ -157,8 +157,9 @@ def test_another_writer_meanwhile(spark, tmp_path, monkeypatch):
     assert [r[2] for r in rows(table)] == [500, 201, 44]
 
 
-def test_no_update_is_lost_between_threads(spark, tmp_path):
-    table = made(spark, tmp_path / "t")
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_no_update_is_lost_between_threads(spark, tmp_path, kind):
+    table = made(spark, tmp_path / "t", kind)
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(add_one, table, 3) for _ in range(2)]:
             done.result()
@@ -166,8 +167,9 @@ def test_no_update_is_lost_between_threads(spark, tmp_path):
 
 
 @pytest.mark.slow
-def test_no_update_is_lost_between_processes(spark, tmp_path):
-    table = made(spark, tmp_path / "t")
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_no_update_is_lost_between_processes(spark, tmp_path, kind):
+    table = made(spark, tmp_path / "t", kind)
     command = [sys.executable, "-m", "tests.spark.dml.increment_job", table.path, "25"]
     writers = [subprocess.Popen(command) for _ in range(4)]
     assert [writer.wait() for writer in writers] == [0] * 4

@@ -16,6 +16,7 @@ from pyhudi.errors import (
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import merge_builder as merge_module
 from pyhudi.spark.dml import update as update_module
+from pyhudi.spark.execution import local_relations
 from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
@@ -157,6 +158,7 @@ def test_plans_that_are_made_once_are_not_adaptive(spark, capsys):
 
 @pytest.mark.parametrize("literals", [16, 0], ids=["literals", "joined"])
 def test_rows_are_routed_to_partitions_of_any_name(spark, monkeypatch, literals):
+    monkeypatch.setattr(local_relations, "MOST_LITERALS", literals)
     monkeypatch.setattr(row_routing, "MOST_LITERALS", literals)
     partitions = ["plain", "it's \"\\' ü", "a=1/b=${x}", "", "new 'one'"]
     counts = [(name, f"f-{number}", f"{name}/f-{number}_1.parquet") for number, name in enumerate(partitions[:4])]

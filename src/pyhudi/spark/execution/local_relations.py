@@ -48,6 +48,24 @@ def literal_lookup(data: pa.Table, keys: Sequence[str], name: str) -> Column:
     return sf.expr(f"CASE {' '.join(cases)} ELSE CAST(NULL AS {kind}) END")
 
 
+def looked_up(rows: DataFrame, data: pa.Table, keys: Sequence[str]) -> tuple[DataFrame, dict[str, Column]]:
+    """Give rows access to a small table: by expressions if it has a few rows only, otherwise by a broadcast join.
+
+    Args:
+        rows: The rows.
+        data: The table, as of `literal_lookup`.
+        keys: Columns of both; no two rows of the table agree in them.
+
+    Returns:
+        The rows, and the other columns of the table, null where it has no such keys.
+    """
+    names = [name for name in data.column_names if name not in keys]
+    if data.num_rows <= MOST_LITERALS:
+        return rows, {name: literal_lookup(data, keys, name) for name in names}
+    joined = rows.join(sf.broadcast(small_frame(rows.sparkSession, data)), list(keys), "left")
+    return joined, {name: sf.col(name) for name in names}
+
+
 def _literal(value: object) -> str:
     """Return a value as SQL. It depends on the session which characters of a string are escapes, and which functions
     are hidden by the user's own ones of these names."""
@@ -74,8 +92,7 @@ def spread_frame(spark: SparkSession, data: pa.Table, tasks: int) -> DataFrame:
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
     """Return the union of one or more DataFrames with the same columns. They are combined pairwise in halves, because
-    Spark traverses
-        the whole plan of a union each time another DataFrame is added to it."""
+    Spark traverses the whole plan of a union each time another DataFrame is added to it."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2

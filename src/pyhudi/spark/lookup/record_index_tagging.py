@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.local_relations import looked_up
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.table.meta_client import TableMetaClient
@@ -89,13 +89,11 @@ def with_file_groups(matched: DataFrame, slices: pa.Table) -> DataFrame:
         [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, OLD_FILE_ID, BASE_PATH]
     )
     to_write = matched.where(~F.coalesce(F.col(IS_DELETE), F.lit(False)) | F.col(OLD_FILE_ID).isNotNull())
-    joined = to_write.join(
-        F.broadcast(small_frame(matched.sparkSession, base_files)), [OLD_PARTITION, OLD_FILE_ID], "left"
-    )
+    joined, columns = looked_up(to_write, base_files, [OLD_PARTITION, OLD_FILE_ID])
     return joined.select(
         *(quoted([name]) for name in names),
         F.col(OLD_FILE_ID).alias(FILE_ID),
-        F.col(BASE_PATH),
+        columns[BASE_PATH].alias(BASE_PATH),
         F.when(F.col(OLD_FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW_POSITION),
     )
 

@@ -106,12 +106,14 @@ class Tagged:
         counts: Number of rows by file group (COUNTS_SCHEMA), if known from the record index.
         index_locations: Locations of their keys, if known from the record index.
         inconsistencies: Errors found in the record index.
+        adaptive: The plan of the rows may improve while it is executed.
     """
 
     rows: DataFrame
     counts: pa.Table | None = None
     index_locations: BatchLocations | None = None
     inconsistencies: tuple[str, ...] = ()
+    adaptive: bool = True
 
 
 def tag(
@@ -199,7 +201,10 @@ def _tag_by_record_index(search: KeySearch, locations: BatchLocations, slices: p
         return Tagged(with_file_groups(staying, slices).unionByName(scanned))
     tagged = with_file_groups(matched, slices)
     # The counts of the index are those of the batch before rows of one key were merged.
-    return Tagged(tagged) if locations.most > 1 else Tagged(tagged, counts_by_file_group(locations, slices), locations)
+    if locations.most > 1:
+        return Tagged(tagged)
+    counts = counts_by_file_group(locations, slices)
+    return Tagged(tagged, counts, locations, adaptive=not search.broadcast)  # rows and locations are persisted
 
 
 def _tag_by_files(search: KeySearch, persist: PersistFrame, *, merged: bool) -> DataFrame:

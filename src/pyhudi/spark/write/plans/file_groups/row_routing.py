@@ -7,7 +7,7 @@ of a few rows are literals in the plan instead, because Spark runs a job for eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import planned
-from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup, small_frame
+from pyhudi.spark.execution.local_relations import MOST_LITERALS, looked_up, small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.helper_columns import INDEX_LOCATION
@@ -75,7 +75,7 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
     rows = tagged
     file_id, base_path, task = F.col(FILE_ID), F.col(BASE_PATH), F.lit(None).cast("int")
     if workload.updates.num_rows:
-        rows, update_columns = _looked_up(rows, _update_tasks(workload.updates, groups), [PARTITION_PATH, FILE_ID])
+        rows, update_columns = looked_up(rows, _update_tasks(workload.updates, groups), [PARTITION_PATH, FILE_ID])
         # a file group that is not in the plan would be created with these rows alone
         unknown = file_id.isNotNull() & update_columns[_UPDATE_TASK].isNull()
         what = F.concat(F.lit("file group "), file_id, F.lit(", which a wrong `_hoodie_file_name` may name, too"))
@@ -112,10 +112,9 @@ def new_key_locations(keys: DataFrame, workload: WorkloadProfile, files: pa.Tabl
     id."""
     targets = workload.insert_targets
     at = pc.index_in(group_keys(targets), value_set=group_keys(files))
-    routes = _target_arrays(targets, {_NUMBERS: files["number"].combine_chunks().take(at)})
-    routed = keys.join(F.broadcast(small_frame(keys.sparkSession, pa.table(routes))), PARTITION_PATH, "left")
-    number = F.element_at(_NUMBERS, _bucket())
-    return routed.select(*(quoted([name]) for name in keys.columns), number.alias(INDEX_LOCATION))
+    numbers = {_NUMBERS: files["number"].combine_chunks().take(at)}
+    routed, columns = _target_columns(keys, targets, numbers)
+    return routed.select(*(quoted([name]) for name in keys.columns), columns[_NUMBERS].alias(INDEX_LOCATION))
 
 
 def _bucket() -> Column:
@@ -140,24 +139,21 @@ def _insert_columns(rows: DataFrame, targets: pa.Table, groups: pa.Table) -> tup
         _PATHS: targets["base_path"].combine_chunks(),
         _TASKS: groups["task"].combine_chunks().take(at),
     }
+    return _target_columns(rows, targets, facts)
+
+
+def _target_columns(
+    rows: DataFrame, targets: pa.Table, facts: Mapping[str, pa.Array]
+) -> tuple[DataFrame, dict[str, Column]]:
+    """Return rows with helper columns, and columns with the facts about the target of each new record."""
     if targets.num_rows <= MOST_LITERALS and pc.count_distinct(targets["partition"]).as_py() == targets.num_rows:
         one_each = pa.table({PARTITION_PATH: targets["partition"], **facts})
-        return _looked_up(rows, one_each, [PARTITION_PATH])
+        return looked_up(rows, one_each, [PARTITION_PATH])
     # one row per partition: its targets, and the lookup table from a hash to one of them (counted from 1)
     routes = small_frame(rows.sparkSession, pa.table(_target_arrays(targets, facts)))
     bucket = _bucket()
     joined = rows.join(F.broadcast(routes), PARTITION_PATH, "left")
     return joined, {name: F.element_at(name, bucket) for name in facts}
-
-
-def _looked_up(rows: DataFrame, table: pa.Table, keys: Sequence[str]) -> tuple[DataFrame, dict[str, Column]]:
-    """Return rows that have access to a table by its columns ``keys``, and its other columns, null where there is no
-    such key."""
-    names = [name for name in table.column_names if name not in keys]
-    if table.num_rows <= MOST_LITERALS:
-        return rows, {name: literal_lookup(table, keys, name) for name in names}
-    joined = rows.join(F.broadcast(small_frame(rows.sparkSession, table)), list(keys), "left")
-    return joined, {name: F.col(name) for name in names}
 
 
 def _target_arrays(targets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:

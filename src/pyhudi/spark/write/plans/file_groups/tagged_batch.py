@@ -80,6 +80,7 @@ class BatchTagger:
             count_rows(tagged.rows)[0] if tagged.counts is None else tagged.counts,
             by_key=self.records is not None and self.table.job.duplicate_policy is DuplicatePolicy.NONE,
             index_locations=tagged.index_locations,
+            adaptive=tagged.adaptive,
             inconsistencies=tagged.inconsistencies,
         )
 
