@@ -122,6 +122,7 @@ class TableQueries(ABC):
         if by != RECORD_KEY:
             return self.scan([(by, "in", list(keys))], columns).to_arrow()
         now = self._pin()
+        _check_texts(keys, now.config.record_keys)
         if not now.config.populate_meta_fields:
             raise QueryError(
                 "the table does not store record keys (hoodie.populate.meta.fields=false); scan with a filter on "
@@ -163,6 +164,19 @@ class TableQueries(ABC):
         """
         scan = self.scan(filter, columns, as_of=as_of)
         return VectorSearch(scan, check_query(query, column), column, check_count(k), Metric.parse(metric))
+
+
+def _check_texts(keys: Sequence[Any], fields: Sequence[str]) -> None:
+    """Check that record keys have the form of ``_hoodie_record_key``.
+
+    Raises:
+        QueryError: A key is another value, such as the number in the record key field.
+    """
+    other = next((key for key in keys if not isinstance(key, str | pa.Scalar | None)), None)
+    if other is not None:
+        names = f", or a dict with {', '.join(fields)}" if fields else ""
+        cure = f"{str(other)!r} or { {fields[0]: other} }" if len(fields) == 1 else f"a text in its form{names}"
+        raise QueryError(f"lookup compares {RECORD_KEY}, which is a text, with {other!r}; pass {cure}")
 
 
 def _by_fields(keys: Sequence[Any], by: str, fields: Sequence[str]) -> list[list[tuple[str, str, Any]]]:

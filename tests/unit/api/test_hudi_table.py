@@ -372,6 +372,16 @@ def test_wrong_ways_in(table, tmp_path):
     assert HudiTable.for_path(tmp_path / "t").config.name == "t"
 
 
+def test_lookup_of_keys_that_are_no_texts(made, table):
+    with pytest.raises(QueryError, match=r"_hoodie_record_key, which is a text, with 7; pass '7' or {'id': 7}"):
+        table.lookup(["x", 7])
+    TableConfig.load(open_storage(made.root)).updated(
+        open_storage(made.root), set={"hoodie.table.recordkey.fields": "id,p"}
+    )
+    with pytest.raises(QueryError, match=r"with 7; pass a text in its form, or a dict with id, p"):
+        table.lookup([7])
+
+
 def test_lookup_by_fields(made, table):
     assert sorted(r["v"] for r in table.lookup([{"id": "x"}, {"id": "z"}]).to_pylist()) == [1, 2]
     assert table.lookup([{"id": "x"}], ["v"]).to_pylist() == [{"v": 2}]
