@@ -59,6 +59,15 @@ def test_class_names_that_are_refused(monkeypatch, name, message):
         pyhudi.register_key_generator(Keys())
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(Keys, r"the class Keys: write register_key_generator\(Keys\(\)\)"), ("com.example.Keys", "'com.example.Keys'")],
+)
+def test_what_is_no_generator_is_refused(value, message):
+    with pytest.raises(ConfigError, match=f"takes an instance of a KeyGenerator, not {message}"):
+        pyhudi.register_key_generator(value)
+
+
 def test_a_generator_overrides_something():
     with pytest.raises(ConfigError, match="Nothing overrides neither record_key nor partition_path"):
         pyhudi.register_key_generator(Nothing())

@@ -88,6 +88,13 @@ def custom(strategy: str) -> MergeSettings:
     return MergeSettings(MergeMode.CUSTOM, strategy, ("ts",), dedupe_mode=MergeMode.CUSTOM)
 
 
+def test_a_class_is_no_merger() -> None:
+    with pytest.raises(ConfigError, match=r"not the class First: write register_merger\(First\(\)\)"):
+        pyhudi.register_merger(First)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="takes an instance of a RecordMerger, not 'first'"):
+        pyhudi.register_merger("first")  # type: ignore[arg-type]
+
+
 def test_an_unknown_merger_is_refused_with_the_way_out() -> None:
     with pytest.raises(UnsupportedTableError, match=r"strategy id abc-1, .*strategy_id is 'abc-1'.*register_merger"):
         MergeRules.for_table(custom("abc-1"))
