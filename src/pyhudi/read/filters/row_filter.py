@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import LISTS, is_nan
-from pyhudi.read.filters.sql_predicate import equivalent, implied_predicate
+from pyhudi.read.filters.sql_predicate import equivalent, implied_predicate, other_type
 from pyhudi.read.filters.terms import OPERATORS, Term
 from pyhudi.read.filters.unknown_columns import unknown_column
 from pyhudi.read.schema.column_paths import resolve_column, type_of
@@ -110,10 +110,12 @@ class RowFilter:
             unknown = unknown_column(self.sql, schema)
             if unknown is not None:
                 raise QueryError(f"no column {unknown!r}; the table has {', '.join(schema.names)}")
+            reason = other_type(self.sql, schema)
+            because = f", because {reason}" if reason else ""
             raise QueryError(
-                f"the filter {self.sql!r} requires Spark: use to_spark(), or write it as [(column, op, value), …] "
-                "or as a pyarrow expression. Without Spark, SQL may compare columns with literals of their own "
-                "type (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'prefix%', IS NULL; AND, OR, NOT)"
+                f"the filter {self.sql!r} requires Spark{because}: use to_spark(), or write it as "
+                "[(column, op, value), …] or as a pyarrow expression. Without Spark, SQL may compare columns with "
+                "literals of their own type (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'prefix%', IS NULL; AND, OR, NOT)"
             )
         return RowFilter(anyof=conjunctions).bind(schema)
 

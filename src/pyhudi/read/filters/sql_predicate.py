@@ -62,6 +62,13 @@ def equivalent(text: str, schema: pa.Schema) -> Conjunctions | None:
     return condition.if_true if condition is not None and condition.exact_if_true else None
 
 
+def other_type(text: str, schema: pa.Schema) -> str:
+    """Return why the SQL text is not fully supported, if it compares a column with a literal of another type, which
+    only Spark casts; empty for other reasons."""
+    condition = _parsed(text, schema, {})
+    return "" if condition is None else condition.other_type
+
+
 def _parsed(text: str, schema: pa.Schema, known: Known) -> _Condition | None:
     if "${" in text:  # Replaced by a setting of the session before parsing.
         return None
@@ -81,12 +88,14 @@ class _NotUnderstoodError(Exception):
 @dataclass(frozen=True, slots=True)
 class _Condition:
     """Conditions implied for rows for which a predicate is true, and for those for which it is false; ``exact_if_true``
-    and ``exact_if_false``: the condition is equivalent."""
+    and ``exact_if_false``: the condition is equivalent. ``other_type`` says which column it compares with a literal of
+    another type, if any."""
 
     if_true: Conjunctions = ANYTHING
     if_false: Conjunctions = ANYTHING
     exact_if_true: bool = False
     exact_if_false: bool = False
+    other_type: str = ""
 
     def __and__(self, other: _Condition) -> _Condition:
         return _Condition(
@@ -96,13 +105,14 @@ class _Condition:
             self.exact_if_false
             and other.exact_if_false
             and len(self.if_false) + len(other.if_false) <= _MOST_CONJUNCTIONS,
+            self.other_type or other.other_type,
         )
 
     def __or__(self, other: _Condition) -> _Condition:
         return ~(~self & ~other)
 
     def __invert__(self) -> _Condition:
-        return _Condition(self.if_false, self.if_true, self.exact_if_false, self.exact_if_true)
+        return _Condition(self.if_false, self.if_true, self.exact_if_false, self.exact_if_true, self.other_type)
 
 
 UNKNOWN = _Condition()
@@ -231,7 +241,9 @@ class _Parser:
             return UNKNOWN
         literals = [value.value for value in values if isinstance(value, Literal) and value.value is not None]
         values_of_kind = [as_column_type(value, left.kind) for value in literals]
-        if not literals or any(value is None for value in values_of_kind):
+        if None in values_of_kind:
+            return _of_other_type(left, literals[values_of_kind.index(None)])
+        if not literals:
             return UNKNOWN
         leaf = _leaf(Term(left.name, "in", tuple(values_of_kind)))
         same_types = all(_is_same(value, left.kind) for value in literals)
@@ -274,12 +286,18 @@ def _compared(left: Operand, op: str, right: Operand) -> _Condition:
         return _compare_with_fraction(left, op, right.value)
     value = as_column_type(right.value, left.kind)
     if value is None:
-        return UNKNOWN
+        return _of_other_type(left, right.value)
     if op == "<=>":
         # Null is not equal, either.
         return _Condition(((Term(left.name, "=", value),),), exact_if_true=_is_same(right.value, left.kind))
     whole = _is_same(right.value, left.kind)
     return replace(_leaf(Term(left.name, op, value)), exact_if_true=whole, exact_if_false=whole)
+
+
+def _of_other_type(column: Column, value: Any) -> _Condition:
+    """Return the condition of a comparison that depends on a cast."""
+    shown = repr(value) if isinstance(value, str) else str(value).upper() if isinstance(value, bool) else str(value)
+    return _Condition(other_type=f"column {column.name!r} has type {column.kind}, and {shown} another one")
 
 
 def _is_same(value: Any, kind: pa.DataType) -> bool:
