@@ -19,6 +19,7 @@ from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
 from pyhudi.keygen.key_spec import check_generator_registered
 from pyhudi.metadata.reader.metadata_validation import metadata_differences
+from pyhudi.read.query.other_contents import describe_contents
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
@@ -82,9 +83,13 @@ class HudiTable(TableQueries, TableWrites):
             TableMetaClient.open(table._path, table._options)
         except NotAHudiTableError as error:
             above = table_above(table._path, table._options)
-            if above is None:
+            if above is not None:
+                instead = f"it is inside the table at {above!r}, which can be opened"
+            else:
+                instead = describe_contents(table._path, table._options)
+            if not instead:
                 raise
-            raise NotAHudiTableError(f"{error}; it is inside the table at {above!r}, which can be opened") from None
+            raise NotAHudiTableError(f"there is no Hudi table at {table._path!r}: {instead}") from error
         return table
 
     @classmethod

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import NotAHudiTableError, StorageError, TableExistsError
+from pyhudi.read.query.other_contents import describe_contents
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
@@ -31,8 +32,10 @@ def locate_table(path: str, options: Mapping[str, str] | None = None) -> TableLo
     """
     place = _around(path, options)
     if place is None:
+        contents = describe_contents(path, options)
         raise NotAHudiTableError(
-            f"there is no Hudi table at {path!r}: neither it nor a folder above it has .hoodie/hoodie.properties"
+            f"there is no Hudi table at {path!r}: "
+            + (contents or "neither it nor a folder above it has .hoodie/hoodie.properties")
         )
     storage = open_storage(place.root, options)
     if place.subpath and (_is_internal(place.subpath) or not _is_folder(storage, place.subpath)):

@@ -1,0 +1,76 @@
+"""Messages for paths without a Hudi table, which say what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.errors import NotAHudiTableError
+from pyhudi.read.query.table_location import locate_table
+
+
+def _delta(root: Path) -> None:
+    (root / "_delta_log").mkdir()
+    (root / "part-0.parquet").touch()
+
+
+def _iceberg(root: Path) -> None:
+    (root / "metadata").mkdir()
+    (root / "metadata" / "v1.metadata.json").touch()
+    (root / "data").mkdir()
+
+
+def _tables(root: Path) -> None:
+    for name in "abcd":
+        HudiTable.create(str(root / name), {"hoodie.table.name": name})
+    (root / "metadata").mkdir()
+
+
+def _parquet(root: Path) -> None:
+    (root / "part-0.parquet").touch()
+
+
+@pytest.mark.parametrize(
+    ("fill", "message"),
+    [
+        (_delta, r"it is a Delta Lake table \(_delta_log\)"),
+        (_iceberg, "it is an Iceberg table"),
+        (_tables, "it has tables in its folders: 'a', 'b', 'c', …"),
+        (_parquet, "it has data files without a table.*pyhudi.bootstrap_table"),
+        (Path.touch, r"hoodie\.properties"),
+    ],
+)
+@pytest.mark.parametrize("find", [HudiTable.for_path, locate_table])
+def test_folders(fill, message, find, tmp_path: Path):
+    fill(tmp_path)
+    with pytest.raises(NotAHudiTableError, match=f"there is no Hudi table at .*{tmp_path}.*: .*{message}"):
+        find(str(tmp_path))
+
+
+@pytest.mark.parametrize("path", ["{}/rides.csv", "file://{}/rides.csv", "{}/rides.csv/"])
+def test_a_file(path: str, tmp_path: Path):
+    (tmp_path / "rides.csv").touch()
+    with pytest.raises(NotAHudiTableError, match="it is a file; a table is given by its root folder"):
+        HudiTable.for_path(path.format(tmp_path))
+
+
+def test_a_file_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "rides.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotAHudiTableError, match="it is a file"):
+        HudiTable.for_path("rides.csv")
+
+
+@pytest.mark.parametrize("path", ["memory://nowhere", "rides"])
+def test_nothing_to_say(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotAHudiTableError, match=r"hoodie\.properties does not exist"):
+        HudiTable.for_path(path)
+
+
+def test_a_partition_of_a_table(tmp_path: Path):
+    HudiTable.create(str(tmp_path / "rides"), {"hoodie.table.name": "rides"})
+    with pytest.raises(NotAHudiTableError, match=f"rides/p': it is inside the table at '{tmp_path}/rides'"):
+        HudiTable.for_path(str(tmp_path / "rides/p"))
