@@ -23,6 +23,7 @@ OLDEST_SPARK = (3, 5, 4)
 NEWEST_SPARK_MAJOR = 4
 _PYTHON = "PYSPARK_PYTHON"
 _CURE = "install it with: pip install 'pyhudi[spark]'"
+_START = "pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
 
 
 def session_if_any() -> SparkSession | None:
@@ -47,9 +48,15 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
         The builder.
 
     Raises:
-        SetupError: PySpark, pandas or Java is missing or too old; the message names the command that installs it.
+        SetupError: PySpark, pandas or Java is missing or too old; the message names the command that installs it. Or it
+            is not a builder, but the session itself, whose settings come too late.
     """
     check_packages()
+    if not callable(getattr(builder, "config", None)):
+        raise SetupError(
+            f"configure_spark takes the builder of a session, not {_kind(builder)}, because workers get its settings "
+            f"when the session starts: {_START}"
+        )
     if not _is_remote():
         ensure_java()
         os.environ.setdefault(_PYTHON, sys.executable)
@@ -115,9 +122,7 @@ def active_session() -> SparkSession:
         try:
             session = Session.active()  # the session of the process, if the thread has none of its own
         except PySparkException as e:
-            raise SetupError(
-                "there is no Spark session; start one with pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
-            ) from e
+            raise SetupError(f"there is no Spark session; start one with {_START}") from e
     return session
 
 
@@ -140,6 +145,20 @@ def check_packages() -> None:
         )
     if installed_version("pandas") is None:
         raise SetupError(f"pandas is not installed, which PySpark's Arrow functions require: {_CURE}")
+
+
+def check_session(spark: Any) -> None:
+    """Check that an object is a session, classic or Connect.
+
+    Raises:
+        SetupError: It is a builder, for example.
+    """
+    if not (hasattr(spark, "createDataFrame") or hasattr(spark, "sparkContext")):
+        raise SetupError(f"activate takes a Spark session, not {_kind(spark)}: start one with {_START}")
+
+
+def _kind(value: object) -> str:
+    return f"{value!r}" if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def check_workers(spark: SparkSession) -> None:

@@ -6,12 +6,21 @@ import importlib
 import pkgutil
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import pyhudi
 import pyhudi.spark
-from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, QueryError, UnknownOptionWarning
+from pyhudi.errors import (
+    ConfigError,
+    InvalidOptionError,
+    NotAHudiTableError,
+    QueryError,
+    SetupError,
+    UnknownOptionWarning,
+)
+from pyhudi.spark.activation import sql_methods
 from pyhudi.spark.activation.sql_methods import can_parse
 from tests.tables import HandMadeTable, at
 
@@ -163,4 +172,41 @@ def test_activation_is_idempotent_and_reversible(spark, table):
         assert spark.read.format("hudi").load(str(table.root)).count() == 1
     pyhudi.deactivate()
     pyhudi.activate()
+    assert spark.read.format("hudi").load(str(table.root)).count() == 1
+
+
+def test_wrong_order_of_session_and_configuration(spark):
+    with pytest.raises(SetupError, match=r"takes the builder of a session, not a SparkSession.*\.getOrCreate\(\)"):
+        pyhudi.configure_spark(spark)
+    with pytest.raises(SetupError, match=r"takes a Spark session, not a Builder: start one with .*\.getOrCreate\(\)"):
+        pyhudi.activate(SparkSession.builder)
+    with pytest.raises(SetupError, match="takes a Spark session, not 'local'"):
+        pyhudi.activate("local")
+
+
+def test_sql_without_its_parser(spark, table, monkeypatch):
+    """Errors name the missing package, and nothing else is different."""
+    pyhudi.deactivate()
+    monkeypatch.setattr(sql_methods, "can_parse", lambda: False)
+    pyhudi.activate(spark)
+    rows = spark.range(1)
+    calls = [
+        lambda: rows.write.format("hudi").saveAsTable("without_parser"),
+        lambda: rows.write.saveAsTable("without_parser", format="Hudi"),
+        lambda: rows.writeTo("without_parser").using("hudi"),
+    ]
+    if spark.version.startswith("3."):  # later releases find the Python data source
+        calls += [
+            lambda: spark.sql("CREATE TABLE without_parser (id INT) USING hudi"),
+            lambda: spark.sql(f"SELECT * FROM Hudi.`{table.root}`"),
+            lambda: spark.table(f"hudi.`{table.root}`"),
+        ]
+    for call in calls:
+        with pytest.raises(SetupError, match=r"sqlglot, which is not installed: pip install 'pyhudi\[sql\]'"):
+            call()
+    assert spark.sql("SELECT 'hudi' AS name").first() == ("hudi",)
+    with pytest.raises(AnalysisException):
+        spark.sql("SELECT nothing")
+    rows.createOrReplaceTempView("without_parser")
+    assert spark.table("without_parser").count() == 1
     assert spark.read.format("hudi").load(str(table.root)).count() == 1

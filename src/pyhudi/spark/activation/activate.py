@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config.layout_methods import LAYOUT_METHODS
 from pyhudi.spark.activation import (
     catalog_methods,
+    missing_sql_parser,
     option_methods,
     read_methods,
     sql_methods,
@@ -20,7 +21,7 @@ from pyhudi.spark.activation import (
 )
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap, wrap_maker
 from pyhudi.spark.hudi_jar_configs import remove_unloadable_hudi_configs
-from pyhudi.spark.session import check_workers
+from pyhudi.spark.session import check_session, check_workers
 
 _READERS = (("pyspark.sql.readwriter", "DataFrameReader"), ("pyspark.sql.connect.readwriter", "DataFrameReader"))
 _WRITERS = (("pyspark.sql.readwriter", "DataFrameWriter"), ("pyspark.sql.connect.readwriter", "DataFrameWriter"))
@@ -49,7 +50,7 @@ _MAKERS = (
 def activate(spark: SparkSession | None = None) -> SparkSession | None:
     """Let pyhudi handle ``format("hudi")`` (also ``org.apache.hudi``) in all sessions of this process.
 
-    If sqlglot is installed, pyhudi also handles SQL on Hudi tables and references to them by name.
+    If sqlglot is installed (``pyhudi[sql]``), pyhudi also handles SQL on Hudi tables and references to them by name.
 
     Does nothing if pyhudi is already active. :func:`deactivate` reverts it.
 
@@ -61,10 +62,11 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
         ``spark``.
 
     Raises:
-        SetupError: The workers of ``spark`` run a Python that cannot import pyhudi, or a setting names a class of
-            Apache Hudi's jar without which ``spark`` cannot run jobs.
+        SetupError: ``spark`` is not a session, its workers run a Python that cannot import pyhudi, or a setting names a
+            class of Apache Hudi's jar without which ``spark`` cannot run jobs.
     """
     if spark is not None:
+        check_session(spark)
         check_workers(spark)
         remove_unloadable_hudi_configs(spark)
     for module, name, attribute in _MAKERS:
@@ -101,7 +103,20 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
             wrap(cls, name, read_methods.keep_columns)
     if sql_methods.can_parse():
         _wrap_names()
+    else:
+        _wrap_names_without_parser()
     return spark
+
+
+def _wrap_names_without_parser() -> None:
+    """Wrap the most used of these methods, so that their errors on Hudi tables name the missing package."""
+    for cls in classes(sql_methods.SESSIONS):
+        wrap(cls, "sql", missing_sql_parser.run_in_spark)
+        wrap(cls, "table", missing_sql_parser.run_in_spark)
+    for cls in classes(_WRITERS):
+        wrap(cls, "saveAsTable", missing_sql_parser.save_as_named_table)
+    for cls in classes(sql_methods.WRITERS_V2):
+        wrap(cls, "using", missing_sql_parser.using)
 
 
 def _wrap_names() -> None:
