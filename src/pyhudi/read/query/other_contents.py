@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyhudi.errors import StorageError
 from pyhudi.storage import Storage, open_storage
@@ -27,6 +27,15 @@ def describe_contents(path: str, options: Mapping[str, str] | None = None) -> st
         return ""
 
 
+def describe_other_format(path: str, options: Mapping[str, str] | None = None) -> str:
+    """Return which table of another format is at a path; empty if there is none, or nothing can be listed."""
+    try:
+        storage = open_storage(path, options)
+        return _other_format(storage, storage.list_dirs())
+    except StorageError:
+        return ""
+
+
 def _file(path: str, options: Mapping[str, str] | None) -> str:
     parent, slash, name = path.rstrip("/").rpartition("/")
     if parent.endswith(("/", ":")) or not name or (slash and not parent):
@@ -37,10 +46,9 @@ def _file(path: str, options: Mapping[str, str] | None) -> str:
 
 def _folder(storage: Storage) -> str:
     folders = storage.list_dirs()
-    if _DELTA_LOG in folders:
-        return f"it is a Delta Lake table ({_DELTA_LOG}), which Delta's package reads by format('delta')"
-    if _ICEBERG_METADATA in folders and _has(storage, _ICEBERG_METADATA, ".metadata.json"):
-        return f"it is an Iceberg table ({_ICEBERG_METADATA}/*.metadata.json), which Iceberg's package reads"
+    other = _other_format(storage, folders)
+    if other:
+        return other
     folders = folders[:_MOST_FOLDERS]
     is_table = concurrent_map(storage.exists, [f"{name}/{PATH}" for name in folders])
     tables = [name for name, yes in zip(folders, is_table, strict=True) if yes]
@@ -52,6 +60,14 @@ def _folder(storage: Storage) -> str:
             "it has data files without a table: spark.read.parquet or .orc reads them, and pyhudi.bootstrap_table "
             "makes a table over them"
         )
+    return ""
+
+
+def _other_format(storage: Storage, folders: Collection[str]) -> str:
+    if _DELTA_LOG in folders:
+        return f"it is a Delta Lake table ({_DELTA_LOG}), which Delta's package reads by format('delta')"
+    if _ICEBERG_METADATA in folders and _has(storage, _ICEBERG_METADATA, ".metadata.json"):
+        return f"it is an Iceberg table ({_ICEBERG_METADATA}/*.metadata.json), which Iceberg's package reads"
     return ""
 
 

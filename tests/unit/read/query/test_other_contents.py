@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.errors import NotAHudiTableError
+from pyhudi.errors import NotAHudiTableError, TableExistsError
 from pyhudi.read.query.table_location import locate_table
 
 
@@ -74,3 +74,18 @@ def test_a_partition_of_a_table(tmp_path: Path):
     HudiTable.create(str(tmp_path / "rides"), {"hoodie.table.name": "rides"})
     with pytest.raises(NotAHudiTableError, match=f"rides/p': it is inside the table at '{tmp_path}/rides'"):
         HudiTable.for_path(str(tmp_path / "rides/p"))
+
+
+@pytest.mark.parametrize(("fill", "format"), [(_delta, "Delta Lake"), (_iceberg, "Iceberg")])
+def test_new_tables_at_tables_of_other_formats_are_refused(fill, format, tmp_path: Path):
+    fill(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(TableExistsError, match=f"cannot create a table at .*: it is an? {format} table.*another path"):
+        HudiTable.create(str(tmp_path), {"hoodie.table.name": "rides"})
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("fill", [_parquet, _tables])
+def test_new_tables_beside_other_files(fill, tmp_path: Path):
+    fill(tmp_path)
+    HudiTable.create(str(tmp_path), {"hoodie.table.name": "rides"})
