@@ -113,7 +113,7 @@ class CompactionServices(ServiceBase):
         """
         client, opts = self._open(options)
         return run_pending_compactions(
-            client, opts, _runner(spark), instant=instant, busy=BusyPlans.for_request(instant)
+            client, opts, compaction_runner(spark), instant=instant, busy=BusyPlans.for_request(instant)
         )
 
     def pending_compactions(self) -> list[CompactionPlan]:
@@ -177,7 +177,7 @@ class CompactionServices(ServiceBase):
         return run_pending_compactions(
             client,
             opts,
-            _runner(spark),
+            compaction_runner(spark),
             action=Action.LOG_COMPACTION,
             instant=instant,
             busy=BusyPlans.for_request(instant),
@@ -201,7 +201,7 @@ class CompactionServices(ServiceBase):
         client, opts = self._open(options)
         if dry_run:
             return plan_compaction(client, opts, action=action, only_if_due=only_if_due)
-        runner = _runner(spark, progress)
+        runner = compaction_runner(spark, progress)
         done = run_pending_compactions(client, opts, runner, action=action)
         plan = schedule_compaction(client, opts, action=action, only_if_due=only_if_due, to_run=True)
         if plan.instant is None:
@@ -209,7 +209,7 @@ class CompactionServices(ServiceBase):
         return done.merge(run_pending_compactions(client, opts, runner, action=action, instant=plan.instant))
 
 
-def _runner(spark: SparkSession | None, progress: Progress | None = None) -> CompactionRunner:
+def compaction_runner(spark: SparkSession | None, progress: Progress | None = None) -> CompactionRunner:
     """Return the runner of compactions: Spark, if there is a session, otherwise threads."""
     session = spark or session_if_any()
     if session is None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
+from pyhudi.api.services.compaction_services import compaction_runner
 from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
-from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
-from pyhudi.spark.session import session_if_any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,9 +123,4 @@ class VersionServices(ServiceBase):
 
     def _work(self, options: Given, spark: SparkSession | None, *, lossy: bool = False) -> UpgradeDowngrade:
         client, opts = self._open(options)
-        session = spark or session_if_any()
-        if session is None:
-            return UpgradeDowngrade(client, opts, ThreadCompactionRunner(), file_stats_reader(None), lossy=lossy)
-        from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
-
-        return UpgradeDowngrade(client, opts, SparkCompactionRunner(session), file_stats_reader(session), lossy=lossy)
+        return UpgradeDowngrade(client, opts, compaction_runner(spark), file_stats_reader(spark), lossy=lossy)
