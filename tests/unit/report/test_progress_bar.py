@@ -53,6 +53,22 @@ def test_services_call_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     assert all("of no consequence" in record.message for record in caplog.records if record.name == "pyhudi.metrics")
 
 
+def test_pending_plans_call_back(tmp_path: Path) -> None:
+    mor, calls = made(tmp_path / "t"), Calls()
+
+    def progress(what: str, done: int, total: int) -> None:
+        calls.append((what, done, total))
+
+    services, few = mor.table.services, {"hoodie.log.compaction.blocks.threshold": "2"}
+    assert services.schedule_log_compaction(few).instant
+    assert services.run_log_compaction(options=few, progress=progress)
+    assert calls == [("compact file slices", 1, 2), ("compact file slices", 2, 2)]
+    calls.clear()
+    assert services.schedule_compaction().instant
+    assert services.run_compaction(progress=progress)
+    assert calls == [("compact file slices", 1, 2), ("compact file slices", 2, 2)]
+
+
 def test_bars(tmp_path: Path) -> None:
     text = io.StringIO()
     with progress_bar(Console(file=text, force_terminal=True, width=80)) as progress:

@@ -92,7 +92,12 @@ class CompactionServices(ServiceBase):
         return schedule_compaction(client, opts, only_if_due=only_if_due)
 
     def run_compaction(
-        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+        self,
+        instant: str | None = None,
+        options: Given = None,
+        *,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionResult:
         """Execute the pending compaction plans, oldest first, or only that of ``instant``.
 
@@ -104,6 +109,7 @@ class CompactionServices(ServiceBase):
             instant: Requested time of the plan to execute; None for all.
             options: Apache Hudi's options, in addition to the table's.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
+            progress: As of `compact`.
 
         Returns:
             The result.
@@ -113,7 +119,7 @@ class CompactionServices(ServiceBase):
         """
         client, opts = self._open(options)
         return run_pending_compactions(
-            client, opts, compaction_runner(spark), instant=instant, busy=BusyPlans.for_request(instant)
+            client, opts, compaction_runner(spark, progress), instant=instant, busy=BusyPlans.for_request(instant)
         )
 
     def pending_compactions(self) -> list[CompactionPlan]:
@@ -166,7 +172,12 @@ class CompactionServices(ServiceBase):
         return schedule_compaction(client, opts, action=Action.LOG_COMPACTION, only_if_due=only_if_due)
 
     def run_log_compaction(
-        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+        self,
+        instant: str | None = None,
+        options: Given = None,
+        *,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionResult:
         """Execute the pending log compaction plans, oldest first, or only that of ``instant``.
 
@@ -177,7 +188,7 @@ class CompactionServices(ServiceBase):
         return run_pending_compactions(
             client,
             opts,
-            compaction_runner(spark),
+            compaction_runner(spark, progress),
             action=Action.LOG_COMPACTION,
             instant=instant,
             busy=BusyPlans.for_request(instant),

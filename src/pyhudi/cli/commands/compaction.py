@@ -62,11 +62,12 @@ def run(table: HudiTable, *, out: Output, instant: str | None, log: bool, pendin
     Python: HudiTable.for_path(PATH).services.compact(), or .run_compaction(INSTANT)
     """
     services = table.services
-    if instant is not None or pending:
-        done = (services.run_log_compaction if log else services.run_compaction)(instant)
-    else:
-        compact = services.log_compact if log else services.compact
-        with shown_progress() as progress:
+    with shown_progress() as progress:
+        if instant is not None or pending:
+            run_plans = services.run_log_compaction if log else services.run_compaction
+            done = run_plans(instant, progress=progress)
+        else:
+            compact = services.log_compact if log else services.compact
             done = compact(only_if_due=only_if_due, progress=progress)
     print_result(done, out)
 
