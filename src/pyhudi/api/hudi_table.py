@@ -81,7 +81,7 @@ class HudiTable(TableQueries, TableWrites):
         table = cls(_path(path), Options.parse(options or {}))
         try:
             TableMetaClient.open(table._path, table._options)
-        except NotAHudiTableError as error:
+        except NotAHudiTableError:
             above = table_above(table._path, table._options)
             if above is not None:
                 instead = f"it is inside the table at {above!r}, which can be opened"
@@ -89,7 +89,7 @@ class HudiTable(TableQueries, TableWrites):
                 instead = describe_contents(table._path, table._options)
             if not instead:
                 raise
-            raise NotAHudiTableError(f"there is no Hudi table at {table._path!r}: {instead}") from error
+            raise NotAHudiTableError(f"there is no Hudi table at {table._path!r}: {instead}") from None
         return table
 
     @classmethod

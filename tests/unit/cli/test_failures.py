@@ -36,6 +36,12 @@ def test_there_is_no_table(tmp_path: Path) -> None:
     assert "Traceback" in pyhudi("table", "describe", tmp_path, "--traceback", code=1).stderr
 
 
+def test_there_is_a_table_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    (line,) = pyhudi("table", "describe", tmp_path, code=1).stderr.splitlines()
+    assert line.startswith(f"error: there is no Hudi table at '{tmp_path}': it is a Delta Lake table (_delta_log)")
+
+
 def test_there_is_no_such_instant(path: Path) -> None:
     assert "commits list" in pyhudi("commits", "show", path, "20200101000000000", code=1).stderr
     assert "20200101000000000" in pyhudi("timeline", "show", path, "20200101000000000", code=1).stderr
