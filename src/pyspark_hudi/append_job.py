@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.arrow.empty_offsets import with_offsets
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, IndexType, Operation, SortMode
 from pyhudi.config.misspelled_options import refuse_misspelled
@@ -173,7 +174,7 @@ class BegunAppend:
 
     def _keyed(self, batches: Iterable[pa.RecordBatch], task: TaskId) -> Iterator[pa.RecordBatch]:
         first = 0
-        for batch in batches:
+        for batch in with_offsets(batches):
             # Spark adds the session's time zone to timestamps, and may send large texts.
             batch = batch.select(self.incoming.names).cast(spark_arrow_schema(self.incoming))
             rows = self._with_key_types(batch)

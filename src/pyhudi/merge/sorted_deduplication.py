@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.empty_offsets import with_offsets
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions, joined
 from pyhudi.merge.ordering_values import Index, as_mask
@@ -37,7 +38,7 @@ class SortedDeduplicator:
         Keys may continue in the next batch, so the last row is held back.
         """
         pending: RecordVersions | None = None
-        for batch in batches:
+        for batch in with_offsets(batches):
             if not batch.num_rows:
                 continue
             changes = self._changes(batch)

@@ -447,3 +447,24 @@ def test_a_key_that_was_deleted_and_then_inserted_is_there_once(
     step("insert", [("k002", "p0", 1, "third")])
     HudiTable.for_path(path).services.compact()
     assert rows_of(path) == step.model.rows
+
+
+def test_lists_inside_of_empty_lists(spark: SparkSession, tmp_path: Path) -> None:
+    """Arrow has no offsets of the inner ones, if Spark 3.5 writes it, and crashed where it measured them."""
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    lists = "l array<array<string>>, m map<string,array<array<string>>>, s array<struct<q:map<string,int>>>"
+    for v in range(3):
+        table.upsert(
+            spark.createDataFrame([(1, v, [], {"k": []}, None), (2, v, None, {}, [])], f"id int, v int, {lists}")
+        )
+    table.update({"v": "v + 1"})
+    found = table.scan(columns=["id", "v", "l", "m", "s"]).to_arrow().to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == [
+        {"id": 1, "v": 3, "l": [], "m": [("k", [])], "s": None},
+        {"id": 2, "v": 3, "l": None, "m": [], "s": []},
+    ]

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DecimalType
 
+from pyhudi.arrow.empty_offsets import with_offsets
 from pyhudi.spark.column_names import quoted
 
 _EXACT_DIGITS = 15
@@ -30,7 +31,7 @@ class RowUnpacker:
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the batches with the original columns."""
-        for batch in batches:
+        for batch in with_offsets(batches):
             yield self._unpacked(batch) if self.decimals else batch
 
     def _unpacked(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, StructField, StructType
 
+from pyhudi.arrow.empty_offsets import with_offsets
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -119,7 +120,7 @@ def _at(row: dict[str, Column], partition: Column, is_delete: Column, file_no: C
 def _merge_pairs(rules: MergeRules) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
     def merge(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
-        for batch in batches:
+        for batch in with_offsets(batches):
             if batch.num_rows:
                 yield merge_pairs_of_rows(batch, rules)
 
