@@ -177,3 +177,22 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {
         f"pyhudi-log-cache-{name}" for name in owners if name != "dead"
     }
+
+
+def test_nan_and_negative_zeros_in_cached_log_rows(spark, tmp_path):
+    """Spark leaves out row groups by their bounds, which lack NaN, and by dictionaries, in which -0.0 is not 0.0."""
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    columns = "id int, x double, s struct<f:float>"
+    table.upsert(spark.createDataFrame([(i, 1.0, (1.0,)) for i in range(4)], columns))
+    table.upsert(spark.createDataFrame([(0, -0.0, (-0.0,)), (1, float("nan"), (float("nan"),))], columns))
+    asked = {"x = 0": [0], "x > 5": [1], "isnan(x)": [1], "x <= 0": [0], "s.f = 0": [0], "s.f > 5": [1], "x < 0": []}
+    for _ in range(3):
+        frame = table.scan().to_spark(spark)
+        found = {where: [row.id for row in frame.where(where).select("id").collect()] for where in asked}
+        assert found == asked
+    assert is_single(table.scan().to_spark(spark))

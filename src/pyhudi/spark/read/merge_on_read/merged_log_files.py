@@ -11,6 +11,8 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyhudi.format.base_file.column_bounds import NanDetector
+from pyhudi.format.base_file.parquet_footer_correction import TailBuffer, corrected_tail
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import write_changed_rows
@@ -62,7 +64,8 @@ class WriteMergedLogs:
 
 
 class _ParquetSink:
-    """A Parquet file that is created with the first batch."""
+    """A Parquet file that is created with the first batch. Its footer is that of a base file, so that Spark finds NaN
+    and -0.0 in it (`corrected_tail`)."""
 
     def __init__(self, folder: Storage, path: str) -> None:
         self._folder, self._path = folder, path
@@ -80,10 +83,16 @@ class _ParquetSink:
         batch = with_vector_bytes(batch)  # as in base files, which the same scan reads
         if self._writer is None:
             self._sink = self._stack.enter_context(self._folder.open_output(self._path))
+            self._to_file, self._watch = TailBuffer(self._sink), NanDetector(batch.schema)
             # Read a few times at most, so codec and encodings are fast ones, and decimals are stored as integers.
             self._writer = pq.ParquetWriter(
-                self._sink, batch.schema, compression="snappy", store_decimal_as_integer=True, store_schema=False
+                pa.PythonFile(self._to_file, mode="w"),
+                batch.schema,
+                compression="snappy",
+                store_decimal_as_integer=True,
+                store_schema=False,
             )
+        self._watch.add(batch)
         self._writer.write_batch(batch_with_required_fields_filled(batch))
 
     def __enter__(self) -> Self:
@@ -92,6 +101,8 @@ class _ParquetSink:
 
     def __exit__(self, *error: object) -> None:
         if self._writer is not None and error[0] is None:
+            self._to_file.keep_back()
             self._writer.close()
+            self._sink.write(corrected_tail(self._to_file.end, self._watch.nan_columns, self._watch.zeros))
             self.size = self._sink.tell()
         self._stack.__exit__(*error)  # type: ignore[arg-type]
