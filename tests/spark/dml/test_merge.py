@@ -154,3 +154,17 @@ def test_what_only_a_join_can_merge(spark, tmp_path):
     # Spark makes the types equal first
     assert merge((2, "Oslo", 21, None), columns=COLUMNS.replace("id int", "id smallint")).rows_updated == 1
     assert (2, "Oslo", 21, None) in rows(table)
+
+
+def test_the_name_of_the_table_comes_before_a_column_that_is_called_like_it(spark, tmp_path):
+    """As in Spark's queries: ``t.a`` is the column of the table ``t``, though its column ``t`` has a field ``a``."""
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    table = HudiTable.create(str(tmp_path / "t"), options).alias("t")
+    table.bulk_insert(frame(spark, (1, "x", ("y",)), columns="id int, a string, t struct<a:string>"))
+    table.update({"t.a": "concat(t.a, '+')"}, "t.a = 'x' and t.t.a = 'y'")
+    assert [row["a"] for row in table.scan().to_arrow().to_pylist()] == ["x+"]
+    source = frame(spark, (1, "z"), columns="id int, s string").alias("s")
+    merge = table.merge(source, "t.id = s.id").when_matched_update({"t.a": "t.a || t.t.a", "t.t.a": "s.s"})
+    merge.execute()
+    (row,) = table.scan().to_arrow().to_pylist()
+    assert (row["a"], row["t"]) == ("x+y", {"a": "z"})

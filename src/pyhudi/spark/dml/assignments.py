@@ -129,8 +129,11 @@ def _with_field(struct: Column, kind: DataType, path: Sequence[str], value: Colu
 
 def _assigned_path(name: str, schema: StructType, alias: str | None, *, case_sensitive: bool) -> list[str]:
     parts = split_name(name)
-    if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower() and parts[0] not in schema.names:
-        parts = parts[1:]
+    if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower():
+        # As Spark resolves it: a column of the table's name, before a field of a column that is called like the table.
+        is_column = resolve_name(parts[1], schema.names, case_sensitive=case_sensitive) is not None
+        if is_column or parts[0] not in schema.names:
+            parts = parts[1:]
     return [name] if name in schema.names else _resolved_path(parts, schema, case_sensitive=case_sensitive)
 
 
