@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config import property_keys
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
 from pyhudi.keygen.record_key_formatter import value_text
@@ -13,6 +14,17 @@ from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 INVALID_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
 """Regular expression, of RE2 and of Java, of partition paths that are no folders of a table: empty levels, "." and ".."
 resolve to other folders, and ".hoodie" is reserved."""
+
+
+def invalid_folder_cure(*, url_encode: bool) -> str:
+    """Return what to do about a partition path that is no folder of the table.
+
+    Args:
+        url_encode: Partition paths are URL-encoded, which leaves dots as they are.
+    """
+    if url_encode:
+        return f"change the value, or use hive-style partition paths ({property_keys.HIVE_STYLE_PARTITIONING})"
+    return f"change the value or URL-encode partition paths ({property_keys.URL_ENCODE_PARTITIONING})"
 
 
 def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
@@ -33,8 +45,8 @@ def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     bad = paths.filter(pc.match_substring_regex(paths, INVALID_FOLDER))
     if len(bad):
         raise RecordKeyError(
-            f"the partition path {bad[0].as_py()!r} is not a valid folder of the table; change the value or "
-            "URL-encode partition paths (hoodie.datasource.write.partitionpath.urlencode)"
+            f"the partition path {bad[0].as_py()!r} is not a valid folder of the table; "
+            f"{invalid_folder_cure(url_encode=spec.url_encode)}"
         )
     return paths.take(encoded.indices)
 

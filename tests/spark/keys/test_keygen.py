@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -354,6 +355,15 @@ def test_partition_paths_that_leave_the_table(spark: SparkSession, value: str) -
     df = spark.createDataFrame([(1, value)], "id int, b string")
     with pytest.raises(RecordKeyError, match="is not a valid folder name"), task_errors():
         with_keys(df, spec("SIMPLE", partition="b"), "1").collect()
+
+
+def test_partition_paths_of_dots_are_valid_in_hive_style_only(spark: SparkSession) -> None:
+    """Url-encoding leaves dots as they are, and is no cure."""
+    df = spark.createDataFrame([(1, "..")], "id int, b string")
+    encoded = replace(spec("SIMPLE", partition="b"), url_encode=True)
+    with pytest.raises(RecordKeyError, match="use hive-style partition paths"), task_errors():
+        with_keys(df, encoded, "1").collect()
+    assert with_keys(df, replace(encoded, hive_style=True), "1").first()["_hoodie_partition_path"] == "b=.."
 
 
 def test_missing_fields_and_strange_types(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructType
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
-from pyhudi.keygen.partition_path_formatter import INVALID_FOLDER
+from pyhudi.keygen.partition_path_formatter import INVALID_FOLDER, invalid_folder_cure
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import resolve
@@ -105,20 +105,14 @@ def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Colu
         free_text = free_text or isinstance(kind, StringType)
         segments.append(_segment(schema, spec, field, zone))
     path = segments[0] if len(segments) == 1 else F.concat_ws("/", *segments)
-    return _valid_folder(path) if free_text else path
+    return _valid_folder(path, url_encode=spec.url_encode) if free_text else path
 
 
-def _valid_folder(path: Column) -> Column:
+def _valid_folder(path: Column, *, url_encode: bool = False) -> Column:
     """Return the path; evaluation fails where it is not a folder of the table."""
     bad = path.rlike(INVALID_FOLDER)
-    message = F.concat(
-        F.lit("the partition path '"),
-        path,
-        F.lit(
-            "' is not a valid folder name; change the value or url-encode partition paths "
-            "(hoodie.datasource.write.partitionpath.urlencode)"
-        ),
-    )
+    told = F.lit(f"' is not a valid folder name; {invalid_folder_cure(url_encode=url_encode)}")
+    message = F.concat(F.lit("the partition path '"), path, told)
     return F.when(bad, key_failure(message)).otherwise(path)
 
 
