@@ -13,6 +13,7 @@ import builtins
 import contextlib
 import os
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, cast
@@ -29,6 +30,7 @@ from pyhudi.errors import (
     StorageError,
     UnansweredError,
 )
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.object_store_location import PREFIX as OPTION_PREFIX
 from pyhudi.storage.object_store_location import Location, reason_of
 from pyhudi.storage.object_streams import ObjectReader, Upload
@@ -44,6 +46,8 @@ _WITHOUT_SUFFIXES = frozenset({"az"})
 _PUT_WORD = "pyhudiput"
 """Key of the token in the metadata of objects. Azure allows letters, digits and underscores; proxies drop
 underscores."""
+_WAITS_FOR_OTHERS = (0.0, 0.1, 0.3, 1.0)
+"""Seconds before each attempt to create an object for which other requests are in progress."""
 _memory_guard = threading.Lock()
 _memory_stores: dict[str, Any] = {}
 
@@ -240,25 +244,34 @@ class ObjectStorage:
                 raise PreconditionFailedError(f"{self.uri(path)!r} already exists") from error
 
     def _conditional_put(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
-        """Put under a condition. Return the attributes of the object from the store."""
-        word = uuid.uuid4().hex
-        try:
-            return _obstore().put(
-                self._store(), self._key(path), data, mode=mode, use_multipart=False, attributes={_PUT_WORD: word}
-            )
-        except (_exceptions().AlreadyExistsError, _exceptions().PreconditionError):
-            stored = self._object_of_put(path, word)
-            if stored is None:
-                raise
-            return stored
+        """Put under a condition. Return the attributes of the object from the store.
 
-    def _object_of_put(self, path: str, word: str) -> Any | None:
-        """Return the attributes of the object from the store if the put with this token created it."""
+        S3 also refuses to create an object while another request for its key is in progress, perhaps the first one of
+        this put. Therefore it is sent again as long as there is no object.
+        """
+        word = uuid.uuid4().hex
+        for wait in _WAITS_FOR_OTHERS:
+            time.sleep(wait)
+            try:
+                return _obstore().put(
+                    self._store(), self._key(path), data, mode=mode, use_multipart=False, attributes={_PUT_WORD: word}
+                )
+            except (_exceptions().AlreadyExistsError, _exceptions().PreconditionError):
+                stored = self._head(path)
+                if stored is not None and stored.attributes.get(_PUT_WORD) == word:
+                    return stored.meta
+                if stored is not None or mode != "create":
+                    raise
+        raise UnansweredError(
+            f"{self.uri(path)!r} does not exist, and could not be created because of conflicting requests for it"
+        )
+
+    def _head(self, path: str) -> Any | None:
+        """Return the response for an object without its content; None if it does not exist."""
         try:
-            head = _obstore().get(self._store(), self._key(path), options={"head": True})
+            return _obstore().get(self._store(), self._key(path), options={"head": True})
         except FileNotFoundError:
             return None
-        return head.meta if head.attributes.get(_PUT_WORD) == word else None
 
     def _version(self, meta: Mapping[str, Any]) -> str:
         version = meta.get("version") if self._location.kind == "gs" else meta.get("e_tag")
@@ -296,17 +309,18 @@ class ObjectStorage:
 
     def delete_many(self, paths: Iterable[str]) -> None:
         keys = [self._key(path) for path in paths]
-        for start in range(0, len(keys), _DELETE_BATCH):
-            self._delete_keys(keys[start : start + _DELETE_BATCH])
+        concurrent_map(self._delete_keys, [keys[at : at + _DELETE_BATCH] for at in range(0, len(keys), _DELETE_BATCH)])
 
     def _delete_keys(self, keys: builtins.list[str]) -> None:
         with self._errors(keys[0]):
             try:
                 _obstore().delete(self._store(), keys)
             except FileNotFoundError:  # Stores without bulk requests stop at an absent object.
-                for key in keys:
-                    with contextlib.suppress(FileNotFoundError):
-                        _obstore().delete(self._store(), key)
+                concurrent_map(self._delete_if_there, keys)
+
+    def _delete_if_there(self, key: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            _obstore().delete(self._store(), key)
 
     def delete_tree(self, path: str) -> None:
         with self._errors(path):

@@ -12,7 +12,7 @@ import itertools
 import logging
 import threading
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs
@@ -80,17 +80,29 @@ class S3Server:
     @contextmanager
     def losing_answers(self, *numbers: int) -> Iterator[None]:
         """Let puts with these numbers (from 1) take effect and respond with a server error."""
+        with self._answering(numbers, (503, {}, "slow down"), take_effect=True):
+            yield
+
+    @contextmanager
+    def conflicting(self, *numbers: int) -> Iterator[None]:
+        """Refuse puts with these numbers (from 1), as S3 does while another request for the same key is in progress."""
+        with self._answering(numbers, (409, {}, "ConditionalRequestConflict"), take_effect=False):
+            yield
+
+    @contextmanager
+    def _answering(self, numbers: Sequence[int], wrong: Any, *, take_effect: bool) -> Iterator[None]:
         from moto.s3 import responses
 
         put, count = responses.S3Response.put_object, itertools.count(1)
 
-        def put_and_fail(response: Any) -> Any:
-            answer = put(response)
-            if next(count) in numbers:
-                return 503, {}, "slow down"
-            return answer
+        def put_wrongly(response: Any) -> Any:
+            if next(count) not in numbers:
+                return put(response)
+            if take_effect:
+                put(response)
+            return wrong
 
-        responses.S3Response.put_object = put_and_fail
+        responses.S3Response.put_object = put_wrongly
         try:
             yield
         finally:

@@ -5,7 +5,14 @@ import time
 
 import pytest
 
-from pyhudi.errors import AlreadyExistsError, ConfigError, NotFoundError, PreconditionFailedError, StorageError
+from pyhudi.errors import (
+    AlreadyExistsError,
+    ConfigError,
+    NotFoundError,
+    PreconditionFailedError,
+    StorageError,
+    UnansweredError,
+)
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.object_store_location import reason_of
 from tests.processes import separate_processes
@@ -65,6 +72,30 @@ def test_a_put_that_is_sent_twice_is_known_again(s3: S3Server) -> None:
         other.create("f", b"3")
     with pytest.raises(PreconditionFailedError):
         other.replace("f", b"3", version)
+
+
+def test_a_conflict_without_an_object_is_no_object(s3: S3Server) -> None:
+    storage = open_storage(f"s3://{s3.new_bucket()}", s3.options)
+    with s3.conflicting(1, 2):
+        storage.create("f", b"1")
+    assert storage.read("f") == b"1"
+    with s3.conflicting(1):
+        assert storage.replace("g", b"2", None)
+    with pytest.raises(UnansweredError, match="conflicting requests"), s3.conflicting(*range(10)):
+        storage.create("h", b"3")
+    with pytest.raises(AlreadyExistsError), s3.conflicting(1):
+        storage.create("f", b"4")
+
+
+def test_many_objects_are_deleted_at_the_same_time(s3: S3Server) -> None:
+    bucket = s3.new_bucket()
+    names = [f"a/{n}" for n in range(2500)]
+    s3.fill(bucket, names)
+    storage = open_storage(f"s3://{bucket}", s3.options)
+    with s3.recorded_requests() as requests:
+        storage.delete_many([*names, "a/absent"])
+    assert len(requests) == 3, requests
+    assert not storage.list("a").num_rows
 
 
 def test_objects_are_where_others_look(s3: S3Server) -> None:

@@ -11,7 +11,15 @@ from pyhudi.storage import Storage, open_storage
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 from tests.unit.storage.s3_server import S3Server, running_s3_server
-from tests.unit.transaction.tables import Write, active, add_metadata_table, check_clean, make_table
+from tests.unit.transaction.tables import (
+    MULTI_WRITER,
+    OPTIONS,
+    Write,
+    active,
+    add_metadata_table,
+    check_clean,
+    make_table,
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,4 +75,20 @@ def test_dying_on_an_object_store(storage: Storage):
         with pytest.raises(Killed):
             Write().run(FaultyStorage(storage, [Fault("writes", nth + 1, "after", Killed)]))
         Write().run(storage)
+        check_clean(storage)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("options", [OPTIONS, MULTI_WRITER], ids=["one writer", "several"])
+def test_answers_that_are_lost(s3: S3Server, storage: Storage, options: dict[str, str]) -> None:
+    """Puts take effect, are answered with an error, and are sent again by the client: the write is committed once. With
+    several writers the lock is a lease in the storage."""
+    with s3.recorded_requests() as requests:
+        Write(options=options).run(storage)
+    puts = sum(request.startswith("PUT ") for request in requests)
+    for nth in places(puts):
+        before = len(active(storage).timeline)
+        with s3.losing_answers(nth + 1):
+            Write(options=options).run(storage)
+        assert len(active(storage).timeline) == before + 1
         check_clean(storage)
