@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.file_names import parse_names
 from pyhudi.keygen.partition_value_extractor import decode_partition_paths, partition_fields
 from pyhudi.storage import Storage, open_sibling
+from pyhudi.storage.lazy_property import lazy_property
 from pyhudi.table.bootstrap_index import BootstrapIndex, SourceFile
 from pyhudi.table.config.table_config import TableConfig
 
@@ -41,12 +41,12 @@ class SkeletonFile:
         self._known = source
         self.own = stack.enter_context(storage.open_input(path))
 
-    @cached_property
+    @lazy_property
     def footer(self) -> Footer:
         """Footer entries of the skeleton file."""
         return _footer(self._path, self.own)
 
-    @cached_property
+    @lazy_property
     def source(self) -> SourceFile:
         """Entry of the source in the bootstrap index.
 
@@ -59,7 +59,7 @@ class SkeletonFile:
         file_id = parse_names(pa.array([name]))["file_id"][0].as_py()
         return BootstrapIndex(self._storage).source_of(partition, file_id)
 
-    @cached_property
+    @lazy_property
     def source_file(self) -> Any:
         """The open source file.
 
@@ -97,7 +97,7 @@ class SkeletonFile:
             f"same, set the table property {key}=false"
         )
 
-    @cached_property
+    @lazy_property
     def source_footer(self) -> Footer:
         """Footer of the source, which has as many rows as the skeleton. Raises the errors of `source_file`."""
         with as_corruption(f"cannot read {self._source_name()}"):
@@ -109,7 +109,7 @@ class SkeletonFile:
             )
         return footer
 
-    @cached_property
+    @lazy_property
     def schema(self) -> pa.Schema:
         """Columns of the skeleton, then those that only the source has."""
         skeleton = self.footer.schema

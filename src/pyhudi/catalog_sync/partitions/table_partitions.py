@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.storage.lazy_property import lazy_property
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Instant
@@ -43,7 +43,7 @@ class TablePartitions:
         self._opts = opts if in_metadata is None else opts.merged({options.METADATA_ENABLE.key: in_metadata})
         self._changed: dict[tuple[Instant, ...], ChangedPartitions] = {}
 
-    @cached_property
+    @lazy_property
     def all(self) -> list[str]:
         """Paths of the partitions that have rows or had them deleted one by one: those with file groups that no later
         write replaced."""

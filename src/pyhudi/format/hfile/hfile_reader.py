@@ -6,7 +6,6 @@ unsigned bytes; they are row keys, without the bytes that HBase adds.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import struct
 from bisect import bisect_left, bisect_right
@@ -21,6 +20,7 @@ from pyhudi.format.hfile.block_index import IndexEntry, leaf_entries, root_entri
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA, Entries
 from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_exactly
 from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
+from pyhudi.storage.lazy_property import lazy_property
 
 __all__ = ["ENTRY_SCHEMA", "KEY_FIELD", "SCHEMA_KEY", "HFileReader"]
 
@@ -119,7 +119,7 @@ class HFileReader:
         key = self._info.get("hfile.LASTKEY")
         return blocks.row_of(key) if key and self.num_entries else None
 
-    @functools.cached_property
+    @lazy_property
     def index(self) -> list[IndexEntry]:
         """Index of all data blocks in order. Reads the lower levels of a large index."""
         entries = self._root
@@ -197,7 +197,7 @@ class HFileReader:
                 found += [batch.slice(start, end - start) for _, (start, end) in spans if end > start]
         return pa.Table.from_batches(found, ENTRY_SCHEMA)
 
-    @functools.cached_property
+    @lazy_property
     def _first_keys(self) -> list[bytes]:
         """First key of each block."""
         return [entry.key for entry in self.index]

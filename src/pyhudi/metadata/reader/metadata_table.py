@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_time
 from pyhudi.metadata.records import file_group_hash, metadata_keys
 from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
 from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD, PAYLOADS, decode, decoded_schema, frozen, with_schema
+from pyhudi.storage.lazy_property import lazy_property
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
@@ -123,7 +123,7 @@ class MetadataTable:
         """Return the schema of tables of records."""
         return self._nothing(payloads).schema
 
-    @cached_property
+    @lazy_property
     def partition_paths(self) -> list[str]:
         """The paths of the table's partitions, sorted.
 
