@@ -23,6 +23,7 @@ from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
+from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -232,8 +233,7 @@ class Restorer:
         targets = {requested for requested, _ in plan.targets}
         metadata: dict[str, list[Any]] = {}
         own_rollbacks = []
-        for rollback in rollbacks:
-            record = active.completed_record(rollback)
+        for rollback, record in zip(rollbacks, read_ahead(active.completed_record, rollbacks), strict=True):
             (undone, *_) = record["commitsRollback"] or [""]
             if undone in targets:
                 metadata.setdefault(undone, []).append(record)
@@ -250,8 +250,8 @@ class Restorer:
         content = encode_record(Action.RESTORE, State.COMPLETED, result, version)
         with self._generator.reserve(locked=True) as reserved:
             active.complete(entry, content, reserved.take(active.latest_time) if version >= 8 else None)
-        for rollback in own_rollbacks:
-            # The completed file is deleted last: without it the others would look like an interrupted rollback.
-            for state in reversed(active.states(rollback)):
-                active.delete(state)
+        states = [state for rollback in own_rollbacks for state in active.states(rollback)]
+        # The completed file is deleted last: without it the others would look like an interrupted rollback.
+        for kind in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
+            active.delete_states(state for state in states if state.state is kind)
         return sum(record["totalFilesDeleted"] for records in metadata.values() for record in records)

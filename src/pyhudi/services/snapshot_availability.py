@@ -12,6 +12,7 @@ from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names, split_paths
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
+from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
@@ -117,8 +118,8 @@ def _named_slices(active: ActiveTimeline, instant: Instant) -> pa.Table:
     earlier ones have written its base file, and later ones have updated it."""
     tables = [GROUP_INSTANT_SCHEMA.empty_table()]
     hidden = [GROUP_INSTANT_SCHEMA.empty_table().select(["partition", "file_id"])]
-    for write in active.timeline.completed().writes():
-        metadata = active.commit_metadata(write)
+    writes = active.timeline.completed().writes().instants
+    for write, metadata in zip(writes, read_ahead(active.commit_metadata, writes), strict=True):
         if write.order_time > instant.order_time:
             tables.append(_updated_slices(active, metadata.stats, instant))
             continue
@@ -160,8 +161,9 @@ def _slice_keys(slices: pa.Table) -> pa.Array:
 def deleted_since(active: ActiveTimeline, instant: Instant) -> pa.Table:
     """Return the files (`FILE_SCHEMA`) that cleans later than an instant have deleted, or are going to delete."""
     names: list[tuple[str, str]] = []
-    for clean in active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested):
-        for partition, part in active.completed_record(clean)["partitionMetadata"].items():
+    cleans = active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested)
+    for record in read_ahead(active.completed_record, cleans):
+        for partition, part in record["partitionMetadata"].items():
             names += [(partition, file_name_of(text)) for text in part["deletePathPatterns"]]
     for plan in pending_cleans(active):
         names += [(p, name) for p, file_names in plan.names_by_partition().items() for name in file_names]

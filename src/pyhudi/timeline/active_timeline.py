@@ -250,6 +250,17 @@ class ActiveTimeline:
         self._timeline = None
         return existed
 
+    def delete_states(self, states: Iterable[Instant]) -> None:
+        """Delete the files of several states, in no order, in as few requests as the storage allows."""
+        gone = list(states)
+        if not gone:
+            return
+        self.storage.delete_many([self.path(state) for state in gone])
+        for state in gone:
+            self._files.pop(state.file_name, None)
+            self._commits.pop(state.file_name, None)
+        self._timeline = None
+
     def delete_pending(self, requested: str, action: str) -> None:
         """Delete the inflight, then the requested file of an instant (this order is required)."""
         probe = Instant(requested, action, State.INFLIGHT, None, "")

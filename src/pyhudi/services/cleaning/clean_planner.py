@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.services.cleaning.clean_progress import EMPTY_PLANS, CleanProgress, LastClean
 from pyhudi.services.compaction.compaction_planner import pending_compactions
 from pyhudi.storage import join_path
+from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_retention import (
     NEEDED_SCHEMA,
@@ -129,8 +131,8 @@ def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
         CorruptInstantError: A savepoint cannot be parsed.
     """
     files = {}
-    for instant in active.timeline.completed().of_actions(Action.SAVEPOINT):
-        record = active.completed_record(instant)
+    savepoints = active.timeline.completed().of_actions(Action.SAVEPOINT).instants
+    for instant, record in zip(savepoints, read_ahead(active.completed_record, savepoints), strict=True):
         parts = record["partitionMetadata"].items()
         paths = [join_path(partition, name) for partition, part in parts for name in part["savepointDataFile"]]
         files[instant.requested] = pa.array(paths, pa.string())
@@ -218,8 +220,7 @@ def changed_partitions(
             return None
         affected += savepoint_writes
     paths: set[str] = set()
-    for instant in affected:
-        metadata = active.commit_metadata(instant)
+    for metadata in read_ahead(active.commit_metadata, affected):
         paths.update(pc.unique(metadata.stats["partitionPath"]).to_pylist())
         if metadata.replaced is not None:
             paths.update(pc.unique(metadata.replaced["partition"]).to_pylist())
@@ -253,17 +254,17 @@ def _emptied(table: TableSnapshot, files: pa.Table, expired: pa.Table) -> tuple[
     num_expired = expired.group_by("partition").aggregate([("name", "count")])
     counts = num_files.join(num_expired, keys="partition", join_type="inner")
     whole = counts.filter(pc.equal(counts["path_count"], counts["name_count"]))["partition"].to_pylist()
-    emptied = []
-    for partition in sorted(whole):
-        listed = table.storage.list(partition)["path"]
-        names = file_names_of(listed)
+
+    def has_no_other(partition: str) -> bool:
+        names = file_names_of(table.storage.list(partition)["path"])
         expired_names = expired["name"].filter(pc.equal(expired["partition"], partition))
         other = pc.invert(
             pc.or_(pc.is_in(names, value_set=expired_names.combine_chunks()), pc.starts_with(names, PARTITION_METADATA))
         )
-        if partition and not pc.any(other).as_py() and not table.storage.list_dirs(partition):
-            emptied.append(partition)
-    return tuple(emptied)
+        return not pc.any(other).as_py() and not table.storage.list_dirs(partition)
+
+    candidates = sorted(filter(None, whole))
+    return tuple(compress(candidates, concurrent_map(has_no_other, candidates)))
 
 
 def empty_clean_due(table: TableSnapshot, plan: CleanPlan, opts: Options) -> bool:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,6 +32,7 @@ from pyhudi.services.cleaning.clean_planner import (
     read_savepoints,
 )
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -251,7 +254,7 @@ class Cleaner:
             entry = _pending(active, plan.instant)
             if entry is None:
                 return False
-            dropped = [] if _is_written(active) else [p for p in plan.partitions if _drop(self._storage, p)]
+            dropped = [] if _is_written(active) else _drop_empty(self._storage, plan.partitions)
             metadata_context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
             config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
@@ -290,6 +293,11 @@ def _is_written(active: ActiveTimeline) -> bool:
     """Return True if a write is pending, which may have created files in any partition."""
     writes = active.timeline.pending().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     return any(not is_clustering(active, i) for i in writes)
+
+
+def _drop_empty(storage: Storage, partitions: Sequence[str]) -> list[str]:
+    """Delete the folders of those of the partitions that are empty. Return these partitions."""
+    return list(compress(partitions, concurrent_map(partial(_drop, storage), partitions)))
 
 
 def _drop(storage: Storage, partition: str) -> bool:

@@ -9,6 +9,7 @@ continues an interrupted one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.repair.active_writer_check import check_not_in_use
+from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.storage.storage_protocol import join_path
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
@@ -29,7 +31,7 @@ from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, State
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan
 
 if TYPE_CHECKING:
@@ -177,11 +179,9 @@ def _recorded_files(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.
     silent: list[str] = []
     if not len(listed):
         return named, pa.array(silent, pa.string())
-    for instant in active.timeline.completed():
-        if instant.is_write:
-            named = pc.or_(named, pc.is_in(listed, value_set=active.commit_metadata(instant).named_files()))
-        elif instant.action in _UNDOING:
-            named = pc.or_(named, pc.is_in(listed, value_set=_appended(active.completed_record(instant))))
+    completed = [i for i in active.timeline.completed() if i.is_write or i.action in _UNDOING]
+    for recorded in read_ahead(partial(_files_recorded_by, active), completed):
+        named = pc.or_(named, pc.is_in(listed, value_set=recorded))
     instants, actions = history["requested"].to_pylist(), history["action"].to_pylist()
     for instant_time, action, data in zip(instants, actions, history["metadata"], strict=True):
         if not data.is_valid:
@@ -195,6 +195,13 @@ def _recorded_files(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.
             record = decode_record(action, State.COMPLETED, data.as_py())
             named = pc.or_(named, pc.is_in(listed, value_set=_appended(record)))
     return named, pa.array(silent, pa.string())
+
+
+def _files_recorded_by(active: ActiveTimeline, instant: Instant) -> pa.Array:
+    """Return the paths of the files that a completed write, rollback or restore has recorded."""
+    if instant.is_write:
+        return active.commit_metadata(instant).named_files()
+    return _appended(active.completed_record(instant))
 
 
 def _appended(record: Mapping[str, Any]) -> pa.Array:

@@ -17,6 +17,7 @@ from pyhudi.format.avro.container import encode_record, load_schema, schema_json
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.block_framing import Buffer, frame
 from pyhudi.format.log.encoding.data_block_encoder import avro_content
+from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.archive.archive_log_reader import (
     ARCHIVE_PREFIX,
@@ -103,8 +104,8 @@ def add(
     changed = _change_times(storage, active.layout, timezone)
     states = [state for instant in instants for state in reversed(active.states(instant))]
     schema = _schema()
-    records = [_record(active, state, schema, changed.get(active.path(state))) for state in states]
-    _write(storage, active.layout, schema, records, batch)
+    records = read_ahead(lambda state: _record(active, state, schema, changed.get(active.path(state))), states)
+    _write(storage, active.layout, schema, list(records), batch)
 
 
 def append(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.timeline.archive import archive_log_writer, lsm_timeline_writer
-from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.instant import Instant, State
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -114,7 +114,15 @@ def _archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> 
 
 
 def _delete_archived(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
-    for instant in sorted(instants):
-        # The completed file is deleted last: without it, the others would look like a failed write.
-        for state in sorted(active.states(instant), key=lambda i: i.state.rank):
-            active.delete(state)
+    """Delete the files of archived instants.
+
+    Completed files go last, because the others would look like failed writes without them, and one by one: files of an
+    instant that is missing after the start of the timeline count as uncommitted. Requested files go before inflight
+    ones: without the latter a completed file looks like one that appeared after a rollback.
+    """
+    states = [state for instant in sorted(instants) for state in active.states(instant)]
+    for pending in (State.REQUESTED, State.INFLIGHT):
+        active.delete_states(state for state in states if state.state is pending)
+    for state in states:
+        if state.is_completed:
+            active.delete_states([state])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.avro.container import load_schema
 from pyhudi.format.file_names import file_name_of
+from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.timeline.archive.archived_instants import sort_rows
 from pyhudi.timeline.archive.archived_timeline import archived_completions
 from pyhudi.timeline.archive.lsm_timeline_reader import VERSION_FILE, manifest_files, manifest_number
@@ -73,7 +75,7 @@ def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -
         CorruptInstantError: The manifest of the archived timeline cannot be parsed.
         InstantNotFoundError: An instant has disappeared from the active timeline.
     """
-    rows = pa.Table.from_pylist([_row(active, i) for i in instants], schema=LSM_SCHEMA)
+    rows = pa.Table.from_pylist(list(read_ahead(partial(_row, active), instants)), schema=LSM_SCHEMA)
     append(storage, active.layout, [rows])
 
 

@@ -10,6 +10,7 @@ plan includes it.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index.consistent_hashing import delete_metadata, known_partitions
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
+from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
@@ -104,8 +106,8 @@ def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[
 
 
 def _rollbacks(active: ActiveTimeline) -> Iterator[tuple[Instant, RollbackPlan]]:
-    for rollback in active.timeline.completed().of_actions(Action.ROLLBACK):
-        plan = read_rollback_plan(active, rollback)
+    rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).instants
+    for rollback, plan in zip(rollbacks, read_ahead(partial(read_rollback_plan, active), rollbacks), strict=True):
         if plan is not None:
             yield rollback, plan
 

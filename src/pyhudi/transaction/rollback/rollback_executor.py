@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pyhudi.config.enums import FailedWritesPolicy
@@ -198,8 +199,7 @@ class RollbackExecutor:
         close_fences(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
         self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
         paths = planned_paths(plan)
-        for files in paths.values():
-            self.storage.delete_many(files)
+        self.storage.delete_many(chain.from_iterable(paths.values()))
         return paths, write_rollback_blocks(self.storage, plan.requests, rollback.requested, plan.instant)
 
     def _delete_records_of_write(self, active: ActiveTimeline, plan: RollbackPlan) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pyhudi.errors import FormatError
 from pyhudi.format.file_names import LOG, file_name_of, file_names_of, next_log_version, parse_names
 from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
 from pyhudi.storage import join_path
+from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, decode_commit
 from pyhudi.timeline.instant import State
 from pyhudi.timeline.plans.rollback_plan import RollbackRequest
@@ -73,21 +75,34 @@ def write_rollback_blocks(
 
     Nothing is written for slices whose log files do not exist, because the write did not reach them.
     """
+    wanted = [r for r in requests if r.log_blocks and r.file_id is not None and r.base_instant is not None]
+    partitions = sorted({request.partition for request in wanted})
+    names = dict(zip(partitions, concurrent_map(partial(_names_in, storage), partitions), strict=True))
+
+    def write(request: RollbackRequest) -> dict[str, int]:
+        where = _next_log(request, names[request.partition])
+        return {} if where is None else _write_rollback_block(storage, request.partition, where, rollback, target)
+
     written: dict[str, dict[str, int]] = {}
-    names_by_partition: dict[str, pa.Array] = {}
-    for request in requests:
-        if not request.log_blocks or request.file_id is None or request.base_instant is None:
-            continue
-        partition = request.partition
-        names = names_by_partition.setdefault(partition, _names_in(storage, partition))
-        named = pa.array([file_name_of(name) for name in request.log_blocks], pa.string())
-        if not pc.any(pc.is_in(named, value_set=names)).as_py():
-            continue
-        slice_logs = names.filter(pc.starts_with(names, f".{request.file_id}_{request.base_instant}.log."))
-        version = next_log_version(slice_logs, request.file_id, request.base_instant)
-        where = LogSlice(request.file_id, request.base_instant, ROLLBACK_TOKEN, version)
-        written.setdefault(partition, {}).update(_write_rollback_block(storage, partition, where, rollback, target))
+    for request, files in zip(wanted, concurrent_map(write, wanted), strict=True):
+        if files:
+            written.setdefault(request.partition, {}).update(files)
     return written
+
+
+def _next_log(request: RollbackRequest, names: pa.Array) -> LogSlice | None:
+    """Return the next log file of the slice of a request; None if none of the log files that it names exists.
+
+    ``names`` are those in the folder of its partition.
+    """
+    assert request.file_id is not None
+    assert request.base_instant is not None
+    named = pa.array([file_name_of(name) for name in request.log_blocks], pa.string())
+    if not pc.any(pc.is_in(named, value_set=names)).as_py():
+        return None
+    slice_logs = names.filter(pc.starts_with(names, f".{request.file_id}_{request.base_instant}.log."))
+    version = next_log_version(slice_logs, request.file_id, request.base_instant)
+    return LogSlice(request.file_id, request.base_instant, ROLLBACK_TOKEN, version)
 
 
 def _write_rollback_block(

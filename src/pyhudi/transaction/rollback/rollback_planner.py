@@ -11,7 +11,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names, split_paths
 from pyhudi.storage import join_path
-from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
@@ -137,10 +137,9 @@ def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:
 
 def files_of_instant(storage: Storage, instant: str) -> pa.ChunkedArray:
     """Return the paths of all data files, of any kind, whose name contains the instant."""
-    listings = [storage.list("").select(["path"])]
-    for folder in storage.list_dirs(""):
-        if folder != META_FOLDER:
-            listings.append(storage.list(folder, recursive=True).select(["path"]))
+    folders = [folder for folder in storage.list_dirs("") if folder != META_FOLDER]
+    below = read_ahead(lambda folder: storage.list(folder, recursive=True).select(["path"]), folders)
+    listings = [storage.list("").select(["path"]), *below]
     paths = pa.concat_tables([listing.cast(_PATHS) for listing in listings])["path"]
     names = file_names_of(paths)
     return paths.filter(pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False))

@@ -143,7 +143,7 @@ def test_what_a_dead_archiver_left_is_finished(tmp_path: Path, layout: Layout) -
         assert {i.requested for i in active.reload().timeline} == set(every) - set(archived)
         assert known(left, layout) == every
         finished.add(len(gone))
-    assert finished >= {0, 1, 2, 3}
+    assert {0, 3} < finished <= {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("table", ["v9_mor_compaction_lsm", "v8_mor_rollback_lsm"])
