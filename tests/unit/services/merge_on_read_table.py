@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.format.file_names import log_file_name, next_log_version
+from pyhudi.format.file_names import file_names_of, log_file_name, next_log_version
 from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
@@ -163,9 +163,10 @@ class MorTable:
             return LogSlice(file_id, instant, "0-1-2")
         slices = FileSystemView.load(self.client).all_slices().to_pylist()
         base = max((s["base_instant"] for s in slices if s["file_id"] == file_id), default=instant)
-        names = [path.name for path in (self.root / partition).iterdir()]
-        version = next_log_version(pa.array(names, pa.string()), file_id, base)
-        assert log_file_name(file_id, base, version, "0-1-2") not in names
+        assert self.storage is not None
+        names = file_names_of(self.storage.list(partition)["path"])
+        version = next_log_version(names, file_id, base)
+        assert log_file_name(file_id, base, version, "0-1-2") not in names.to_pylist()
         return LogSlice(file_id, base, "0-1-2", version)
 
 

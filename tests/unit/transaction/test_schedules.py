@@ -10,27 +10,20 @@ and what was killed or is not known is there whole or not at all.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import CommitStateUnknownError, HudiError
 from pyhudi.services.archival import archival_runner
-from pyhudi.storage import concurrent_reads
 from pyhudi.timeline import ActiveTimeline, CommitMetadata
-from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
-from pyhudi.transaction import writer_coordination
 from pyhudi.transaction.commit_outcome import Committed
-from pyhudi.transaction.locks import file_system_lock, lock_factory, storage_based_lock
+from pyhudi.transaction.locks import file_system_lock, storage_based_lock
 from pyhudi.transaction.transaction import Transaction
 from tests.properties import examples
 from tests.unit.transaction.schedule_actors import (
@@ -44,6 +37,7 @@ from tests.unit.transaction.schedule_actors import (
     opened,
     visible,
 )
+from tests.unit.transaction.simulated_processes import simulated_processes
 from tests.unit.transaction.simulation import (
     FAULTS,
     Actor,
@@ -52,7 +46,6 @@ from tests.unit.transaction.simulation import (
     World,
     age_heartbeats,
     is_of_the_dead,
-    make_lock,
 )
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, active, make_table
 
@@ -64,42 +57,10 @@ EARLY_ARCHIVAL = {
 }
 
 
-class _Serial:
-    """Stands for a thread pool, so that an actor does one thing at a time."""
-
-    def __init__(self, *_: object) -> None: ...
-
-    def __enter__(self) -> _Serial:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def map(self, work: Any, *items: Any) -> Iterator[Any]:
-        return map(work, *items)
-
-    def submit(self, work: Any, *arguments: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(work(*arguments))
-        except BaseException as error:
-            future.set_exception(error)
-        return future
-
-
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (writer_coordination, lock_factory):
-        monkeypatch.setattr(module, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
-    monkeypatch.setattr(concurrent_reads, "ThreadPoolExecutor", _Serial)
-    clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
-    monkeypatch.setattr("pyhudi.storage.lock_primitives.time", clock)
-    monkeypatch.setattr(Heartbeat, "start", Heartbeat.refresh)
-    for module in (file_system_lock, storage_based_lock):  # each schedule has its own dead
-        monkeypatch.setattr(module, "dead_holder", None)
-    threads = pa.cpu_count()
-    pa.set_cpu_count(1)
-    yield
-    pa.set_cpu_count(threads)
+    with simulated_processes(monkeypatch):
+        yield
 
 
 @dataclass(frozen=True)

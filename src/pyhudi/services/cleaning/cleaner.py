@@ -268,10 +268,11 @@ class Cleaner:
 
 
 def _retaining_instants(active: ActiveTimeline) -> set[tuple[str, str]]:
-    """Return the instants that retain or affect file slices: savepoints, plans, cleans, rollbacks of writes."""
+    """Return the instants that retain or affect file slices: savepoints, plans, cleans, rollbacks of writes. Completed
+    cleans belong to them: another process may have deleted the same files meanwhile."""
     timeline = active.timeline
-    pending = timeline.pending().of_actions(*_PLANS, Action.CLEAN)
-    kept = [*pending, *timeline.of_actions(Action.SAVEPOINT, Action.ROLLBACK, Action.RESTORE)]
+    pending = timeline.pending().of_actions(*_PLANS)
+    kept = [*pending, *timeline.of_actions(Action.CLEAN, Action.SAVEPOINT, Action.ROLLBACK, Action.RESTORE)]
     return {(i.requested, i.action) for i in kept}
 
 

@@ -17,6 +17,7 @@ from pyhudi.services.cleaning.cleaner import Cleaner, clean
 from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
@@ -135,6 +136,17 @@ def test_after_a_death_the_metadata_table_is_right_again(mor: MorTable) -> None:
         dead.table.services.clean()
         check(dead, rows)
         assert not files(dead) & gone
+
+
+def test_a_clean_that_another_process_has_done_meanwhile_is_not_planned_again(mor: MorTable) -> None:
+    """Else there would be a second clean of the same files, whose bound may be an earlier one."""
+    client, opts = mor.client, Options.parse(OPTIONS)
+    slow, table = Cleaner(client, opts, LOCAL), TableSnapshot.load(client)
+    plan = slow.plan()
+    assert len(plan)
+    assert mor.table.services.clean().instants
+    assert slow.schedule(table, plan, only_if_due=False) is None
+    assert len(mor.client.active_timeline().timeline.of_actions(Action.CLEAN)) == 1
 
 
 def test_a_plan_of_files_that_are_needed_is_refused(mor: MorTable) -> None:
