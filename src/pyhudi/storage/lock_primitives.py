@@ -178,6 +178,16 @@ class DeferredReleaseLock:
         """Defer the release of the lock until ``moment`` of the monotonic clock."""
         self._until = max(self._until, moment)
 
+    def ensure_held(self) -> None:
+        """Check that the lock was not lost, if it can be. Must be called immediately before the protected step.
+
+        Raises:
+            LockError: Another process may hold it.
+        """
+        check = getattr(self._lock, "ensure_held", None)
+        if check is not None:
+            check()
+
     def wait_for_earlier(self) -> bool:
         """Wait until the time of the last deferred release has passed. Return True if this took time."""
         left = self._earlier - time.monotonic()

@@ -100,6 +100,11 @@ class Writer:
             if FILE_IDS["a"] not in view.latest_slices()["file_id"].to_pylist():
                 raise NonRetryableConflictError("the file group was replaced")
             stats = mor.write_logs(tx, [WRITTEN])
+            try:
+                tx.fence.check()
+            except HudiError:  # the rollback may have looked for files before there was one
+                storage.delete_many([stat["path"] for stat in stats])
+                raise
             outcome = tx.commit(CommitMetadata("UPSERT", write_stats(stats), {"schema": to_avro(SCHEMA, "t")}))
         if not isinstance(outcome, Committed):
             raise outcome.error()

@@ -259,6 +259,7 @@ class Cleaner:
             config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
             content = clean_metadata(plan, entry.requested, millis, version=config.version, dropped=dropped, failed={})
+            self._generator.lock.ensure_held()
             active.complete(entry, content, metadata_context.completed_at(config.version))
             job = plan_metadata_services(metadata_context, config)
         run_metadata_services(

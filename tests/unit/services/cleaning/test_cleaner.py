@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import QueryError, TransactionError
+from pyhudi.errors import LockError, QueryError, TransactionError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans
@@ -22,6 +22,7 @@ from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from tests.cases import seldom
+from tests.fault_injection import FaultyStorage
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
@@ -147,6 +148,24 @@ def test_a_clean_that_another_process_has_done_meanwhile_is_not_planned_again(mo
     assert mor.table.services.clean().instants
     assert slow.schedule(table, plan, only_if_due=False) is None
     assert len(mor.client.active_timeline().timeline.of_actions(Action.CLEAN)) == 1
+
+
+def test_a_clean_whose_lock_was_lost_is_not_completed(mor: MorTable) -> None:
+    """Another process may complete it, too: from version 8 on there would be two files."""
+    before = mor.rows()
+    opts = Options.parse({**OPTIONS, "hoodie.write.lock.provider": "FileSystemBasedLockProvider"})
+
+    class Slow(FaultyStorage):
+        def create(self, path: str, data: bytes) -> None:
+            super().create(path, data)
+            if path.startswith(".hoodie/metadata/") and path.endswith("deltacommit.requested"):
+                assert self.delete(".hoodie/lock"), "somebody has broken the lock"
+
+    with pytest.raises(LockError, match="no longer held"):
+        clean(TableMetaClient.open(Slow(mor.client.storage), opts), opts, LOCAL)
+    (pending,) = mor.client.active_timeline().timeline.pending()
+    assert mor.table.services.clean().instants == (pending.requested,)
+    check(mor, before)
 
 
 def test_a_plan_of_files_that_are_needed_is_refused(mor: MorTable) -> None:
