@@ -266,10 +266,7 @@ class Played:
 def play(seed: int, name: str, version: int, storage: MemoryStorage) -> Played:
     """One schedule. Everything in it hangs on the seed, but for random names."""
     world = World(seed)
-    world.storage, world.allows_threads = (
-        storage,
-        True,
-    )  # Arrow merges streams on threads
+    world.storage = storage
     file_system_lock.dead_holder = storage_based_lock.dead_holder = functools.partial(is_of_the_dead, world)
     random = world.random
     options = SERVICES | random.choice(({}, SEVERAL))

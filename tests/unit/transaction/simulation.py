@@ -174,10 +174,7 @@ class Actor:
 
 
 class World:
-    """Runs actors one at a time, and switches between them as the seed determines.
-
-    ``allows_threads``: operations may come from threads of an actor, while it waits for them.
-    """
+    """Runs actors one at a time, and switches between them as the seed determines."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -193,7 +190,6 @@ class World:
         self.owners: dict[str, Actor] = {}
         self.trace: list[str] = []
         self.strangers: list[str] = []
-        self.allows_threads = False
         self._over = threading.Semaphore(0)
 
     def run(self) -> None:
@@ -206,9 +202,7 @@ class World:
             raise AssertionError("the actors wait for each other")
         for thread in threads:
             thread.join()
-        assert self.allows_threads or not self.strangers, (
-            f"operations on threads that the seed does not order: {self.strangers}"
-        )
+        assert not self.strangers, f"operations on threads that the seed does not order: {self.strangers}"
 
     def step(self, actor: Actor) -> None:
         """Announce the next operation of an actor: another actor may run first."""
@@ -379,7 +373,7 @@ class ActorStorage:
     def __init__(self, actor: Actor) -> None:
         self.actor = actor
         self.inner = actor.world.storage
-        self.root = self.inner.root
+        self.root = f"{self.inner.root}/{actor.name}"  # what a process remembers of files is its own
         self.unwrapped = self
 
     def __getattr__(self, name: str) -> Any:
