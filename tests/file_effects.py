@@ -63,8 +63,12 @@ class FileEffects:
 def places(count: int, number: int) -> Sequence[int]:
     """Return the effects, from 1 to ``count``, of which one is to fail: all, or ``number`` of them, at equal distances,
     where examples are left out; the name of the test selects the first."""
-    if FACTOR >= 1:
-        return range(1, count + 1)
+    return range(1, count + 1) if FACTOR >= 1 else sampled(count, number)
+
+
+def sampled(count: int, number: int) -> Sequence[int]:
+    """Return ``number`` of the effects, from 1 to ``count``, at equal distances; the name of the test selects the
+    first."""
     step = max(1, count // number)
     return range(1 + zlib.crc32(os.environ["PYTEST_CURRENT_TEST"].encode()) % step, count + 1, step)[:number]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,11 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
 from tests.cases import every, seldom
+from tests.fault_injection import Killed
+from tests.file_effects import effects_below, sampled
 from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, rows, table
 from tests.interop.harness.oracle import Oracle
+from tests.properties import FACTOR
 
 KEPT = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 WRITES = {
@@ -81,8 +86,21 @@ class Table:
         )
         self.oracle.sql(f"DROP TABLE {name}")
 
+    def copied(self, path: Path) -> Table:
+        """Return a copy of the table."""
+        found = Table(path, self.oracle)
+        shutil.copytree(self.path, path)
+        found.model, found.times = dict(self.model), self.times
+        return found
+
     def check(self) -> None:
         """Both sides see the model, with and without the metadata table, which lists what there is."""
+        self.check_rows()
+        problems = self.ours.validate_metadata()["problem"].to_pylist()
+        assert [problem for problem in problems if not self._is_known(problem)] == []
+
+    def check_rows(self) -> None:
+        """Both sides see the model, with and without the metadata table."""
         ways = (METADATA, {"hoodie.metadata.enable": "false"})
         for options in every(2, ways):  # whether the metadata table lists what there is, is asked below
             theirs = self.oracle.read(self.path, options)
@@ -90,8 +108,6 @@ class Table:
         for options in ways:
             found = HudiTable.for_path(str(self.path), options).scan(columns=["id", "v"]).to_arrow()
             assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == self.model
-        problems = self.ours.validate_metadata()["problem"].to_pylist()
-        assert [problem for problem in problems if not self._is_known(problem)] == []
 
     def _is_known(self, problem: str) -> bool:
         """Rolled back log files of version 6 are known to one side only. A restore by 1.0.2 rolls back compactions of
@@ -114,10 +130,7 @@ def both(oracle: Oracle, written: dict[str, Table], tmp_path: Path, tmp_path_fac
         first = written[oracle.release] = Table(tmp_path_factory.mktemp("written") / "table", oracle)
         for n in range(5):
             first.write(n, n + 12)
-    found = Table(tmp_path / "table", oracle)
-    shutil.copytree(first.path, found.path)
-    found.model, found.times = dict(first.model), first.times
-    return found
+    return first.copied(tmp_path / "table")
 
 
 RELEASES = pytest.mark.parametrize("oracle", [seldom("0.15.0"), seldom("1.0.2"), "1.2.0"], indirect=True)
@@ -213,3 +226,71 @@ def test_rollbacks(both: Table) -> None:
     both.check()
     both.write(2, 6, hoodie__compact__inline="false")
     both.check()
+
+
+def half_written(both: Table) -> None:
+    """Leave the last write as one that died immediately before it was published."""
+    both.write(0, 4, hoodie__compact__inline="false")
+    active = both.active
+    last = active.timeline.completed().writes().by_completion()[-1]
+    active.delete(last)
+
+
+def roll_back_failed(both: Table) -> None:
+    for entry in both.active.timeline.writes().pending():
+        both.ours.services.rollback(entry.requested)
+
+
+def cluster(both: Table) -> None:
+    """Let Apache Hudi carry out the clusterings that are pending."""
+    for plan in both.ours.services.pending_clusterings():
+        both.call(f"run_clustering(table => '$', op => 'execute', instants => '{plan.instant}')")
+
+
+DEATHS: Mapping[str, tuple[Callable[[Table], object], Callable[[Table], object], Callable[[Table], object]]] = {
+    "compaction": (
+        lambda b: b.write(1, 5, hoodie__compact__inline="false"),
+        lambda b: b.ours.services.compact(),
+        lambda b: b.write(0, 6),
+    ),
+    "clustering": (lambda _: None, lambda b: b.ours.services.cluster(), cluster),
+    "clean": (
+        lambda _: None,
+        lambda b: b.ours.services.clean(),
+        lambda b: b.write(0, 6, hoodie__clean__automatic="true"),
+    ),
+    "archive": (
+        lambda b: b.ours.services.clean(),
+        lambda b: b.ours.services.archive(),
+        lambda b: b.write(0, 6, hoodie__clean__automatic="true", hoodie__archive__automatic="true"),
+    ),
+    "rollback": (half_written, roll_back_failed, lambda b: b.write(0, 6)),
+}
+"""Services that die: what precedes the call, the call, and how Apache Hudi goes on."""
+
+
+@RELEASES
+@pytest.mark.parametrize("name", DEATHS)
+def test_they_go_on_when_a_service_has_died(both: Table, name: str, tmp_path: Path) -> None:
+    prepare, act, go_on = DEATHS[name]
+    before = dict(both.model)
+    prepare(both)
+    both.model = before if name == "rollback" else both.model
+    probe = both.copied(tmp_path / "probe" / "table")
+    with effects_below(probe.path) as watched:
+        act(probe)
+    for nth in sampled(len(watched.seen), 1 if FACTOR < 1 else 4):
+        left = both.copied(tmp_path / f"died{nth}" / "table")
+        try:
+            with effects_below(left.path, fail_at=nth), suppress(Killed):
+                act(left)
+            left.check_rows()
+            go_on(left)
+            left.check_rows()
+            left.write(3, 9, hoodie__clean__automatic="true", hoodie__archive__automatic="true")
+            left.ours.services.clean()
+            left.check()
+            assert not left.active.timeline.pending().of_actions(Action.ROLLBACK, Action.CLEAN)
+        except Exception as error:
+            error.add_note(f"after the death before {watched.seen[nth - 1]}, effect {nth} of {len(watched.seen)}")
+            raise
