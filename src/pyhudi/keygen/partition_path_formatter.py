@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyhudi.config import property_keys
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
-from pyhudi.keygen.record_key_formatter import value_text
+from pyhudi.keygen.record_key_formatter import check_texts_of_floats, value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
 INVALID_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
@@ -31,7 +31,8 @@ def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     """Return the partition paths of rows that have the partition fields.
 
     Raises:
-        RecordKeyError: A field is missing or has an unsupported type, or a value is not a valid folder name.
+        RecordKeyError: A field is missing or has an unsupported type, a value is not a valid folder name, or a number
+            may have another text on Spark.
         UnsupportedTableError: A field holds formatted times (timestamp-based key generators), or a generator of the
             user makes the paths.
     """
@@ -39,6 +40,7 @@ def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
         raise UnsupportedTableError(f"the partition paths that {spec.path_class} makes require Spark")
     if not spec.partition_fields:
         return pa.repeat(pa.scalar("", pa.string()), rows.num_rows)
+    check_texts_of_floats(rows, [field.name for field in spec.partition_fields])
     levels = [_level(rows, field, spec) for field in spec.partition_fields]
     encoded = pc.binary_join_element_wise(*levels, "/").dictionary_encode()
     paths = encoded.dictionary

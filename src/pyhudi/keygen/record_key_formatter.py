@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -35,17 +36,47 @@ def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     """Return the record keys of rows that are to be written.
 
     Raises:
-        RecordKeyError: As `record_keys`, or the key of a row is null or empty (in all its parts).
+        RecordKeyError: As `record_keys`, or the key of a row is null or empty (in all its parts), or a number whose
+            text may differ on Spark (`check_texts_of_floats`).
         UnsupportedTableError: As `record_keys`.
     """
     if spec.auto_keys:
         return record_keys(rows, spec)
     _check_not_custom(spec)
+    check_texts_of_floats(rows, spec.record_fields)
     texts = [value_text(rows, name, spec) for name in spec.record_fields]
     unset = reduce(pc.and_, (pc.fill_null(pc.equal(text, ""), True) for text in texts))
     if pc.any(unset).as_py():
         raise RecordKeyError(f"{spec.unset_key_message}; nothing was committed")
     return _join_key_parts(texts, spec)
+
+
+def check_texts_of_floats(rows: pa.RecordBatch, names: Sequence[str]) -> None:
+    """Check that Spark has the same texts of the floating-point numbers of some fields.
+
+    Java before 19 formats some large or tiny numbers, and some of many digits, with more digits than they need. A key
+    or a path of such a number, stored here, would not be found by writes on Spark.
+
+    Raises:
+        RecordKeyError: A field is missing, or a number may have another text.
+    """
+    for name in names:
+        column = _field(rows, name)
+        if not pa.types.is_floating(column.type):
+            continue
+        most_digits, whole = (6, 2.0**24) if pa.types.is_float32(column.type) else (15, 2.0**53)
+        size = pc.abs(column)
+        digits = pc.replace_substring_regex(size.cast(pa.string()), r"e.*$|\.", "")
+        is_short = pc.less_equal(pc.utf8_length(pc.utf8_trim(digits, "0")), most_digits)
+        is_usual = pc.and_(pc.and_(pc.greater_equal(size, 0.001), pc.less(size, whole)), is_short)
+        is_same = pc.or_(is_usual, pc.or_(pc.equal(size, 0.0), pc.invert(pc.is_finite(size))))
+        unsure = column.filter(pc.invert(is_same))
+        if len(unsure):
+            raise RecordKeyError(
+                f"the number {unsure[0].as_py()!r} of the field {name!r} is formatted differently by some releases of "
+                "Java, so that writes on Spark might not find its record; use a decimal or a text as the field, or "
+                "write the rows on Spark with pyhudi.activate (a bootstrap: with FullRecordBootstrapModeSelector)"
+            )
 
 
 def generated_keys(instant: str, task: int, first: int, count: int) -> pa.StringArray:

@@ -66,6 +66,19 @@ def test_what_is_refused():
         partition_paths(ROWS, formatted)
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_numbers_that_spark_may_format_differently(kind: pa.DataType):
+    usual = [0.0, -0.5, 0.125, 1.5, 123456.0, float("nan"), float("-inf"), None]
+    rows = pa.RecordBatch.from_pydict({"id": ["a"] * len(usual), "p": pa.array(usual, kind)})
+    assert partition_paths(rows, spec("p")).to_pylist()[:4] == ["0.0", "-0.5", "0.125", "1.5"]
+    assert new_record_keys(rows, spec(keys=("id", "p")))[4].as_py() == "id:a,p:123456.0"
+    for value in (1897508860.0, 1e-30, 1.2345678) if kind == pa.float32() else (2e23, 5e-324, 0.1234567890123456):
+        one = pa.RecordBatch.from_pydict({"id": ["a"], "p": pa.array([value], kind)})
+        for write, told in ((partition_paths, spec("p")), (new_record_keys, spec(keys=("p",)))):
+            with pytest.raises(RecordKeyError, match=r"of the field 'p' is formatted differently by some releases"):
+                write(one, told)
+
+
 def test_new_keys():
     with pytest.raises(RecordKeyError, match="'n', 'id' are all null or empty"):
         new_record_keys(ROWS, spec(keys=("n", "id")))

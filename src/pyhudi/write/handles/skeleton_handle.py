@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.errors import RecordKeyError
 from pyhudi.keygen import KeySpec
-from pyhudi.keygen.record_key_formatter import record_keys
+from pyhudi.keygen.record_key_formatter import check_texts_of_floats, record_keys
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.metadata.writer.file_statistics import skeleton_bounds
 from pyhudi.schema.converters.arrow_avro import to_avro
@@ -82,6 +82,7 @@ class SkeletonHandle:
         names = self.context.columns.schema.names
         needed = [top_column(name, names) for name in self.keys.record_fields]
         for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):
+            check_texts_of_floats(batch, self.keys.record_fields)
             keys = record_keys(batch, self.keys)
             if keys.null_count:
                 raise RecordKeyError(
