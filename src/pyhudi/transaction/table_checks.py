@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import TransactionError
+from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
@@ -35,4 +36,15 @@ def refuse_pending_restore(active: ActiveTimeline) -> None:
         raise TransactionError(
             f"a restore (instant {pending.requested}) was started but not completed; run the restore again before "
             "writing"
+        )
+
+
+def refuse_pending_bootstrap(active: ActiveTimeline) -> None:
+    """Refuse to write to a table with an unfinished bootstrap: after another write it could not be finished."""
+    pending = next((i for i in active.timeline.pending() if i.requested in BOOTSTRAP_INSTANTS), None)
+    if pending is not None:
+        raise TransactionError(
+            f"the bootstrap of the table at {active.storage.uri()} (instant {pending.requested}) was begun but not "
+            "completed, so rows of its source are missing; run the same bootstrap again before writing, or roll the "
+            "instant back to go on without them"
         )

@@ -112,7 +112,7 @@ class Transaction:
         ``instant``: the fixed requested time of some writes, such as a bootstrap.
 
         Raises:
-            TransactionError: A restore is pending.
+            TransactionError: A restore is pending, or the bootstrap of the table, unless this is an attempt at it.
             UnsupportedTableError: The table cannot be written, or a failed write cannot be rolled back by pyhudi.
                 Nothing has been changed then.
             LockError: The lock of the table could not be acquired.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
+from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import Heartbeat
@@ -14,7 +15,7 @@ from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.cleanup import stop_heartbeat
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_config, refuse_pending_bootstrap, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -63,7 +64,7 @@ def start_write(
         instant: The fixed requested time; None: a new one.
 
     Raises:
-        TransactionError: A restore is pending.
+        TransactionError: A restore is pending, or the bootstrap of the table, unless this is an attempt at it.
         UnsupportedTableError: The table cannot be written, or a failed write cannot be rolled back by pyhudi. Nothing
             has been changed then.
     """
@@ -71,7 +72,10 @@ def start_write(
     config = current_config(storage, config)
     active = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
     refuse_pending_restore(active)
-    failed = rollbacks.failed_writes(active, policy)
+    is_bootstrap = instant in BOOTSTRAP_INSTANTS
+    if not is_bootstrap:
+        refuse_pending_bootstrap(active)
+    failed = rollbacks.failed_writes(active, policy, bootstraps=is_bootstrap)
     rollbacks.check(active, failed)
     # Before the first change of the timeline, because a metadata table must not survive the table that it describes.
     config = delete_if_disabled(storage, config, opts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 
 import pyhudi
 from pyhudi.api.hudi_table import HudiTable
+from pyhudi.errors import TransactionError
 from tests.cases import seldom
-from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.oracle import Oracle, OracleError
 from tests.unit.services.test_bootstrap import make_source, options_for
 
 MODES = {
@@ -106,3 +108,27 @@ def test_bootstrapped_tables_in_turns(oracle: Oracle, table_type: str, ours: boo
     show = "CALL show_bootstrap_mapping({} => '{}', sort_by => 'source_file')"
     theirs = oracle.sql(*calls, show.format("table", f"b{id(made)}"))
     assert spark.sql(show.format("path", table)).toPandas().values.tolist() == theirs.to_pandas().values.tolist()
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_no_write_after_a_bootstrap_that_was_interrupted(oracle: Oracle, spark: Any, tmp_path: Path):
+    """Apache Hudi's upsert takes the rows away that were bootstrapped; ours leaves all as it is."""
+    source, table = tmp_path / "source", tmp_path / "table"
+    made = make_source(source, hive=True)
+    shutil.rmtree(source / "_temporary")
+    options = {key: str(value) for key, value in {**options_for(source), **MODES}.items()}
+    oracle.write(table, empty(), options, "overwrite")
+    (completed,) = (table / ".hoodie/timeline").glob("00000000000002_*.commit")
+    completed.unlink()
+    rows = changes("2024-01-01", 0)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    with pytest.raises(TransactionError, match=r"instant 00000000000002.*run the same bootstrap again"):
+        frame.write.format("hudi").options(**UPSERT).mode("append").save(str(table))
+    shutil.copytree(table, tmp_path / "theirs")
+    with contextlib.suppress(OracleError):
+        oracle.write(tmp_path / "theirs", rows, UPSERT)
+    assert oracle.read(tmp_path / "theirs").num_rows < 60
+    pyhudi.bootstrap_table(table, options, schema=empty().schema, spark=spark)
+    frame.write.format("hudi").options(**UPSERT).mode("append").save(str(table))
+    assert len(agree(oracle, spark, table)) == len(made) + 1

@@ -21,6 +21,7 @@ from pyhudi.errors import (
     RecordKeyError,
     SchemaMismatchError,
     TableExistsError,
+    TransactionError,
     UnsupportedTableError,
 )
 from pyhudi.metadata.writer.initial_statistics import LOCAL
@@ -33,6 +34,7 @@ from pyhudi.table.config.properties_file import update_properties
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
+from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_result import WriteResult
 from tests.cases import each_choice
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
@@ -245,6 +247,13 @@ class TestRefused:
         with pytest.raises(ConfigError, match=r"hoodie\.bootstrap\.base\.path"):
             pyhudi.bootstrap_table(table, {"hoodie.table.name": "t"})
 
+    def test_keys_that_spark_may_format_differently(self, tmp_path: Path):
+        (tmp_path / "source").mkdir()
+        rows = {"id": pa.array([0.5, 1897508860.0], pa.float32()), "ts": [1, 1]}
+        pq.write_table(pa.table(rows), tmp_path / "source" / "1.parquet")
+        options = {"hoodie.datasource.write.partitionpath.field": ""}
+        self.check(tmp_path / "source", tmp_path / "table", RecordKeyError, "1897508864.0 of the field 'id'", **options)
+
     def test_sources(self, source: Path, tmp_path: Path):
         table, path = tmp_path / "table", source / "2024-01-02" / "part-1.parquet"
         rows = pq.read_table(path)
@@ -360,6 +369,28 @@ def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tm
         assert table.validate_metadata().num_rows == 0, number
         assert len(list(path.glob("2024*/*.parquet"))) == 4, number
     assert 0 < done < writes / 6
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_no_write_takes_the_place_of_the_rest_of_a_bootstrap(source: Path, tmp_path: Path, version: int):
+    path = tmp_path / "table"
+    settings = Options.parse(options_for(source, **{"hoodie.write.table.version": version}))
+    storage = FaultyStorage(LocalStorage(path), [Fault("write", path=r"\.fileids/", when="after", error=Killed)])
+    with contextlib.suppress(Killed):
+        run_bootstrap(BootstrapPlan.from_options(storage, settings), ThreadSkeletonWriter(threads=1), None, LOCAL)
+    table = HudiTable.for_path(str(path))
+    lazily = {"hoodie.clean.failed.writes.policy": "LAZY"}
+    for write in ({}, lazily):
+        with pytest.raises(TransactionError, match=r"instant 00000000000001.*not completed.*run the same bootstrap"):
+            Transaction.begin(TableMetaClient.open(str(path)), Action.COMMIT, "UPSERT", write)
+    table.services.clean(lazily)
+    assert [row["state"] for row in table.history().to_pylist()] == ["INFLIGHT"]
+    shutil.copytree(path, tmp_path / "again")
+    pyhudi.bootstrap_table(tmp_path / "again", settings)
+    assert HudiTable.for_path(str(tmp_path / "again")).scan().to_arrow().num_rows == 120
+    table.services.rollback("00000000000001")
+    with Transaction.begin(TableMetaClient.open(str(path)), Action.COMMIT, "UPSERT", {}) as begun:
+        assert begun.instant > "2"
 
 
 @pytest.mark.parametrize("archived", [False, True], ids=["", "archived"])

@@ -29,6 +29,7 @@ from pyhudi.index import bucket_counts, consistent_hashing
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
 from pyhudi.storage import join_path
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
@@ -72,9 +73,12 @@ class RollbackExecutor:
     generator: TimeGenerator
     heartbeats: heartbeat.HeartbeatPolicy
 
-    def failed_writes(self, active: ActiveTimeline, policy: FailedWritesPolicy) -> list[Instant]:
+    def failed_writes(
+        self, active: ActiveTimeline, policy: FailedWritesPolicy, *, bootstraps: bool = False
+    ) -> list[Instant]:
         """Return pending writes that are considered failed, newest first. Of table services only started log
-        compactions are included: plans of others remain, for the next process to execute."""
+        compactions are included: plans of others remain, for the next process to execute. So do ``bootstraps``, but
+        for their next attempts, because they tell writers that rows are missing."""
         if policy is FailedWritesPolicy.NEVER:
             return []
         writes = [
@@ -83,6 +87,8 @@ class RollbackExecutor:
             if (i.action in WRITE_ACTIONS and not is_clustering(active, i))
             or (i.action == Action.LOG_COMPACTION and i.state is State.INFLIGHT)
         ]
+        if not bootstraps:
+            writes = [i for i in writes if i.requested not in BOOTSTRAP_INSTANTS]
         if policy is FailedWritesPolicy.LAZY:
             writes = [i for i in writes if self.heartbeats.is_dead(self.storage, i.requested)]
         return sorted(writes, reverse=True)
