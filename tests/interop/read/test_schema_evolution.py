@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import PARALLELISM
+from tests.spark_arrow import to_arrow
 from tests.tables import HandMadeTable
 
 SWITCH = "hoodie.schema.on.read.enable"
@@ -136,3 +138,35 @@ def test_milliseconds_that_older_files_describe_as_microseconds(oracle: Oracle, 
     ours = rows_of(HudiTable.for_path(path).scan().to_arrow())
     assert {row["id"]: row["t"] for row in ours} == {row["id"]: row["s"]["t"] for row in ours} == moments
     assert ours == rows_of(oracle.read(path))
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_large_floats_that_became_text(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Older files of both sides have Java's text, which may have more digits than those of the number, and so have
+    files that Apache Hudi rewrites."""
+    path = tmp_path / "t"
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        **PARALLELISM,
+    }
+
+    def rows(part: str, keys: str, values: list[Any], kind: pa.DataType) -> pa.Table:
+        texts, count = pa.array(values, kind), len(keys)
+        return pa.table({"id": list(keys), "p": [part] * count, "ts": [1] * count, "v": texts})
+
+    def found(table: pa.Table) -> dict[str, str]:
+        return {row["id"]: row["v"] for row in table.to_pylist() if row["id"] in "abc"}
+
+    oracle.write(path, rows("x", "abc", [1897508860.0, 0.1, 1e10], pa.float32()), options)
+    oracle.write(path, rows("y", "d", ["1.5"], pa.string()), options)
+    theirs = found(oracle.read(path))
+    assert [float(theirs[key]) for key in "bc"] == [0.1, 1e10]
+    assert theirs["a"] in ("1.89750886E9", "1.8975089E9")  # Java 17, Java 19
+    on_spark = spark.read.format("hudi").load(str(path)).select("id", "v")
+    assert found(to_arrow(on_spark)) == theirs
+    assert found(HudiTable.for_path(str(path)).scan().to_arrow()) == theirs | {"a": "1.8975089E9"}
+    oracle.write(path, rows("x", "e", ["1.5"], pa.string()), options)
+    assert found(oracle.read(path)) == theirs
