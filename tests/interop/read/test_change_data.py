@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.api.hudi_table import HudiTable
+from pyhudi.errors import QueryError
 from tests.cases import seldom
-from tests.interop.harness.oracle import RELEASES, Oracle
+from tests.interop.harness.oracle import RELEASES, Oracle, OracleError
 from tests.interop.harness.scenarios import PARALLELISM
 from tests.properties import FACTOR
 from tests.spark_arrow import to_arrow
@@ -137,3 +138,30 @@ def test_each_reads_the_changes_of_the_other(oracle: Oracle, kind: str, spark: A
         assert set(theirs) <= set(wanted), (mode, "Apache Hudi")
         faulty = oracle.release == "1.0.2" or (oracle.release == "0.15.0" and kind == "MERGE_ON_READ")
         assert theirs == wanted or faulty, (mode, "Apache Hudi")
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_changes_of_a_commit_that_cleaning_has_passed(oracle: Oracle, spark: Any, tmp_path: Path) -> None:
+    """Apache Hudi gives those that an uncleaned slice tells; ours does not rely on what a clean may be deleting."""
+    path = str(tmp_path / "t")
+
+    def write(operation: str, *rows: tuple[str, str, int, str]) -> str:
+        given = options("data_before_after", "MERGE_ON_READ", operation)
+        frame = spark.createDataFrame(list(rows), "id string, part string, ts long, v string")
+        frame.write.format("hudi").options(**given).mode("append").save(path)
+        return str(HudiTable.for_path(path).history()["completed"][0])
+
+    write("insert", ("a", "x", 1, "A1"), ("b", "x", 1, "B1"))
+    begin = write("upsert", ("a", "x", 2, "A2"))
+    HudiTable.for_path(path).services.compact()
+    end = write("upsert", ("a", "x", 3, "A3"))
+    write("upsert", ("b", "x", 3, "B3"))
+    HudiTable.for_path(path).services.clean({"hoodie.clean.commits.retained": "1"})
+    first = "hoodie.datasource.read.begin.instanttime"
+    given = {**CHANGES, first: begin, first.replace("begin", "end"): end}
+    (change,) = oracle.read(path, given).to_pylist()
+    assert [change["op"], image(change["before"])["v"], image(change["after"])["v"]] == ["u", "A2", "A3"]
+    with pytest.raises(QueryError, match=r"no longer available: the cleaner has removed files from before"):
+        spark.read.format("hudi").options(**given).load(path).collect()
+    with pytest.raises(OracleError, match="FileNotFoundException"):
+        oracle.read(path, {**given, first: "000"})
