@@ -59,11 +59,13 @@ class Column:
 @dataclass(frozen=True)
 class Choices:
     """What rows may have. ``local_times``: timestamps without a zone. ``null_items``: nulls in lists.
-    ``lists_in_lists``: lists inside of the elements of lists. ``far``: years beyond 9999."""
+    ``lists_in_lists``: lists inside of the elements of lists. ``same_fields``: fields of the same names in structs of
+    different types. ``far``: years beyond 9999."""
 
     local_times: bool = True
     null_items: bool = True
     lists_in_lists: bool = True
+    same_fields: bool = True
     far: bool = True
 
     @property
@@ -95,7 +97,7 @@ def draw_columns(rng: Random, choices: Choices, leaves: int, nested: int) -> lis
     simple = [kind for kind in LEAVES if choices.local_times or kind != pa.timestamp("us")]
     kinds = rng.sample(simple, min(leaves, len(simple)))
     while len(kinds) < leaves + nested:
-        kind = _draw_nested(rng, simple, 2)
+        kind = _draw_nested(rng, simple, 2, choices)
         if choices.lists_in_lists or not _has_list_in_list(kind):
             kinds.append(kind)
     names = [*rng.sample(NAMES, len(NAMES)), *(f"c{number}" for number in range(len(kinds)))]
@@ -103,13 +105,15 @@ def draw_columns(rng: Random, choices: Choices, leaves: int, nested: int) -> lis
     return [column for pair in pairs for column in pair]
 
 
-def _draw_nested(rng: Random, simple: Sequence[pa.DataType], depth: int) -> pa.DataType:
+def _draw_nested(rng: Random, simple: Sequence[pa.DataType], depth: int, choices: Choices) -> pa.DataType:
     if not depth:
         return rng.choice(simple)
     shape = rng.choice(("struct", "list", "map"))
     if shape == "struct":
-        return pa.struct([(name, _draw_nested(rng, simple, rng.choice((0, depth - 1)))) for name in ("x", "Y", "z")])
-    inner = _draw_nested(rng, simple, depth - 1)
+        suffix = "" if choices.same_fields else str(rng.randrange(10**6))
+        kinds = {name: _draw_nested(rng, simple, rng.choice((0, depth - 1)), choices) for name in ("x", "Y", "z")}
+        return pa.struct([(f"{name}{suffix}", kind) for name, kind in kinds.items()])
+    inner = _draw_nested(rng, simple, depth - 1, choices)
     return pa.list_(inner) if shape == "list" else pa.map_(pa.string(), inner)
 
 
