@@ -42,9 +42,9 @@ class Shared:
 
     def __init__(self, path: Path, oracle: Oracle, spark: SparkSession, storage: str, seed: int) -> None:
         self.path, self.oracle, self.spark = path, oracle, spark
-        # Its Avro writer refuses nulls in lists, and lists of structs in each other ("Can't redefine: array"). It does not
-        # merge files of its own if a decimal and a struct have the same name in different structs ("Can't redefine:
-        # z"). Releases before 1.1 refuse times without a zone.
+        # Its Avro writer refuses nulls in lists, and lists of structs in each other ("Can't redefine: array"). If a
+        # decimal and a struct have the same name in different structs, it does not even merge files of its own ("Can't
+        # redefine: z"). Releases before 1.1 refuse times without a zone.
         local_times = oracle.release == "1.2.0"
         choices = Choices(local_times=local_times, null_items=False, lists_in_lists=False, same_fields=False)
         self.table = TypedTable.draw(seed, choices)
