@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from pyhudi.config.extension_instances import check_instance
 from pyhudi.config.options import KEYGENERATOR_CLASS
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType, parse_keygen
@@ -78,8 +79,7 @@ def register_key_generator(generator: KeyGenerator) -> KeyGenerator:
         ConfigError: It is no instance of a `KeyGenerator`; the class name is not that of a Java class in a package, or
             is one of Apache Hudi's own; or the generator makes neither record keys nor partition paths.
     """
-    if not isinstance(generator, KeyGenerator):
-        raise ConfigError(f"register_key_generator takes an instance of a KeyGenerator, not {_what(generator)}")
+    check_instance(generator, KeyGenerator, "register_key_generator")
     name, of = generator.class_name, type(generator).__name__
     if not isinstance(name, str) or "." not in name or not all(part.isidentifier() for part in name.split(".")):
         raise ConfigError(
@@ -93,12 +93,6 @@ def register_key_generator(generator: KeyGenerator) -> KeyGenerator:
         raise ConfigError(f"{of} overrides neither record_key nor partition_path")
     _GENERATORS[name] = generator
     return generator
-
-
-def _what(value: object) -> str:
-    if isinstance(value, type):
-        return f"the class {value.__name__}: write register_key_generator({value.__name__}())"
-    return repr(value)
 
 
 def unregister_key_generator(class_name: str) -> None:

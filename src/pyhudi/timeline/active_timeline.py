@@ -245,9 +245,7 @@ class ActiveTimeline:
     def delete(self, instant: Instant) -> bool:
         """Delete the file of this state. Return False if it did not exist."""
         existed = self.storage.delete(self.path(instant))
-        self._files.pop(instant.file_name, None)
-        self._commits.pop(instant.file_name, None)
-        self._timeline = None
+        self._forget([instant])
         return existed
 
     def delete_states(self, states: Iterable[Instant]) -> None:
@@ -256,7 +254,10 @@ class ActiveTimeline:
         if not gone:
             return
         self.storage.delete_many([self.path(state) for state in gone])
-        for state in gone:
+        self._forget(gone)
+
+    def _forget(self, states: Iterable[Instant]) -> None:
+        for state in states:
             self._files.pop(state.file_name, None)
             self._commits.pop(state.file_name, None)
         self._timeline = None

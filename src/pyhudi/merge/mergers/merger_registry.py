@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.config.extension_instances import check_instance
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.merge.mergers.record_merger import RecordMerger
 from pyhudi.table.config.merge_settings import BUILT_IN_STRATEGIES, MergeSettings
@@ -25,8 +26,7 @@ def register_merger(merger: RecordMerger) -> RecordMerger:
     Raises:
         ConfigError: It is no instance of a `RecordMerger`, or its strategy id is empty or one of Apache Hudi's own.
     """
-    if not isinstance(merger, RecordMerger):
-        raise ConfigError(f"register_merger takes an instance of a RecordMerger, not {_what(merger)}")
+    check_instance(merger, RecordMerger, "register_merger")
     strategy = merger.strategy_id.strip().lower() if isinstance(merger.strategy_id, str) else ""
     if not strategy:
         raise ConfigError(
@@ -40,12 +40,6 @@ def register_merger(merger: RecordMerger) -> RecordMerger:
         )
     _MERGERS[strategy] = merger
     return merger
-
-
-def _what(value: object) -> str:
-    if isinstance(value, type):
-        return f"the class {value.__name__}: write register_merger({value.__name__}())"
-    return repr(value)
 
 
 def unregister_merger(strategy_id: str) -> None:
