@@ -36,6 +36,7 @@ from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
+from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
@@ -134,9 +135,10 @@ class Restorer:
         stats_reader: FileStatsReader,
         progress: Progress | None = None,
     ) -> None:
-        self._client, self._opts, self._stats_reader, self._progress = client, opts, stats_reader, progress
+        self._client, self._opts, self._progress = client, opts, progress
         self._storage = client.storage
         self._generator = make_time_generator(client.storage, opts, client.config.timezone)
+        self._metadata_updates = MetadataUpdates(client.storage, opts, self._generator, stats_reader)
         self._phases = PhaseTimer()
 
     def plan(self, to: str) -> RestorePlan:
@@ -170,7 +172,7 @@ class Restorer:
                     entry = active.to_inflight(entry)
                 self._undo(active, self._rollbacks(without), plan)
             with self._phases("metadata"):
-                rebuild_metadata(self._client, self._opts, self._stats_reader, self._generator, config)
+                rebuild_metadata(self._metadata_updates, config)
             with self._phases("commit"):
                 files = self._complete(active, entry, plan, int((time.monotonic() - begun) * 1000))
         assert plan.instant is not None

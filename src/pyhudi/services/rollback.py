@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -24,12 +25,11 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.conflicts.conflict_detection import touched_groups
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
-from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
+from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_planner import files_of_instant
@@ -107,7 +107,7 @@ def roll_back(
                 active.delete_pending(target.requested, target.action)
                 late_data_files.delete_slices_of_removed_plans(active, {target.requested})
         with phases("metadata"):
-            rebuild_metadata(client, opts, stats_reader, generator, config)
+            rebuild_metadata(MetadataUpdates(storage, opts, generator, stats_reader), config)
     return _result(client, active, done, phases).published(opts)
 
 
@@ -144,37 +144,30 @@ def refuse_savepoint(active: ActiveTimeline, target: Instant) -> None:
         )
 
 
-def rebuild_metadata(
-    client: TableMetaClient,
-    opts: Options,
-    stats_reader: FileStatsReader,
-    generator: TimeGenerator,
-    before: TableConfig,
-) -> None:
+def rebuild_metadata(updates: MetadataUpdates, before: TableConfig) -> None:
     """Rebuild the metadata table, if it was deleted. The lock is held. ``before`` is the previous configuration of the
     table.
 
     Indexes that require Spark (record index, secondary and expression indexes) are left to later writes, or to the
     user.
     """
-    now = TableConfig.load(client.storage)
+    storage, opts = updates.storage, updates.opts
+    now = TableConfig.load(storage)
     if FILES not in before.metadata_partitions or FILES in now.metadata_partitions or not is_enabled(opts):
         return
     flags = {COLUMN_STATS: options.METADATA_COLUMN_STATS_ENABLE, BLOOM_FILTERS: options.METADATA_BLOOM_ENABLE}
     enabled = {option.key: True for partition, option in flags.items() if partition in before.metadata_partitions}
-    active = ActiveTimeline.load(client.storage, now.layout)
+    active = ActiveTimeline.load(storage, now.layout)
     try:
-        with generator.reserve(locked=True) as reserved:
-            metadata_context = metadata_write_context(
-                client.storage, opts.merged(enabled), active, reserved, stats_reader
-            )
-            built = build_enabled_partitions(metadata_context, now)
+        with updates.generator.reserve(locked=True) as reserved:
+            context = replace(updates, opts=opts.merged(enabled)).context(active, reserved)
+            built = build_enabled_partitions(context, now)
     except Exception as failure:  # The next write tries again.
-        _log.warning("the metadata table of %s has not been rebuilt yet: %s", client.storage.root, failure)
+        _log.warning("the metadata table of %s has not been rebuilt yet: %s", storage.root, failure)
         return
     missing = sorted(set(before.metadata_partitions) - set(built.metadata_partitions))
     if missing:
-        _log.warning("indexes of %s have to be rebuilt: %s", client.storage.root, ", ".join(missing))
+        _log.warning("indexes of %s have to be rebuilt: %s", storage.root, ", ".join(missing))
 
 
 def _is_unstarted_plan(active: ActiveTimeline, target: Instant) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyhudi.timeline.heartbeat import Heartbeat
     from pyhudi.timeline.instant import Instant
 
 _log = logging.getLogger(__name__)
@@ -27,11 +26,3 @@ def run_cleanup_steps(entry: Instant, steps: Iterable[Callable[[], object]]) -> 
             warnings.append(f"leftovers of {entry} remain for the next writer: {failure}")
             _log.warning("%s", warnings[-1])
     return warnings
-
-
-def stop_heartbeat(heartbeat: Heartbeat) -> None:
-    """Stop a heartbeat, so that other writers may roll back the write."""
-    try:
-        heartbeat.stop()
-    except Exception as failure:  # The file remains and expires.
-        _log.warning("could not remove the heartbeat of %s: %s", heartbeat.instant, failure)

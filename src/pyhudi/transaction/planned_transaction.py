@@ -25,7 +25,6 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.fencing.write_fence import WriteFence
-from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.commit_outcome import Conflicted
@@ -37,6 +36,7 @@ from pyhudi.transaction.conflicts.conflict_detection import (
 )
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
+from pyhudi.transaction.liveness_signals import liveness_signals
 from pyhudi.transaction.plan_ownership import check_no_heartbeat, check_not_running_elsewhere, newest_rollback
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
@@ -112,8 +112,7 @@ class PlannedTransaction(Transaction):
         """
         storage, opts = client.storage, Options.parse(options)
         instant = attempt.instant
-        self = cls(storage, client.config, attempt.operation, opts)
-        self.stats_reader = stats_reader
+        self = cls(storage, client.config, attempt.operation, opts, stats_reader)
         with self.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
             self.config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, Layout.from_properties(self.config.properties))
@@ -124,9 +123,8 @@ class PlannedTransaction(Transaction):
             self._attempt, self._claim = attempt.id, AttemptClaim(storage, instant, attempt.id)
             self._claim.take(newest_rollback(active))
             self.timeline = active.timeline
-            if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
-                self._heartbeat = Heartbeat.from_options(storage, instant, opts)
-                self._heartbeat.start()
+            self._signals = liveness_signals(storage, instant, opts)
+            self._signals.start()
             self._active, self._entry = active, entry
         return self
 
@@ -192,8 +190,7 @@ class PlannedTransaction(Transaction):
         process may take over the plan under the same instant."""
         if self._is_superseded(active):
             self.fence.close()
-            if self._heartbeat is not None:
-                self._heartbeat.abandon()
+            self._signals.abandon()
             self._finished = True
             return
         if self._entry.state is State.INFLIGHT or self.action == Action.LOG_COMPACTION:

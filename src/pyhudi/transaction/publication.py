@@ -25,10 +25,12 @@ class Publication:
     Attributes:
         instant: The completed instant.
         metadata_job: Compaction of the metadata table that is to follow; None: none is due.
+        warnings: Failures of the work under the lock that followed.
     """
 
     instant: Instant
     metadata_job: MetadataCompactionJob | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def complete_instant(

@@ -28,27 +28,21 @@ from pyhudi.metadata.writer.metadata_writer import update_from_commit
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import persist_history
-from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
-from pyhudi.timeline.fencing.publication_intent import PublicationIntent
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
+from pyhudi.transaction.cleanup import run_cleanup_steps
 from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.conflict_detection import AllowedConflicts, find_conflict
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
+from pyhudi.transaction.liveness_signals import LivenessSignals, NoSignals
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
-from pyhudi.transaction.post_commit.metadata_updates import (
-    build_metadata_table,
-    metadata_write_context,
-    plan_metadata_services,
-    run_metadata_services,
-)
+from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.publication import Publication, complete_instant
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
@@ -79,14 +73,22 @@ class Transaction:
     steps must not be taken in another order or by two objects.
     """
 
-    def __init__(self, storage: Storage, config: TableConfig, operation: str, opts: Options) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        operation: str,
+        opts: Options,
+        stats_reader: FileStatsReader = LOCAL,
+    ) -> None:
         self.storage = storage
         self.config = config
         self.operation = operation
         self.opts = opts
-        self.stats_reader: FileStatsReader = LOCAL
+        self.stats_reader = stats_reader
         self._coordination = WriterCoordination.from_options(storage, config, opts)
-        self._heartbeat: heartbeat.Heartbeat | None = None
+        self._metadata_updates = MetadataUpdates(storage, opts, self._coordination.generator, stats_reader)
+        self._signals: LivenessSignals = NoSignals()
         self._active: ActiveTimeline
         self._entry: Instant
         self._publication: Publication | None = None
@@ -117,24 +119,18 @@ class Transaction:
                 Nothing has been changed then.
             LockError: The lock of the table could not be acquired.
         """
-        self = cls(client.storage, client.config, operation, Options.parse(options))
-        self.stats_reader = stats_reader
+        self = cls(client.storage, client.config, operation, Options.parse(options), stats_reader)
         try:
             with self._coordination.generator.reserve() as reserved:
                 rollbacks = self._coordination.rollbacks
                 started = start_write(self.config, rollbacks, self.opts, reserved, action, instant=instant)
-                self._heartbeat, self._fixed_instant = started.heartbeat, instant is not None
+                self._signals, self._fixed_instant = started.signals, instant is not None
         except BaseException:
-            self._stop_heartbeat()
+            self._signals.stop()
             raise
         self.config, self.timeline = started.config, started.timeline
         self._active, self._entry = started.active, started.entry
         return self
-
-    def _stop_heartbeat(self) -> None:
-        """Stop the heartbeat, so that other writers may roll back the write."""
-        if self._heartbeat is not None:
-            stop_heartbeat(self._heartbeat)
 
     @property
     def instant(self) -> str:
@@ -154,10 +150,6 @@ class Transaction:
     def fence(self) -> WriteFence:
         """Fence of the tasks of this write, open from `to_inflight` to `commit`."""
         return WriteFence(self.storage, self.instant)
-
-    @property
-    def _intent(self) -> PublicationIntent:
-        return PublicationIntent(self.storage, self.instant)
 
     @property
     def markers(self) -> Markers:
@@ -216,14 +208,22 @@ class Transaction:
         """
         if self._finished or self._entry.state is not State.INFLIGHT:
             raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
-        clock = [self._start, time.perf_counter()]
+        began = time.perf_counter()
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         self.fence.close()  # From now on abandoned tasks add no files.
         self.reconcile_files(metadata)
-        warnings: list[str] = []
+        request = CommitRequest(metadata, exchange_table, index, conditions or CommitConditions(), schema_history)
+        published = self._publish_or_leave_pending(request)
+        if isinstance(published, Conflicted):
+            self.abort()
+            return published
+        return self._end_published(published, metadata, began)
+
+    def _publish_or_leave_pending(self, request: CommitRequest) -> Publication | Conflicted:
+        """Publish the write, or return the conflict. The write is left pending if it is unknown whether it was
+        published. A failure after the publication is a warning."""
         try:
-            request = CommitRequest(metadata, exchange_table, index, conditions or CommitConditions(), schema_history)
             conflict = self._publish_under_lock(request)
         except CommitStateUnknownError:
             self.leave_pending()
@@ -231,29 +231,28 @@ class Transaction:
         except Exception as failure:
             if self._publication is None:
                 raise
-            conflict = None
-            warnings.append(self._log_failure_after_commit(failure))
-        if conflict is not None:
-            self.abort()
-            return conflict
-        assert self._publication is not None
-        done = self._publication
-        self._entry = done.instant
-        warnings += self._finish()
-        clock.append(time.perf_counter())
-        generator = self._coordination.generator
-        run_metadata_services(
-            self.storage,
-            self.opts,
-            self.config,
-            generator=generator,
-            job=done.metadata_job,
-            stats_reader=self.stats_reader,
-        )
-        clock.append(time.perf_counter())
-        millis = millis_by_phase(clock)
+            warning = f"{self._publication.instant} is committed, but later work failed: {failure}"
+            _log.warning("%s", warning)
+            return replace(self._publication, warnings=(warning,))
+        outcome = conflict or self._publication
+        assert outcome is not None
+        return outcome
+
+    def _end_published(self, published: Publication, metadata: CommitMetadata, began: float) -> Committed:
+        """End a published write: remove its markers, run services of the metadata table, and report the commit.
+
+        Args:
+            published: The publication.
+            metadata: The metadata of the commit as requested.
+            began: Seconds of `time.perf_counter` at which the commit began.
+        """
+        self._entry = published.instant
+        warnings = (*published.warnings, *self._finish())
+        ended = time.perf_counter()
+        self._metadata_updates.run_services(self.config, published.metadata_job)
+        millis = millis_by_phase((self._start, began, ended, time.perf_counter()))
         report_commit(self.storage, self.config, self._entry, metadata, millis=millis, opts=self.opts)
-        return Committed(self._entry, tuple(warnings), millis)
+        return Committed(self._entry, warnings, millis)
 
     def _publish_under_lock(self, request: CommitRequest) -> Conflicted | None:
         """Publish the write under the lock, or return the conflict.
@@ -274,18 +273,18 @@ class Transaction:
                 return recorded
             self.config = current_config(self.storage, self.config)
             content = recorded.metadata.encode(self.config.version, self.action)
-            metadata_context = metadata_write_context(self.storage, self.opts, active, reserved, self.stats_reader)
             if request.exchange_table is not None:
                 self.config = delete_metadata_table(self.storage, self.config)
                 done = self._publish(recorded, content, active, reserved)
                 request.exchange_table(done)
                 self._publication = Publication(done)
                 return None
-            index = request.index or IndexDelta()
+            index, metadata_context = request.index or IndexDelta(), self._metadata_updates.context(active, reserved)
             self.config = update_from_commit(metadata_context, self.config, self.instant, recorded.metadata, index)
             done = self._publish(recorded, content, active, reserved)
             self._publication = Publication(done)  # Services of the metadata table may fail.
-            self._publication = Publication(done, plan_metadata_services(metadata_context, self.config))
+            job = self._metadata_updates.plan_services(metadata_context, self.config)
+            self._publication = Publication(done, job)
         return None
 
     def _check_conflicts(self, request: CommitRequest, active: ActiveTimeline) -> RecordedSchema | Conflicted:
@@ -304,24 +303,16 @@ class Transaction:
             late_data_files.delete_files_older_than(active, self.instant)
         if self._fixed_instant:
             late_data_files.delete_files_of_other_attempts(active, self.instant, recorded.metadata.named_files())
-        if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
-            self._intent.set()
+        self._signals.before_publication()
         if recorded.history is not None:
             persist_history(active, self.instant, completion, recorded.history)
         self._coordination.lock.ensure_held()
         return complete_instant(active, self._entry, content, completion, self.timeline)
 
-    def _log_failure_after_commit(self, failure: BaseException) -> str:
-        """Log a failure after the write was published."""
-        assert self._publication is not None
-        text = f"{self._publication.instant} is committed, but later work failed: {failure}"
-        _log.warning("%s", text)
-        return text
-
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
         """Build the metadata table of the table that this committed write has created from another one. The caller
         holds the lock of the table."""
-        build_metadata_table(self.storage, self.opts, self._coordination.generator, metadata, self.stats_reader)
+        self._metadata_updates.build(metadata)
 
     def reconcile_files(self, metadata: CommitMetadata) -> None:
         """Delete files left behind by retried tasks, before the lock is acquired, because there may be many.
@@ -342,8 +333,7 @@ class Transaction:
 
     def leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""
-        if self._heartbeat is not None:
-            self._heartbeat.abandon()
+        self._signals.abandon()
         self._finished = True
 
     def abort(self) -> None:
@@ -368,8 +358,7 @@ class Transaction:
         """Refuse to continue a write that another writer has rolled back or started to, or that a restore rolls
         back."""
         refuse_pending_restore(active)
-        if self._heartbeat is not None:
-            self._heartbeat.check()
+        self._signals.check()
         refuse_if_rolled_back(self._entry, expected, self.timeline, active)
 
     def _finish(self) -> list[str]:
@@ -379,10 +368,7 @@ class Transaction:
         return warnings
 
     def _cleanup_steps(self) -> list[Callable[[], object]]:
-        steps: list[Callable[[], object]] = [self.fence.close, self.markers.delete]
-        if self._heartbeat is not None:
-            steps += [self._intent.remove, self._heartbeat.stop]
-        return steps
+        return [self.fence.close, self.markers.delete, *self._signals.cleanup_steps()]
 
     def __enter__(self) -> Self:
         return self
@@ -399,4 +385,4 @@ class Transaction:
             self.abort()
         except Exception as failure:
             _log.warning("%s is left for the next writer to roll back: %s", self._entry, failure)
-            self._stop_heartbeat()
+            self._signals.stop()

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.transaction.cleanup import stop_heartbeat
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.liveness_signals import LivenessSignals, liveness_signals
 from pyhudi.transaction.table_checks import current_config, refuse_pending_bootstrap, refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -34,14 +32,14 @@ class StartedWrite:
         timeline: The timeline before the instant: the write must be planned on it.
         active: The same with its files.
         entry: The requested instant.
-        heartbeat: Heartbeat of the write; None if failed writes are rolled back eagerly.
+        signals: Signals that the write is running.
     """
 
     config: TableConfig
     timeline: Timeline
     active: ActiveTimeline
     entry: Instant
-    heartbeat: Heartbeat | None
+    signals: LivenessSignals
 
 
 def start_write(
@@ -68,14 +66,14 @@ def start_write(
         UnsupportedTableError: The table cannot be written, or a failed write cannot be rolled back by pyhudi. Nothing
             has been changed then.
     """
-    storage, policy = rollbacks.storage, failed_writes_policy(opts)
+    storage = rollbacks.storage
     config = current_config(storage, config)
     active = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
     refuse_pending_restore(active)
     is_bootstrap = instant in BOOTSTRAP_INSTANTS
     if not is_bootstrap:
         refuse_pending_bootstrap(active)
-    failed = rollbacks.failed_writes(active, policy, bootstraps=is_bootstrap)
+    failed = rollbacks.failed_writes(active, failed_writes_policy(opts), bootstraps=is_bootstrap)
     rollbacks.check(active, failed)
     # Before the first change of the timeline, because a metadata table must not survive the table that it describes.
     config = delete_if_disabled(storage, config, opts)
@@ -85,13 +83,11 @@ def start_write(
     timeline = active.timeline
     requested = instant or reserved.take(active.latest_time)
     content = requested_replace(config.version) if action == Action.REPLACE_COMMIT else b""
-    heartbeat = None if policy is FailedWritesPolicy.EAGER else Heartbeat.from_options(storage, requested, opts)
+    signals = liveness_signals(storage, requested, opts)
     try:
-        if heartbeat is not None:
-            heartbeat.start()
+        signals.start()
         entry = active.create_requested(action, requested, content)
     except BaseException:
-        if heartbeat is not None:
-            stop_heartbeat(heartbeat)
+        signals.stop()
         raise
-    return StartedWrite(config, timeline, active, entry, heartbeat)
+    return StartedWrite(config, timeline, active, entry, signals)

@@ -44,11 +44,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.post_commit.metadata_updates import (
-    metadata_write_context,
-    plan_metadata_services,
-    run_metadata_services,
-)
+from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
@@ -83,10 +79,11 @@ class Cleaner:
         stats_reader: FileStatsReader,
         progress: Progress | None = None,
     ) -> None:
-        self._client, self._opts, self._stats_reader = client, opts, stats_reader
+        self._client, self._opts = client, opts
         self._storage: Storage = client.storage
         self._progress = progress
         self._generator = make_time_generator(client.storage, opts, client.config.timezone)
+        self._metadata_updates = MetadataUpdates(client.storage, opts, self._generator, stats_reader)
         self._phases = PhaseTimer()
 
     def plan(self, *, only_if_due: bool = False) -> CleanPlan:
@@ -255,16 +252,14 @@ class Cleaner:
             if entry is None:
                 return False
             dropped = [] if _is_written(active) else _drop_empty(self._storage, plan.partitions)
-            metadata_context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
+            metadata_context = self._metadata_updates.context(active, reserved)
             config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
             content = clean_metadata(plan, entry.requested, millis, version=config.version, dropped=dropped, failed={})
             self._generator.lock.ensure_held()
             active.complete(entry, content, metadata_context.completed_at(config.version))
-            job = plan_metadata_services(metadata_context, config)
-        run_metadata_services(
-            self._storage, self._opts, config, generator=self._generator, job=job, stats_reader=self._stats_reader
-        )
+            job = self._metadata_updates.plan_services(metadata_context, config)
+        self._metadata_updates.run_services(config, job)
         return True
 
 

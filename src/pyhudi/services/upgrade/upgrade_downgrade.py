@@ -58,7 +58,7 @@ from pyhudi.timeline.archive.archiver import finish_archival
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.layout_conversion import was_copied
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
+from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
@@ -92,9 +92,10 @@ class UpgradeDowngrade:
         *,
         lossy: bool = False,
     ) -> None:
-        self._client, self._opts, self._stats_reader = client, opts, stats_reader
+        self._client, self._opts = client, opts
         self._storage = client.storage
         self._generator = make_time_generator(client.storage, opts, client.config.timezone)
+        self._metadata_updates = MetadataUpdates(client.storage, opts, self._generator, stats_reader)
         self._preparation = UpgradePreparation(client, opts, runner, stats_reader, self._generator, lossy)
         self._phases = PhaseTimer()
         self._instants = 0
@@ -236,14 +237,13 @@ class UpgradeDowngrade:
             self._delete_auxiliary_plans(config)
         remove_leftovers(self._storage, config.layout)
         if rebuild:
-            client = self._client.with_config(config)
-            rebuild_metadata(client, self._opts, self._stats_reader, self._generator, before)
+            rebuild_metadata(self._metadata_updates, before)
 
     def _prepared_metadata_table(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
         if anew:
             return delete_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as reserved:
-            context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
+            context = self._metadata_updates.context(active, reserved)
             return metadata_table_conversion.prepare_metadata_table(context, config, self._dropped)
 
     def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:

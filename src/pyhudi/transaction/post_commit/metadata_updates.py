@@ -1,8 +1,9 @@
-"""Updates of the metadata table after a write is committed. If they fail, the write stays committed."""
+"""Updates of the metadata table with and after a commit. Those after it may fail: the write stays committed."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.metadata.indexes.indexed_columns import columns_of_new_table
@@ -19,6 +20,7 @@ from pyhudi.transaction.table_checks import current_config
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.metadata.file_groups.delta_commit_writer import Stat
+    from pyhudi.metadata.maintenance.metadata_compaction import MetadataServiceResult
     from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.storage import Storage
@@ -28,116 +30,114 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def metadata_write_context(
-    storage: Storage, opts: Options, active: ActiveTimeline, reserved: ReservedTime, stats_reader: FileStatsReader
-) -> MetadataWriteContext:
-    """Return the context for changes of the metadata table. The caller holds the lock of the table."""
-    return MetadataWriteContext(storage, opts, active, lambda: reserved.take(active.latest_time), stats_reader)
+@dataclass(frozen=True, slots=True)
+class MetadataUpdates:
+    """Updates of the metadata table by a writer of its table.
 
-
-def plan_metadata_services(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
-    """Plan the compaction of the metadata table if it is due, for `run_metadata_services`; otherwise return None. In
-    tables of version 6 it is executed immediately. The caller holds the lock of the table."""
-    storage = metadata_context.storage
-    try:
-        job = compaction.schedule_compaction(metadata_context, config)
-        if job is None or config.version >= 8:
-            return job
-        try:
-            stats, millis = compaction.merge_file_groups(job, metadata_context.stats_reader)
-            result = compaction.complete_compaction(metadata_context, config, job, stats, millis)
-            _report(storage, metadata_context.opts, config, result)
-        except Exception as failure:
-            _log_failure(storage, failure)
-            compaction.rollback_failed_compaction(metadata_context, config, job, failure)
-    except Exception as failure:  # A later commit tries again.
-        _log_failure(storage, failure)
-    return None
-
-
-def run_metadata_services(
-    storage: Storage,
-    opts: Options,
-    config: TableConfig,
-    *,
-    generator: TimeGenerator,
-    job: MetadataCompactionJob | None,
-    stats_reader: FileStatsReader,
-) -> None:
-    """Execute a planned compaction of the metadata table (None: nothing), and the services after it.
-
-    The lock of the table is acquired to publish it; the caller does not hold it. Nothing is raised: later commits
-    retry.
+    Attributes:
+        storage: Storage of the table.
+        opts: Options of the writer.
+        generator: Generator of instant times, which holds the lock of the table meanwhile.
+        stats_reader: Reads files of the table if indexes have to be built.
     """
-    if job is None:
-        return
-    try:
-        with compaction.heartbeat_of(job, opts):
-            failure: Exception | None = None
-            stats: list[Stat] = []
-            millis = 0
+
+    storage: Storage
+    opts: Options
+    generator: TimeGenerator
+    stats_reader: FileStatsReader
+
+    def context(self, active: ActiveTimeline, reserved: ReservedTime) -> MetadataWriteContext:
+        """Return the context for changes of the metadata table. The caller holds the lock of the table."""
+        return MetadataWriteContext(
+            self.storage, self.opts, active, lambda: reserved.take(active.latest_time), self.stats_reader
+        )
+
+    def plan_services(self, context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
+        """Plan the compaction of the metadata table if it is due, for `run_services`; otherwise return None. In tables
+        of version 6 it is executed immediately. The caller holds the lock of the table."""
+        try:
+            job = compaction.schedule_compaction(context, config)
+            if job is None or config.version >= 8:
+                return job
             try:
-                stats, millis = compaction.merge_file_groups(job, stats_reader)
-            except Exception as error:
-                failure = error
-                _log_failure(storage, error)
-            result = None
-            with generator.reserve() as reserved:
-                config = current_config(storage, config)
-                active = ActiveTimeline.load(storage, config.layout)
-                context = metadata_write_context(storage, opts, active, reserved, stats_reader)
-                if failure is None:
-                    result = compaction.complete_compaction(context, config, job, stats, millis)
-                else:
-                    compaction.rollback_failed_compaction(context, config, job, failure)
-        if result is not None:
-            _report(storage, opts, config, result)
-    except Exception as error:  # The next process removes leftovers.
-        _log_failure(storage, error)
+                stats, millis = compaction.merge_file_groups(job, self.stats_reader)
+                self._report(config, compaction.complete_compaction(context, config, job, stats, millis))
+            except Exception as failure:
+                self._log_failure(failure)
+                compaction.rollback_failed_compaction(context, config, job, failure)
+        except Exception as failure:  # A later commit tries again.
+            self._log_failure(failure)
+        return None
 
+    def run_services(self, config: TableConfig, job: MetadataCompactionJob | None) -> None:
+        """Execute a planned compaction of the metadata table (None: nothing), and the services after it.
 
-def _log_failure(storage: Storage, failure: Exception) -> None:
-    _log.warning(
-        "the metadata table of %s was not compacted: %s. It is retried after more commits, with twice as many "
-        "before each further attempt",
-        storage.root,
-        failure,
-    )
+        The lock of the table is acquired to publish it; the caller does not hold it. Nothing is raised: later commits
+        retry.
+        """
+        if job is None:
+            return
+        try:
+            with compaction.heartbeat_of(job, self.opts):
+                result = self._compact(config, job)
+            if result is not None:
+                self._report(config, result)
+        except Exception as error:  # The next process removes leftovers.
+            self._log_failure(error)
 
+    def _compact(self, config: TableConfig, job: MetadataCompactionJob) -> MetadataServiceResult | None:
+        """Merge the file groups of a job, and publish it under the lock; if the merge fails, roll it back instead and
+        return None."""
+        failure: Exception | None = None
+        stats: list[Stat] = []
+        millis = 0
+        try:
+            stats, millis = compaction.merge_file_groups(job, self.stats_reader)
+        except Exception as error:
+            failure = error
+            self._log_failure(error)
+        with self.generator.reserve() as reserved:
+            config = current_config(self.storage, config)
+            context = self.context(ActiveTimeline.load(self.storage, config.layout), reserved)
+            if failure is None:
+                return compaction.complete_compaction(context, config, job, stats, millis)
+            compaction.rollback_failed_compaction(context, config, job, failure)
+        return None
 
-def _report(storage: Storage, opts: Options, config: TableConfig, result: compaction.MetadataServiceResult) -> None:
-    counts = {"file_groups": result.num_groups, "records": result.num_records, "bytes_read": result.bytes_read}
-    report = ActionReport(
-        "metadata_compaction",
-        storage.uri(),
-        config.name,
-        (result.instant,) if result.instant else (),
-        COMPACT,
-        counts,
-        result.bytes_written,
-        dict(result.millis),
-        {"totalBytesWritten": result.bytes_written, "totalRecordsWritten": result.num_records},
-        result.reason,
-    )
-    publish(report, opts)
+    def build(self, metadata: CommitMetadata) -> None:
+        """Build the metadata table of a table that was created by ``metadata`` from another one; without it readers
+        list files. The caller holds the lock of the table."""
+        if not is_enabled(self.opts):
+            return
+        try:
+            config = TableConfig.load(self.storage)
+            active = ActiveTimeline.load(self.storage, config.layout)
+            columns = columns_of_new_table(config, self.opts, metadata)
+            with self.generator.reserve(locked=True) as reserved:
+                build_all(self.context(active, reserved), config, columns)
+        except Exception as failure:  # The next write tries again.
+            _log.warning("the table at %s has no metadata table yet: %s", self.storage.root, failure)
 
+    def _report(self, config: TableConfig, result: MetadataServiceResult) -> None:
+        counts = {"file_groups": result.num_groups, "records": result.num_records, "bytes_read": result.bytes_read}
+        report = ActionReport(
+            "metadata_compaction",
+            self.storage.uri(),
+            config.name,
+            (result.instant,) if result.instant else (),
+            COMPACT,
+            counts,
+            result.bytes_written,
+            dict(result.millis),
+            {"totalBytesWritten": result.bytes_written, "totalRecordsWritten": result.num_records},
+            result.reason,
+        )
+        publish(report, self.opts)
 
-def build_metadata_table(
-    storage: Storage,
-    opts: Options,
-    generator: TimeGenerator,
-    metadata: CommitMetadata,
-    stats_reader: FileStatsReader,
-) -> None:
-    """Build the metadata table of a table that was created by ``metadata`` from another one; without it readers list
-    files. The caller holds the lock of the table."""
-    if not is_enabled(opts):
-        return
-    try:
-        config = TableConfig.load(storage)
-        active = ActiveTimeline.load(storage, config.layout)
-        columns = columns_of_new_table(config, opts, metadata)
-        with generator.reserve(locked=True) as reserved:
-            build_all(metadata_write_context(storage, opts, active, reserved, stats_reader), config, columns)
-    except Exception as failure:  # The next write tries again.
-        _log.warning("the table at %s has no metadata table yet: %s", storage.root, failure)
+    def _log_failure(self, failure: Exception) -> None:
+        _log.warning(
+            "the metadata table of %s was not compacted: %s. It is retried after more commits, with twice as many "
+            "before each further attempt",
+            self.storage.root,
+            failure,
+        )

@@ -25,11 +25,7 @@ from pyhudi.timeline.delta_commits import since_compaction
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.post_commit.metadata_updates import (
-    metadata_write_context,
-    plan_metadata_services,
-    run_metadata_services,
-)
+from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
 
@@ -209,10 +205,10 @@ def test_dying_at_any_change(mor: MorTable) -> None:
     def act(storage: Storage) -> None:
         client = TableMetaClient.open(storage, OPTIONS)
         generator = TimeGenerator(storage, OPTIONS, client.config.timezone)
+        updates = MetadataUpdates(storage, opts, generator, LOCAL)
         with generator.reserve() as reserved:
-            context = metadata_write_context(storage, opts, client.active_timeline(), reserved, LOCAL)
-            job = plan_metadata_services(context, client.config)
-        run_metadata_services(storage, opts, client.config, generator=generator, job=job, stats_reader=LOCAL)
+            job = updates.plan_services(updates.context(client.active_timeline(), reserved), client.config)
+        updates.run_services(client.config, job)
 
     published = set()
     for number, storage in enumerate(deaths(mor.root, act)):
