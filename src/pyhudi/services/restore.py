@@ -23,7 +23,7 @@ from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
-from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -235,7 +235,7 @@ class Restorer:
         targets = {requested for requested, _ in plan.targets}
         metadata: dict[str, list[Any]] = {}
         own_rollbacks = []
-        for rollback, record in zip(rollbacks, read_ahead(active.completed_record, rollbacks), strict=True):
+        for rollback, record in read_each(active.completed_record, rollbacks):
             (undone, *_) = record["commitsRollback"] or [""]
             if undone in targets:
                 metadata.setdefault(undone, []).append(record)

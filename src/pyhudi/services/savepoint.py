@@ -15,7 +15,7 @@ from pyhudi.services.cleaning.clean_progress import LastClean
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned, slices_at
 from pyhudi.storage.clock import now_ms
-from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.clean_retention import base_and_log_files
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -156,7 +156,7 @@ def list_savepoints(client: TableMetaClient) -> pa.Table:
     active = client.active_timeline()
     rows = []
     savepoints = active.timeline.completed().of_actions(Action.SAVEPOINT).instants
-    for instant, record in zip(savepoints, read_ahead(active.completed_record, savepoints), strict=True):
+    for instant, record in read_each(active.completed_record, savepoints):
         savepoint = (
             instant.requested,
             record["savepointedBy"],

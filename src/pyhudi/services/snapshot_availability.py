@@ -12,7 +12,7 @@ from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names, split_paths
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
-from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.storage.concurrent_reads import read_ahead, read_each
 from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
@@ -119,7 +119,7 @@ def _named_slices(active: ActiveTimeline, instant: Instant) -> pa.Table:
     tables = [GROUP_INSTANT_SCHEMA.empty_table()]
     hidden = [GROUP_INSTANT_SCHEMA.empty_table().select(["partition", "file_id"])]
     writes = active.timeline.completed().writes().instants
-    for write, metadata in zip(writes, read_ahead(active.commit_metadata, writes), strict=True):
+    for write, metadata in read_each(active.commit_metadata, writes):
         if write.order_time > instant.order_time:
             tables.append(_updated_slices(active, metadata.stats, instant))
             continue

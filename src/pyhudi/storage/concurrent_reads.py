@@ -59,3 +59,9 @@ def read_ahead(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def read_each(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[tuple[_Item, _Result]]:
+    """Yield each item with the result of a function, which reads a file or folder; several are read at a time, as by
+    `read_ahead`."""
+    return read_ahead(lambda item: (item, function(item)), items)

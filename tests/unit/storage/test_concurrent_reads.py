@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from pyhudi.errors import NotFoundError
-from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead
+from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead, read_each
 
 
 def test_results_are_in_order_and_calls_at_the_same_time() -> None:
@@ -51,3 +51,8 @@ def test_reading_ahead_is_in_order_bounded_and_concurrent() -> None:
     results.close()
     assert list(read_ahead(str, range(10), threads=3)) == [str(number) for number in range(10)]
     assert list(read_ahead(str, [])) == []
+
+
+def test_each_item_comes_with_its_result() -> None:
+    assert list(read_each(str, iter([3, 1, 2]))) == [(3, "3"), (1, "1"), (2, "2")]
+    assert list(read_each(str, [])) == []

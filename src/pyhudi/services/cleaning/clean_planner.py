@@ -17,7 +17,7 @@ from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.services.cleaning.clean_progress import EMPTY_PLANS, CleanProgress, LastClean
 from pyhudi.services.compaction.compaction_planner import pending_compactions
 from pyhudi.storage import join_path
-from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead
+from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead, read_each
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_retention import (
     NEEDED_SCHEMA,
@@ -132,7 +132,7 @@ def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
     """
     files = {}
     savepoints = active.timeline.completed().of_actions(Action.SAVEPOINT).instants
-    for instant, record in zip(savepoints, read_ahead(active.completed_record, savepoints), strict=True):
+    for instant, record in read_each(active.completed_record, savepoints):
         parts = record["partitionMetadata"].items()
         paths = [join_path(partition, name) for partition, part in parts for name in part["savepointDataFile"]]
         files[instant.requested] = pa.array(paths, pa.string())

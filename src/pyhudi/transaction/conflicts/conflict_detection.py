@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options
 from pyhudi.config.enums import MergeMode
-from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead
+from pyhudi.storage.concurrent_reads import concurrent_map, read_each
 from pyhudi.table.view.planned_groups import (
     is_clustering,
     pending_clustering_groups,
@@ -108,7 +108,7 @@ def find_conflict(
         return None
     groups = touched_groups(metadata)
     write = _Write(metadata, requested, groups, _buckets(groups), exceptions.appends)
-    for other, other_metadata in zip(others, read_ahead(active.commit_metadata, others), strict=True):
+    for other, other_metadata in read_each(active.commit_metadata, others):
         planned_before = other.requested < requested if version >= 8 else other.requested in timeline_at_start
         common = _completed_conflict(write, other, other_metadata, version, planned_before=planned_before)
         if common is not None:
@@ -273,7 +273,7 @@ def _first_change(
     groups: pa.Table, requested: str, others: Sequence[Instant], active: ActiveTimeline
 ) -> Conflicted | None:
     others = [other for other in others if other.requested != requested]
-    for other, metadata in zip(others, read_ahead(active.commit_metadata, others), strict=True):
+    for other, metadata in read_each(active.commit_metadata, others):
         if metadata.operation in COMPACTIONS:
             continue
         common = common_group(groups, touched_groups(metadata))

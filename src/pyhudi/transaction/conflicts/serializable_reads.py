@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -65,7 +65,7 @@ class ReadSet:
             return undone
         now: pa.Table | None = None
         writes = [*self._active_writes(requested, active), *self._archived_writes(active)]
-        for (other, _), other_metadata in zip(writes, read_ahead(lambda write: write[1](), writes), strict=True):
+        for (other, _), other_metadata in read_each(lambda write: write[1](), writes):
             if other_metadata.operation in COMPACTIONS:
                 continue
             touched = touched_groups(other_metadata)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index.consistent_hashing import delete_metadata, known_partitions
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
-from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
@@ -107,7 +107,7 @@ def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[
 
 def _rollbacks(active: ActiveTimeline) -> Iterator[tuple[Instant, RollbackPlan]]:
     rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).instants
-    for rollback, plan in zip(rollbacks, read_ahead(partial(read_rollback_plan, active), rollbacks), strict=True):
+    for rollback, plan in read_each(partial(read_rollback_plan, active), rollbacks):
         if plan is not None:
             yield rollback, plan
 
