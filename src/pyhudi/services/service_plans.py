@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
@@ -32,14 +32,6 @@ class ScheduledPlan(Protocol):
     def instant(self) -> str | None: ...
 
 
-class CombinedResult(Protocol):
-    """Result of the execution of several plans."""
-
-    def merge(self, other: Self) -> Self:
-        """Return the combination of both results."""
-        ...
-
-
 class BusyPlans(Enum):
     """Treatment of pending plans that someone else may be executing."""
 
@@ -60,7 +52,7 @@ class BusyPlans(Enum):
 
 Plan = TypeVar("Plan")
 Scheduled = TypeVar("Scheduled", bound=ScheduledPlan)
-Result = TypeVar("Result", bound=CombinedResult)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +120,36 @@ def read_plans(
     return plans
 
 
+def requested_plans(
+    plans: Sequence[Scheduled], instant: str | None, *, missing: str, busy: BusyPlans
+) -> Sequence[Scheduled]:
+    """Return the pending plan of an instant; None: all pending plans.
+
+    Args:
+        plans: The pending plans.
+        instant: Requested time of the plan to execute.
+        missing: Message of the error if no plan has that instant.
+        busy: Treatment of plans that someone else may have executed.
+
+    Raises:
+        InstantNotFoundError: No plan has that instant.
+    """
+    if instant is None:
+        return plans
+    found = [plan for plan in plans if plan.instant == instant]
+    if not found and busy is not BusyPlans.LEAVE:
+        raise InstantNotFoundError(missing)
+    return found
+
+
 def run_plans(
     client: TableMetaClient,
     opts: Options,
-    plans: Sequence[Scheduled],
-    run: Callable[[Scheduled], Result],
-    nothing: Result,
+    plans: Iterable[Plan],
+    run: Callable[[Plan], Result],
     *,
-    instant: str | None,
-    missing: str,
     busy: BusyPlans,
-) -> Result:
+) -> Iterator[Result]:
     """Execute pending plans in their order, each under the lock of this process for plans of the table.
 
     Args:
@@ -146,26 +157,21 @@ def run_plans(
         opts: Options of the service.
         plans: The pending plans.
         run: Executes a plan.
-        nothing: The result without plans.
-        instant: If given, only its plan is executed.
-        missing: Message of the error if no plan has that instant.
-        busy: Treatment of plans that someone else is executing or has executed.
+        busy: Treatment of plans that someone else is executing.
+
+    Yields:
+        The result of each plan.
 
     Raises:
-        InstantNotFoundError: No plan has that instant.
         BusyError: Another process is executing a plan.
     """
-    if instant is not None:
-        plans = [plan for plan in plans if plan.instant == instant]
-        if not plans and busy is not BusyPlans.LEAVE:
-            raise InstantNotFoundError(missing)
-    result = nothing
     for plan in plans:
         try:
             with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
-                result = result.merge(run(plan))
+                result = run(plan)
         except BusyError as error:
             if busy is not BusyPlans.LEAVE:
                 raise
             _log.warning("a plan remains pending: %s", error)
-    return result
+        else:
+            yield result

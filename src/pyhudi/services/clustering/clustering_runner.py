@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pyhudi.services.clustering.clustering_planner import (
     reschedule_clustering,
     schedule_clustering,
 )
-from pyhudi.services.service_plans import BusyPlans, run_plans
+from pyhudi.services.service_plans import BusyPlans, requested_plans, run_plans
 from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -101,16 +101,16 @@ def run_pending_clusterings(
         TransactionError: A restore is pending, or files of a plan no longer exist.
         SetupError: Spark is required.
     """
-    return run_plans(
+    missing = f"no clustering {instant!r} is pending in the table at {client.storage.root}"
+    plans = requested_plans(pending_clusterings(client.active_timeline()), instant, missing=missing, busy=busy)
+    results = run_plans(
         client,
         opts,
-        pending_clusterings(client.active_timeline()),
+        plans,
         lambda plan: _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER),
-        ClusteringResult(),
-        instant=instant,
-        missing=f"no clustering {instant!r} is pending in the table at {client.storage.root}",
         busy=busy,
     )
+    return reduce(ClusteringResult.merge, results, ClusteringResult())
 
 
 def run_clusterings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_planner import check_compactable, pending_compactions
-from pyhudi.services.service_plans import BusyPlans, run_plans
+from pyhudi.services.service_plans import BusyPlans, requested_plans, run_plans
 from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -95,16 +95,17 @@ def run_pending_compactions(
         TransactionError: A restore is pending.
     """
     check_compactable(client.config)
-    return run_plans(
+    missing = f"no {action} {instant!r} is pending in the table at {client.storage.root}"
+    pending = pending_compactions(client.active_timeline(), action)
+    plans = requested_plans(pending, instant, missing=missing, busy=busy)
+    results = run_plans(
         client,
         opts,
-        pending_compactions(client.active_timeline(), action),
+        plans,
         lambda plan: _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER),
-        CompactionResult(action=action),
-        instant=instant,
-        missing=f"no {action} {instant!r} is pending in the table at {client.storage.root}",
         busy=busy,
     )
+    return reduce(CompactionResult.merge, results, CompactionResult(action=action))
 
 
 def _run_plan(
