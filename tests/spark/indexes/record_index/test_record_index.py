@@ -44,6 +44,21 @@ def groups(path: str) -> dict[str, int]:
     return found
 
 
+def test_base_files_alone_have_records_that_the_index_has_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+    """Read-optimized queries find records that log files have deleted or moved, also by key."""
+    path, written = str(tmp_path / "table"), partial(record_indexed, table_type="MERGE_ON_READ")
+    write(frame(spark, batch(0, 20, 10, "base")), path, written("bulk_insert"))
+    write(frame(spark, [("k000", "p0", 0, "")]), path, written("delete"))
+    write(frame(spark, [("k001", "p7", 12, "moved")]), path, written("upsert"))
+    table = HudiTable.for_path(path)
+    for key, partition in ("k000", "p0"), ("k001", "p1"), ("k002", "p0"):
+        found = table.scan([("id", "=", key)], ["id", "part", "v"], read_optimized=True).to_arrow().to_pylist()
+        assert {"id": key, "part": partition, "v": "base"} in found
+    skipped = table.scan([("id", "=", "k002")], read_optimized=True).plan().skipped
+    assert any("record_index: not used: base files may have records" in line for line in skipped)
+    assert "record_index: 1 of 2 slices out" in table.scan([("id", "=", "k002")]).plan().skipped
+
+
 CASES = [
     seldom(("COPY_ON_WRITE", 9, {})),
     seldom(("MERGE_ON_READ", 6, {})),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import numpy_mask
-from pyhudi.config.enums import TableType
+from pyhudi.config.enums import QueryType, TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.read.pruning.indexes.record_location_lookup import equality_keys, record_index_locations
@@ -25,6 +25,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.read.pruning.statistics.comparison_pruning import Mask
+    from pyhudi.read.query.query import Query
     from pyhudi.table.table_snapshot import TableSnapshot
 
 
@@ -77,7 +78,7 @@ class RecordIndexPruner:
         result = Pruning()
         try:
             keys, report = _keys_and_report(predicate, metadata)
-            why = None if keys is None else _why_keys_are_missing(predicate.table)
+            why = None if keys is None else _why_keys_are_missing(predicate.table, predicate.query)
             if why is not None:
                 result = Pruning.not_used(RECORD_INDEX, why)
             elif keys is not None:
@@ -105,10 +106,13 @@ def _keys_and_report(predicate: Predicate, metadata: MetadataTable) -> tuple[pa.
     return (None, ()) if by_values is None else (by_values[0], (by_values[1],))
 
 
-def _why_keys_are_missing(table: TableSnapshot) -> str | None:
-    """Return the reason why the record index may lack keys; None if it has all. With a bucket index, keys are also
-    added in log files, which Apache Hudi does not index, and cannot be identified later."""
+def _why_keys_are_missing(table: TableSnapshot, query: Query) -> str | None:
+    """Return the reason why the record index may lack rows of a query; None if it has all. Base files alone still have
+    records that log files have deleted or moved. With a bucket index, keys are also added in log files, which Apache
+    Hudi does not index, and cannot be identified later."""
     if table.config.table_type is not TableType.MERGE_ON_READ:
         return None
+    if query.type is QueryType.READ_OPTIMIZED:
+        return "base files may have records that log files have deleted or moved since"
     bucketed = detect_bucket_index(table)
     return None if bucketed is None else f"it may lack keys of log files, as {bucketed}"
