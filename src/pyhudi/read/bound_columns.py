@@ -62,8 +62,13 @@ class BoundColumns:
 
     @property
     def key_columns(self) -> frozenset[str]:
-        """Columns of the record key that the query has."""
-        return frozenset((*self.table.config.columns_of_key, RECORD_KEY)) & frozenset(self.schema.names)
+        """Columns of the record key that the query has, and on which all versions of a record agree.
+
+        Instants do not belong to them: an option of each write leaves what is below a millisecond out of their texts in
+        keys.
+        """
+        names = (name for name in (*self.table.config.columns_of_key, RECORD_KEY) if name in self.schema.names)
+        return frozenset(name for name in names if not _is_instant(self.schema.field(name).type))
 
     def predicate(self) -> Predicate:
         """Return the predicate of the query, by which indexes prune."""
@@ -82,6 +87,10 @@ class BoundColumns:
         if self.table_schema is None or not self.table_schema.has_history:
             return None
         return frozenset() if self.history is None else self.history.unchanged()
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
 def columns_of_snapshot(table: TableSnapshot, as_of: str | None) -> TableSchema | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 
@@ -106,3 +108,18 @@ def test_what_a_plan_says_of_keys(tmp_path: Path) -> None:
     assert planned([("_hoodie_record_key", "=", "k")]) == (("_hoodie_record_key",), ("k",))
     for nothing in ([("v", "=", 1)], [[("id", ">", "f")], [("v", "=", 1)]], [("id", "!=", None)], "upper(id) = 'F'"):
         assert planned(nothing) is None
+
+
+def test_instants_of_one_millisecond_in_keys(tmp_path: Path) -> None:
+    """With hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled they make the same key, so that
+    the versions of a record may have several."""
+    schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("t", pa.timestamp("us", "UTC")), ("v", pa.int64())])
+    made = HandMadeTable(tmp_path / "t", schema=schema, properties={**MOR, "hoodie.table.recordkey.fields": "t"})
+    older, newer = (dt.datetime(2024, 1, 2, 3, 4, 5, micros, dt.UTC) for micros in (678_901, 678_902))
+    record = {"id": "2024-01-02 03:04:05.678", "p": "a"}
+    made.write(10, {("a", "f1"): [{**record, "t": older, "v": 1}]})
+    made.log(20, {("a", "f1"): [{**record, "t": newer, "v": 2}]}, base=10)
+    table = HudiTable.for_path(str(made.root))
+    for at, values in ((older, []), (newer, [2])):
+        assert table.scan([("t", "=", at)]).to_arrow()["v"].to_pylist() == values
+        assert table.scan(pc.field("t") == pa.scalar(at, schema.field("t").type)).to_arrow()["v"].to_pylist() == values
