@@ -8,20 +8,15 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import MetricsReporter
 from pyhudi.errors import ConfigError
 from pyhudi.metrics.action_report import ActionReport
+from pyhudi.metrics.cloudwatch_reporter import check_cloudwatch, send_to_cloudwatch
+from pyhudi.metrics.datadog_reporter import check_datadog, send_to_datadog
 from pyhudi.metrics.graphite_reporter import send_to_graphite
 from pyhudi.metrics.hudi_metric_names import named_gauges
 from pyhudi.metrics.listeners import notify
 from pyhudi.metrics.memory_reporter import keep_in_memory
 from pyhudi.metrics.prometheus_reporter import check_prometheus, expose_gauges, push
 
-_PROMETHEUS = (MetricsReporter.PROMETHEUS, MetricsReporter.PROMETHEUS_PUSHGATEWAY)
-_SERVED = (
-    MetricsReporter.GRAPHITE,
-    MetricsReporter.INMEMORY,
-    MetricsReporter.CONSOLE,
-    MetricsReporter.SLF4J,
-    *_PROMETHEUS,
-)
+_REFUSED = (MetricsReporter.JMX, MetricsReporter.M3)
 _log = logging.getLogger("pyhudi.actions")
 _metrics_log = logging.getLogger("pyhudi.metrics")
 
@@ -35,16 +30,26 @@ def check_metrics_options(opts: Options) -> None:
     """
     if not opts.get_typed(options.METRICS_ON):
         return
-    reporter = opts.get_typed(options.METRICS_REPORTER)
-    if reporter not in _SERVED:
-        names = ", ".join(_SERVED)
+    java_class = opts.get_typed(options.METRICS_REPORTER_CLASS)
+    if java_class:
         raise ConfigError(
-            f"{options.METRICS_REPORTER.key}={reporter} is not supported ({names}); set one of these, or register "
-            "a function with pyhudi.metrics.add_listener() and send its reports, or set "
-            f"{options.METRICS_ON.key}=false"
+            f"{options.METRICS_REPORTER_CLASS.key}={java_class} is not supported, because it is a Java class; register "
+            "a function with pyhudi.metrics.add_listener(), and remove the option"
         )
-    if reporter in _PROMETHEUS:
-        check_prometheus(opts)
+    match opts.get_typed(options.METRICS_REPORTER):
+        case MetricsReporter.PROMETHEUS | MetricsReporter.PROMETHEUS_PUSHGATEWAY:
+            check_prometheus(opts)
+        case MetricsReporter.DATADOG:
+            check_datadog(opts)
+        case MetricsReporter.CLOUDWATCH:
+            check_cloudwatch(opts)
+        case reporter if reporter in _REFUSED:
+            names = ", ".join(each for each in MetricsReporter if each not in _REFUSED)
+            raise ConfigError(
+                f"{options.METRICS_REPORTER.key}={reporter} is not supported ({names}); set one of these, or register "
+                "a function with pyhudi.metrics.add_listener() and send its reports, or set "
+                f"{options.METRICS_ON.key}=false"
+            )
 
 
 def publish(report: ActionReport, opts: Options | None = None) -> None:
@@ -78,5 +83,9 @@ def _send(report: ActionReport, opts: Options) -> None:
             expose_gauges(values, opts)
         case MetricsReporter.PROMETHEUS_PUSHGATEWAY:
             push(values, opts, report.table_name)
+        case MetricsReporter.DATADOG:
+            send_to_datadog(values, opts)
+        case MetricsReporter.CLOUDWATCH:
+            send_to_cloudwatch(values, opts)
         case reporter:
             raise ConfigError(f"{options.METRICS_REPORTER.key}={reporter} is not supported")

@@ -46,6 +46,15 @@ def sync(table: HandMadeTable, **more: str) -> tuple[TableSyncResult, ...]:
     return HudiTable.for_path(str(table.root)).services.sync_catalog({**OPTIONS, **named}).tables
 
 
+def test_the_region_of_the_environment(glue: Any, table: HandMadeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS_REGION, which Amazon's client for Java reads, and boto3 does not."""
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    options = {key: value for key, value in OPTIONS.items() if key != "hoodie.aws.glue.region"}
+    HudiTable.for_path(str(table.root)).services.sync_catalog(options)
+    assert glue.get_table(DatabaseName="shop", Name="t")
+
+
 def partitions(glue: Any) -> dict[tuple[str, ...], dict[str, Any]]:
     found = glue.get_partitions(DatabaseName="shop", TableName="t")["Partitions"]
     return {tuple(one["Values"]): one["StorageDescriptor"] for one in found}

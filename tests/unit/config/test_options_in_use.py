@@ -9,7 +9,7 @@ from pyhudi.config import options
 from pyhudi.config.option import NAMED, Option
 
 SOURCES = Path(__file__).parents[3] / "src"
-DECLARATIONS = SOURCES / "pyhudi" / "config"
+DECLARATIONS = SOURCES / "pyhudi" / "config" / "options"
 NO_EFFECT = "No effect"
 # read together, by what their keys begin with
 BY_PREFIX = "hoodie.keygen.timebased."

@@ -117,11 +117,17 @@ def test_names_of_apache_hudi(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "\nx_y.deltacommit.totalRecordsWritten = 1\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("reporter", ["JMX", "DATADOG", "CLOUDWATCH", "M3"])
+@pytest.mark.parametrize("reporter", ["JMX", "M3"])
 def test_reporters_that_there_are_not(reporter: str) -> None:
     with pytest.raises(ConfigError, match=f"{reporter} is not supported .*INMEMORY.*add_listener"):
         check_metrics_options(Options.parse(metrics(reporter)))
     check_metrics_options(Options.parse({"hoodie.metrics.reporter.type": reporter}))
+
+
+def test_reporters_in_java_are_refused() -> None:
+    opts = Options.parse(metrics("GRAPHITE", **{"hoodie.metrics.reporter.class": "com.acme.Reporter"}))
+    with pytest.raises(ConfigError, match=r"com\.acme\.Reporter is not supported.*add_listener"):
+        check_metrics_options(opts)
 
 
 def test_services_refuse_them_too(tmp_path: Path) -> None:

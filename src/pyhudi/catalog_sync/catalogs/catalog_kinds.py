@@ -6,10 +6,10 @@ from enum import Enum
 
 from pyhudi.catalog_sync.catalogs.glue_catalog import GlueEndpoint
 from pyhudi.config import Options, options
+from pyhudi.config.aws_settings import aws_credentials, aws_region
 from pyhudi.config.option import split_names
 from pyhudi.errors import ConfigError
 from pyhudi.hive_metastore.metastore_address import MetastoreAddress, find_uris
-from pyhudi.storage.aws_credentials import aws_credentials
 
 
 class CatalogKind(Enum):
@@ -82,7 +82,7 @@ def glue_endpoint(opts: Options) -> GlueEndpoint:
         ConfigError: Options are incomplete.
     """
     return GlueEndpoint(
-        opts.get_typed(options.GLUE_REGION),
+        aws_region(opts.get_typed(options.GLUE_REGION)),
         opts.get_typed(options.GLUE_ENDPOINT),
         aws_credentials(opts),
         opts.get_typed(options.GLUE_CATALOG_ID),

@@ -78,3 +78,10 @@ class MetricsReporter(StrEnum):
     DATADOG = "DATADOG"
     CLOUDWATCH = "CLOUDWATCH"
     M3 = "M3"
+
+
+class DatadogSite(StrEnum):
+    """Site of Datadog (``hoodie.metrics.datadog.api.site``)."""
+
+    US = "US"
+    EU = "EU"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from pyhudi.config.enums import MetricsReporter
-from pyhudi.config.option import choice, flag, integer, optional_text, text
+from pyhudi.config.enums import DatadogSite, MetricsReporter
+from pyhudi.config.option import choice, flag, integer, name_list, optional_choice, optional_text, text
 
 _PUSH = "hoodie.metrics.pushgateway."
+_DATADOG = "hoodie.metrics.datadog."
+_CLOUDWATCH = "hoodie.metrics.cloudwatch."
 
 METRICS_ON = flag("hoodie.metrics.on", False, "If true, writes and table services report metrics.")
 METRICS_REPORTER = choice(
     "hoodie.metrics.reporter.type",
     MetricsReporter.GRAPHITE,
     "Destination of metrics: GRAPHITE, INMEMORY, CONSOLE, SLF4J (the log `pyhudi.metrics`), PROMETHEUS (a server that "
-    "Prometheus scrapes, or a text file) or PROMETHEUS_PUSHGATEWAY. Other reporters of Apache Hudi are refused.",
+    "Prometheus scrapes, or a text file), PROMETHEUS_PUSHGATEWAY, DATADOG or CLOUDWATCH. JMX and M3 are refused.",
+)
+METRICS_REPORTER_CLASS = optional_text(
+    "hoodie.metrics.reporter.class",
+    "Refused: a reporter in Java. Register a function by `pyhudi.metrics.add_listener`.",
 )
 GRAPHITE_HOST = text("hoodie.metrics.graphite.host", "localhost", "Host of the Graphite server.")
 GRAPHITE_PORT = integer(
@@ -37,4 +43,19 @@ METRICS_TEXTFILE = optional_text(
     "pyhudi.metrics.textfile",
     "File (`*.prom`) that the reporter PROMETHEUS writes for the textfile collector of Prometheus's node "
     "exporter, instead of opening a port.",
+)
+DATADOG_SITE = optional_choice(_DATADOG + "api.site", DatadogSite, "Site of Datadog: US or EU.")
+DATADOG_URL = optional_text(
+    "pyhudi.metrics.datadog.api.url",
+    "Address of Datadog's API for other sites, such as `https://api.us5.datadoghq.com`, or of a proxy.",
+)
+DATADOG_KEY = optional_text(_DATADOG + "api.key", "API key of Datadog.")
+DATADOG_TIMEOUT = integer(_DATADOG + "api.timeout.seconds", 3, "Seconds to wait for Datadog.", least=1)
+DATADOG_PREFIX = optional_text(_DATADOG + "metric.prefix", "Prefix of metric names in Datadog.")
+DATADOG_HOST = optional_text(_DATADOG + "metric.host", "Host of all metrics in Datadog.")
+DATADOG_TAGS = name_list(_DATADOG + "metric.tags", "Tags of all metrics in Datadog, as `name:value,name:value`.")
+CLOUDWATCH_NAMESPACE = text(_CLOUDWATCH + "namespace", "Hudi", "Namespace of metrics in CloudWatch.")
+CLOUDWATCH_PREFIX = optional_text(_CLOUDWATCH + "metric.prefix", "Prefix of metric names in CloudWatch.")
+CLOUDWATCH_BATCH_SIZE = integer(
+    _CLOUDWATCH + "maxDatumsPerRequest", 20, "Maximum number of metrics in a request.", least=1, most=1000
 )

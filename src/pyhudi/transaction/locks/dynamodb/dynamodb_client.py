@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pyhudi.config import Options, options
+from pyhudi.config.aws_settings import aws_credentials, aws_region
 from pyhudi.errors import ConfigError, LockError, SetupError
-from pyhudi.storage.aws_credentials import aws_credentials
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -75,7 +74,7 @@ class DynamoDbEndpoint:
         Raises:
             ConfigError: Options are incomplete, or request the assumption of a role.
         """
-        region = opts.get_typed(options.LOCK_DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION
+        region = aws_region(opts.get_typed(options.LOCK_DYNAMODB_REGION)) or _REGION
         return cls(region, _endpoint_url(opts), aws_credentials(opts), timeout_s)
 
 

@@ -1,6 +1,8 @@
-"""Credentials of requests to AWS, from options."""
+"""Region and credentials of requests to AWS."""
 
 from __future__ import annotations
+
+import os
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError
@@ -26,3 +28,9 @@ def aws_credentials(opts: Options) -> dict[str, str]:
     token = opts.get_typed(options.AWS_SESSION_TOKEN)
     credentials = {"aws_access_key_id": access, "aws_secret_access_key": secret}
     return {**credentials, "aws_session_token": token} if token else credentials
+
+
+def aws_region(region: str | None = None) -> str | None:
+    """Return the region of requests: the given one, or the environment variable AWS_REGION, which Amazon's client for
+    Java reads, and boto3 does not. None: that of boto3's configuration."""
+    return region or os.environ.get("AWS_REGION") or None
