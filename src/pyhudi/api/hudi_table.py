@@ -1,11 +1,12 @@
-"""``HudiTable``: a table by its path. Opens, inspects and reads without Spark, and writes with Spark."""
+"""``HudiTable``: a table by its path or name. Opens, inspects and reads without Spark, and writes with Spark."""
 
 from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,19 +26,25 @@ from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.table_history import history
 from pyhudi.read.table_inspection import Inspect
+from pyhudi.sql.sql_parser_check import check_sql_parser
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.locks.lock_factory import check_lock_provider
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _RECENT = 10
+_TABLE_NAME = re.compile(r"\w+(\.\w+){1,2}")
+"""A path that may be meant as the name of a table."""
 
 
 class HudiTable(TableQueries, TableWrites):
     """A Hudi table. Every call loads the table's current state; nothing is cached between calls.
 
-    Use :meth:`for_path` to open a table and :meth:`create` to make an empty one.
+    Use :meth:`for_path` or :meth:`for_name` to open a table, and :meth:`create` to make an empty one.
     """
 
     def __init__(self, path: str, options: Options | None = None, alias: str | None = None) -> None:
@@ -87,10 +94,42 @@ class HudiTable(TableQueries, TableWrites):
                 instead = f"it is inside the table at {above!r}, which can be opened"
             else:
                 instead = describe_contents(table._path, table._options)
+                if not instead and _TABLE_NAME.fullmatch(table._path):
+                    instead = "HudiTable.for_name(name) opens a table by its name"
             if not instead:
                 raise
             raise NotAHudiTableError(f"there is no Hudi table at {table._path!r}: {instead}") from None
         return table
+
+    @classmethod
+    def for_name(
+        cls, name: str, options: Mapping[str, object] | None = None, *, spark: SparkSession | None = None
+    ) -> HudiTable:
+        """Open an existing table by its name in Spark's catalog.
+
+        Args:
+            name: Name of the table, such as ``trips`` or ``shop.trips``.
+            options: Options for all that is done with the table, over those in the table's properties and the storage
+                settings of the session.
+            spark: Session with the catalog; None for the active one.
+
+        Returns:
+            The table.
+
+        Raises:
+            NotAHudiTableError: There is no Hudi table of that name.
+            SqlSyntaxError: ``name`` is not a name.
+            SetupError: ``spark`` is None, and there is no active session; or the package sqlglot is missing.
+            UnsupportedTableError: The version or a feature of the table is not supported.
+        """
+        from pyhudi.spark.session import active_session
+
+        spark = spark or active_session()
+        check_sql_parser()
+        from pyhudi.spark.sql.tables_by_name import open_table
+
+        table = open_table(spark, name, options)
+        return cls(table.location, table.opts)
 
     @classmethod
     def create(cls, path: str, options: Mapping[str, object]) -> HudiTable:

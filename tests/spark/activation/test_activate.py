@@ -20,8 +20,7 @@ from pyhudi.errors import (
     SetupError,
     UnknownOptionWarning,
 )
-from pyhudi.spark.activation import sql_methods
-from pyhudi.spark.activation.sql_methods import can_parse
+from pyhudi.sql.sql_parser_check import has_sql_parser
 from tests.tables import HandMadeTable, at
 
 
@@ -134,7 +133,7 @@ def test_layouts_of_sparks_own_tables_are_refused(spark, written, name, argument
         pytest.skip("this Spark has no such method")
     with pytest.raises(ConfigError, match=cure):
         laid_out(frame.write.format("hudi")).save("/x")
-    if can_parse():
+    if has_sql_parser():
         with pytest.raises(ConfigError, match=cure):
             laid_out(frame.write).saveAsTable("laid_out", format="hudi")
         with pytest.raises(ConfigError, match=cure):
@@ -187,7 +186,7 @@ def test_wrong_order_of_session_and_configuration(spark):
 def test_sql_without_its_parser(spark, table, monkeypatch):
     """Errors name the missing package, and nothing else is different."""
     pyhudi.deactivate()
-    monkeypatch.setattr(sql_methods, "can_parse", lambda: False)
+    monkeypatch.setattr("pyhudi.spark.activation.activate.has_sql_parser", lambda: False)
     pyhudi.activate(spark)
     rows = spark.range(1)
     calls = [
@@ -209,4 +208,5 @@ def test_sql_without_its_parser(spark, table, monkeypatch):
         spark.sql("SELECT nothing")
     rows.createOrReplaceTempView("without_parser")
     assert spark.table("without_parser").count() == 1
+    spark.catalog.dropTempView("without_parser")
     assert spark.read.format("hudi").load(str(table.root)).count() == 1

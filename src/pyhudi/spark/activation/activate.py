@@ -22,6 +22,7 @@ from pyhudi.spark.activation import (
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap, wrap_maker
 from pyhudi.spark.hudi_jar_configs import remove_unloadable_hudi_configs
 from pyhudi.spark.session import check_session, check_workers
+from pyhudi.sql.sql_parser_check import has_sql_parser
 
 _READERS = (("pyspark.sql.readwriter", "DataFrameReader"), ("pyspark.sql.connect.readwriter", "DataFrameReader"))
 _WRITERS = (("pyspark.sql.readwriter", "DataFrameWriter"), ("pyspark.sql.connect.readwriter", "DataFrameWriter"))
@@ -101,7 +102,7 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
         wrap(cls, "selectExpr", read_methods.select_expressions)
         for name in ("select", "drop"):
             wrap(cls, name, read_methods.keep_columns)
-    if sql_methods.can_parse():
+    if has_sql_parser():
         _wrap_names()
     else:
         _wrap_names_without_parser()

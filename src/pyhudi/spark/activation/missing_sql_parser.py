@@ -8,12 +8,9 @@ from typing import Any
 from pyhudi.errors import SetupError
 from pyhudi.spark.activation.call_state import FORMATS, call_state
 from pyhudi.spark.activation.method_wrapping import Method
+from pyhudi.sql.sql_parser_check import MISSING_SQL_PARSER
 
 _HUDI = re.compile(r"\bhudi\b", re.IGNORECASE)
-_MISSING = (
-    "SQL on Hudi tables, and Hudi tables by name, require the package sqlglot, which is not installed: pip install "
-    "'pyhudi[sql]'"
-)
 
 
 def run_in_spark(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -26,7 +23,7 @@ def run_in_spark(original: Method, target: Any, args: tuple[Any, ...], kwargs: d
         return original(target, *args, **kwargs)
     except Exception as error:  # its class depends on the release
         if any(isinstance(text, str) and _HUDI.search(text) for text in (*args, *kwargs.values())):
-            raise SetupError(_MISSING) from error
+            raise SetupError(MISSING_SQL_PARSER) from error
         raise
 
 
@@ -49,4 +46,4 @@ def using(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str
 
 def _refuse_hudi(name: Any) -> None:
     if isinstance(name, str) and name.lower() in FORMATS:
-        raise SetupError(_MISSING)
+        raise SetupError(MISSING_SQL_PARSER)

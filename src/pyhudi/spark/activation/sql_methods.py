@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from pyspark.sql import DataFrame
+
+from pyhudi.sql.sql_parser_check import has_sql_parser
 
 SESSIONS = (("pyspark.sql.session", "SparkSession"), ("pyspark.sql.connect.session", "SparkSession"))
 FRAMES = (
@@ -32,11 +33,6 @@ _SUBQUERY = re.compile(r"\b(from|table)\b", re.IGNORECASE)
 _Method = Callable[..., Any]
 
 
-def can_parse() -> bool:
-    """Return True if sqlglot is installed; without it, Spark alone handles names and SQL."""
-    return find_spec("sqlglot") is not None
-
-
 def sql(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.sql``."""
     from pyhudi.spark.sql.command_execution import run_sql
@@ -50,7 +46,7 @@ def sql(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str
 
 def with_hudi_tables(spark: Any, expression: str) -> str:
     """Return an expression of a DataFrame in which the Hudi tables of subqueries can be read."""
-    if _SUBQUERY.search(expression) is None or not can_parse():
+    if _SUBQUERY.search(expression) is None or not has_sql_parser():
         return expression
     from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 

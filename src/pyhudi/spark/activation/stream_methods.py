@@ -14,11 +14,11 @@ from pyhudi.errors import ConfigError, QueryError
 from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
-from pyhudi.spark.activation.sql_methods import can_parse
 from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.session_config import session_options, stream_options
+from pyhudi.sql.sql_parser_check import has_sql_parser
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY
 
 if TYPE_CHECKING:
@@ -223,7 +223,11 @@ def _to_table(
 ) -> Any:
     state = call_state(target)
     table = None
-    if arguments.is_hudi(state) is not False and can_parse() and (state.maker is not None or arguments.is_hudi(state)):
+    if (
+        arguments.is_hudi(state) is not False
+        and has_sql_parser()
+        and (state.maker is not None or arguments.is_hudi(state))
+    ):
         table = _stream_target(target, arguments)
     if table is None:
         _apply_partition_by(target)
@@ -252,7 +256,7 @@ def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | N
 
 
 def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:
-    if not can_parse():
+    if not has_sql_parser():
         return None
     from pyhudi.spark.sql.tables_by_name import table_of_name
 

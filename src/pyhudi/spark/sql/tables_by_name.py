@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 from pyhudi.config import Options, options
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
-from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
+from pyhudi.errors import NotAHudiTableError, QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, qualified_location
@@ -56,6 +56,32 @@ def table_of_name(spark: SparkSession, text: str) -> CatalogTable | None:
     """Return the Hudi table of a name; None for anything else."""
     name = parse_name(text)
     return None if name is None else find_table(spark, name)
+
+
+def open_table(spark: SparkSession, text: str, table_options: Mapping[str, object] | None = None) -> SqlTable:
+    """Open a Hudi table by name.
+
+    Args:
+        spark: The session.
+        text: The table's name.
+        table_options: Options, which override the properties of the table.
+
+    Raises:
+        SqlSyntaxError: The text is not a name.
+        NotAHudiTableError: There is no Hudi table of that name, or none at its location.
+    """
+    name = parse_name(text)
+    if name is None:
+        raise SqlSyntaxError(f"{text!r} is not the name of a table; use HudiTable.for_path(path) for a path")
+    table = find_table(spark, name)
+    if table is None:
+        is_other = spark.catalog.tableExists(quoted(name))
+        reason = "is a table or view, but not a Hudi table" if is_other else "is not in the catalog of the session"
+        raise NotAHudiTableError(
+            f"{quoted(name)} {reason}; spark.catalog.listTables() lists the names, and HudiTable.for_path(path) opens "
+            "a table by its path"
+        )
+    return SqlTable.at(spark, table.location, {**table.options, **(table_options or {})})
 
 
 def read_table(spark: SparkSession, text: str, read_options: Mapping[str, str] | None = None) -> DataFrame | None:

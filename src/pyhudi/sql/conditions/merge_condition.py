@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
+
+from pyhudi.sql.sql_parser_check import has_sql_parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def equalities(on: str, sides: MergeSides) -> frozenset[tuple[str, str]] | None:
     Returns:
         Names in lower case, that of the target first; None if there is another condition, or sqlglot is missing.
     """
-    if find_spec("sqlglot") is None:
+    if not has_sql_parser():
         return None
     import sqlglot
     from sqlglot import exp
