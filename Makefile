@@ -2,7 +2,7 @@
 
 VENV := .venv
 PYTHON_IN := $(VENV)/bin/python
-EXTRAS := spark,java,objectstore,report,cli,prometheus,polars,duckdb,sql,zookeeper,dynamodb,hive,glue
+EXTRAS := spark,java,objectstore,report,cli,prometheus,polars,duckdb,sql,zookeeper,dynamodb,hive,glue,cloudwatch
 READY := $(VENV)/.ready
 SPARK4 := .venv-spark4
 SPARK4_READY := $(SPARK4)/.ready
@@ -85,8 +85,9 @@ bench-quick: $(READY) ## quick run of the benchmark on little data, one repetiti
 bench-memory: $(READY) ## check that a worker's memory does not grow with the partition (2 minutes)
 	$(PYTHON_IN) -m bench.worker_memory
 
-docs: $(READY) ## regenerate the options reference
+docs: $(READY) ## regenerate the references of options and of the API
 	$(PYTHON_IN) -m pyhudi.config.options_reference > docs/reference/options.md
+	$(PYTHON_IN) scripts/api_reference.py > docs/reference/api.md
 
 format: $(READY) ## format the code
 	$(PYTHON_IN) -m ruff check --fix .

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib.util
 import re
+import sys
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -217,3 +219,16 @@ def test_the_names_of_exceptions_are_found():
         "A",
         "B",
     }
+
+
+def test_the_api_reference_is_current():
+    """Made of the docstrings, by a script that no package contains."""
+    script = importlib.util.spec_from_file_location("api_reference", ROOT / "scripts" / "api_reference.py")
+    assert script is not None
+    assert script.loader is not None
+    api_reference = importlib.util.module_from_spec(script)
+    sys.modules["api_reference"] = api_reference  # its dataclasses look themselves up
+    script.loader.exec_module(api_reference)
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    assert page == api_reference.markdown(), "run: python scripts/api_reference.py > docs/reference/api.md"
+    assert page.count("\n#### HudiTable.") > 25

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.api.services.service_base import Given, ServiceBase
+from pyhudi.api.services.service_base import ServiceBase
 from pyhudi.catalog_sync.sync_result import CatalogSyncResult
 from pyhudi.catalog_sync.table_sync import sync_table
 from pyhudi.spark.session import session_if_any
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 class CatalogServices(ServiceBase):
     """Sync of one table to a Hive metastore."""
 
-    def sync_catalog(self, options: Given = None, *, spark: SparkSession | None = None) -> CatalogSyncResult:
+    def sync_catalog(
+        self, options: Mapping[str, object] | None = None, *, spark: SparkSession | None = None
+    ) -> CatalogSyncResult:
         """Sync the table to a Hive metastore, like Apache Hudi's ``HiveSyncTool`` in the mode ``hms``, or to AWS Glue:
         create its entries or change their columns, properties and partitions, so that other engines find it by name.
 

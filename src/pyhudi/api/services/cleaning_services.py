@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, overload
 
-from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
+from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.archival.archival_plan import ArchivalPlan
 from pyhudi.services.archival.archival_runner import archive_table, plan_archival
@@ -19,7 +20,7 @@ class CleaningServices(ServiceBase):
     @overload
     def clean(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
@@ -29,7 +30,7 @@ class CleaningServices(ServiceBase):
     @overload
     def clean(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[True],
         only_if_due: bool = False,
@@ -38,7 +39,7 @@ class CleaningServices(ServiceBase):
 
     def clean(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
         only_if_due: bool = False,
@@ -69,7 +70,7 @@ class CleaningServices(ServiceBase):
     @overload
     def archive(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
@@ -79,7 +80,7 @@ class CleaningServices(ServiceBase):
     @overload
     def archive(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[True],
         only_if_due: bool = False,
@@ -88,7 +89,7 @@ class CleaningServices(ServiceBase):
 
     def archive(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
         only_if_due: bool = False,

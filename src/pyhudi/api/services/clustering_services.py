@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
-from pyhudi.api.services.service_base import Given, ServiceBase
+from pyhudi.api.services.service_base import ServiceBase
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_planner import pending_clusterings, plan_clustering, schedule_clustering
 from pyhudi.services.clustering.clustering_runner import (
@@ -33,7 +34,7 @@ class ClusteringServices(ServiceBase):
     @overload
     def cluster(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
@@ -44,7 +45,7 @@ class ClusteringServices(ServiceBase):
     @overload
     def cluster(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[True],
         only_if_due: bool = False,
@@ -54,7 +55,7 @@ class ClusteringServices(ServiceBase):
 
     def cluster(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
         only_if_due: bool = False,
@@ -93,7 +94,9 @@ class ClusteringServices(ServiceBase):
             return plan_clustering(client, opts, only_if_due=only_if_due)
         return run_clusterings(client, opts, _runner(spark, progress), only_if_due=only_if_due)
 
-    def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
+    def schedule_clustering(
+        self, options: Mapping[str, object] | None = None, *, only_if_due: bool = False
+    ) -> ClusteringPlan:
         """Schedule a clustering: put a plan on the timeline, to be executed by any process. Its file groups cannot be
         written to until then.
 
@@ -114,7 +117,7 @@ class ClusteringServices(ServiceBase):
     def run_clustering(
         self,
         instant: str | None = None,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         spark: SparkSession | None = None,
         progress: Progress | None = None,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
-from pyhudi.api.services.service_base import Given, ServiceBase
+from pyhudi.api.services.service_base import ServiceBase
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_planner import pending_compactions, plan_compaction, schedule_compaction
 from pyhudi.services.compaction.compaction_runner import (
@@ -29,7 +30,7 @@ class CompactionServices(ServiceBase):
     @overload
     def compact(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
@@ -40,7 +41,7 @@ class CompactionServices(ServiceBase):
     @overload
     def compact(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[True],
         only_if_due: bool = False,
@@ -50,7 +51,7 @@ class CompactionServices(ServiceBase):
 
     def compact(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
         only_if_due: bool = False,
@@ -78,7 +79,9 @@ class CompactionServices(ServiceBase):
         """
         return self._compact(options, Action.COMPACTION, spark, progress, dry_run=dry_run, only_if_due=only_if_due)
 
-    def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
+    def schedule_compaction(
+        self, options: Mapping[str, object] | None = None, *, only_if_due: bool = False
+    ) -> CompactionPlan:
         """Schedule a compaction: put a plan on the timeline, to be executed by any process concurrently with writers.
 
         Args:
@@ -94,7 +97,7 @@ class CompactionServices(ServiceBase):
     def run_compaction(
         self,
         instant: str | None = None,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         spark: SparkSession | None = None,
         progress: Progress | None = None,
@@ -130,7 +133,7 @@ class CompactionServices(ServiceBase):
     @overload
     def log_compact(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
@@ -141,7 +144,7 @@ class CompactionServices(ServiceBase):
     @overload
     def log_compact(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[True],
         only_if_due: bool = False,
@@ -151,7 +154,7 @@ class CompactionServices(ServiceBase):
 
     def log_compact(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
         only_if_due: bool = False,
@@ -166,7 +169,9 @@ class CompactionServices(ServiceBase):
         """
         return self._compact(options, Action.LOG_COMPACTION, spark, progress, dry_run=dry_run, only_if_due=only_if_due)
 
-    def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
+    def schedule_log_compaction(
+        self, options: Mapping[str, object] | None = None, *, only_if_due: bool = False
+    ) -> CompactionPlan:
         """Schedule a log compaction: put a plan on the timeline. Arguments and result as of `schedule_compaction`."""
         client, opts = self._open(options)
         return schedule_compaction(client, opts, action=Action.LOG_COMPACTION, only_if_due=only_if_due)
@@ -174,7 +179,7 @@ class CompactionServices(ServiceBase):
     def run_log_compaction(
         self,
         instant: str | None = None,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         spark: SparkSession | None = None,
         progress: Progress | None = None,
@@ -201,7 +206,7 @@ class CompactionServices(ServiceBase):
 
     def _compact(
         self,
-        options: Given,
+        options: Mapping[str, object] | None,
         action: str,
         spark: SparkSession | None,
         progress: Progress | None,

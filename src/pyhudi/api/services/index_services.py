@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
+from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.indexing.async_indexer import planned_result, plans_to_run, run_plans
 from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexResult, build_index, drop_index
@@ -30,7 +30,7 @@ class IndexServices(ServiceBase):
         using: str | None = None,
         index_options: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         dry_run: bool = False,
         spark: SparkSession | None = None,
         progress: Progress | None = None,
@@ -76,7 +76,7 @@ class IndexServices(ServiceBase):
         return build_index(client, opts, request, engine, dry_run=dry_run, progress=progress)
 
     def drop_index(
-        self, name: str, *, if_exists: bool = False, options: Given = None, dry_run: bool = False
+        self, name: str, *, if_exists: bool = False, options: Mapping[str, object] | None = None, dry_run: bool = False
     ) -> IndexResult:
         """Delete an index, as ``DROP INDEX name ON t``.
 
@@ -106,7 +106,7 @@ class IndexServices(ServiceBase):
         using: str | None = None,
         index_options: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         dry_run: bool = False,
     ) -> IndexPlan:
         """Plan an index and leave the plan on the timeline, to be built by `run_index` while writers go on.
@@ -134,7 +134,7 @@ class IndexServices(ServiceBase):
     def run_index(
         self,
         instant: str | None = None,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
         spark: SparkSession | None = None,

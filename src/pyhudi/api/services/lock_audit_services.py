@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyhudi.api.services.service_base import Given, ServiceBase
+from collections.abc import Mapping
+
+from pyhudi.api.services.service_base import ServiceBase
 from pyhudi.errors import ConfigError, TransactionError
 from pyhudi.storage.clock import now_ms
 from pyhudi.timeline.markers import Markers
@@ -20,7 +22,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 class LockAuditServices(ServiceBase):
     """Audit of the storage-based lock (``StorageBasedLockProvider``) of one table, and deletion of markers."""
 
-    def set_lock_audit(self, options: Given = None, *, enabled: bool) -> None:
+    def set_lock_audit(self, options: Mapping[str, object] | None = None, *, enabled: bool) -> None:
         """Turn the audit of the lock on or off. Writers that hold the lock go on as they began.
 
         Args:
@@ -30,7 +32,7 @@ class LockAuditServices(ServiceBase):
         client, _ = self._open(options)
         enable_audit(client.storage, enabled=enabled)
 
-    def is_lock_audited(self, options: Given = None) -> bool:
+    def is_lock_audited(self, options: Mapping[str, object] | None = None) -> bool:
         """Return True if the audit of the lock is on.
 
         Args:
@@ -39,7 +41,7 @@ class LockAuditServices(ServiceBase):
         client, _ = self._open(options)
         return is_audit_enabled(client.storage)
 
-    def validate_lock_audit(self, options: Given = None) -> AuditReport:
+    def validate_lock_audit(self, options: Mapping[str, object] | None = None) -> AuditReport:
         """Check that no two writers have held the lock at the same time, as far as the files of the audit tell.
 
         Args:
@@ -52,7 +54,9 @@ class LockAuditServices(ServiceBase):
         client, _ = self._open(options)
         return validate_audits(client.storage)
 
-    def delete_lock_audits(self, days: int, options: Given = None, *, dry_run: bool = False) -> int:
+    def delete_lock_audits(
+        self, days: int, options: Mapping[str, object] | None = None, *, dry_run: bool = False
+    ) -> int:
         """Delete old files of the audit.
 
         Args:
@@ -71,7 +75,7 @@ class LockAuditServices(ServiceBase):
         client, _ = self._open(options)
         return delete_old_audits(client.storage, now_ms() - days * _DAY_MS, dry_run=dry_run)
 
-    def delete_markers(self, instant: str, options: Given = None) -> None:
+    def delete_markers(self, instant: str, options: Mapping[str, object] | None = None) -> None:
         """Delete the markers of a write that has completed or was rolled back, if its process died before it could.
 
         Args:

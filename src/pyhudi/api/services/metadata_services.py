@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
+from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.services.indexing.metadata_table_build import create_metadata_table, delete_metadata_table
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 class MetadataServices(ServiceBase):
     """Creation and deletion of the metadata table of one table."""
 
-    def create_metadata_table(self, options: Given = None, *, spark: SparkSession | None = None) -> tuple[str, ...]:
+    def create_metadata_table(
+        self, options: Mapping[str, object] | None = None, *, spark: SparkSession | None = None
+    ) -> tuple[str, ...]:
         """Build the metadata table with the indexes that the options enable; later writes maintain it.
 
         Args:
@@ -32,7 +35,7 @@ class MetadataServices(ServiceBase):
         client, opts = self._open(options)
         return create_metadata_table(client, opts, file_stats_reader(spark))
 
-    def delete_metadata_table(self, options: Given = None) -> tuple[str, ...]:
+    def delete_metadata_table(self, options: Mapping[str, object] | None = None) -> tuple[str, ...]:
         """Disable the metadata table and delete it with all indexes. Unless `hoodie.metadata.enable` is false, the next
         write builds another one.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.api.services.service_base import Given, ServiceBase
+from pyhudi.api.services.service_base import ServiceBase
 from pyhudi.errors import SetupError
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.spark.session import session_if_any
@@ -21,7 +22,7 @@ class PartitionServices(ServiceBase):
     """Services for the partitions of a table."""
 
     def delete_expired_partitions(
-        self, options: Given = None, *, dry_run: bool = False, spark: SparkSession | None = None
+        self, options: Mapping[str, object] | None = None, *, dry_run: bool = False, spark: SparkSession | None = None
     ) -> TtlResult:
         """Drop expired partitions, like Apache Hudi's ``run_ttl``.
 
@@ -55,7 +56,9 @@ class PartitionServices(ServiceBase):
 
         return delete_expired_partitions(session, client, opts)
 
-    def repair_partition_metadata(self, options: Given = None, *, dry_run: bool = False) -> pa.Table:
+    def repair_partition_metadata(
+        self, options: Mapping[str, object] | None = None, *, dry_run: bool = False
+    ) -> pa.Table:
         """Write the missing ``.hoodie_partition_metadata`` of partitions, like Apache Hudi's
         ``repair_add_partition_meta``: without it a listing does not recognise a folder as a partition.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, overload
 
-from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
+from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
 from pyhudi.read.result_table import ResultTable
 from pyhudi.services.restore import Restorer
@@ -17,7 +18,7 @@ from pyhudi.timeline.plans.restore_plan import RestorePlan
 class RecoveryServices(ServiceBase):
     """Rollback of writes, savepoints, and restores of one table."""
 
-    def rollback(self, instant: str | None = None, options: Given = None) -> ServiceResult:
+    def rollback(self, instant: str | None = None, options: Mapping[str, object] | None = None) -> ServiceResult:
         """Roll back a write: a pending one, or the last completed one.
 
         The plan of a compaction or clustering that has been started remains, to be executed again; a plan that has not
@@ -40,7 +41,12 @@ class RecoveryServices(ServiceBase):
         return roll_back(client, opts, file_stats_reader(None), instant)
 
     def savepoint(
-        self, instant: str | None = None, *, user: str = "", comment: str = "", options: Given = None
+        self,
+        instant: str | None = None,
+        *,
+        user: str = "",
+        comment: str = "",
+        options: Mapping[str, object] | None = None,
     ) -> ServiceResult:
         """Retain the files of the snapshot after a completed write, so that the table can be restored to it.
 
@@ -60,7 +66,7 @@ class RecoveryServices(ServiceBase):
         client, opts = self._open(options)
         return create_savepoint(client, opts, instant, user=user, comment=comment)
 
-    def delete_savepoint(self, instant: str, options: Given = None) -> ServiceResult:
+    def delete_savepoint(self, instant: str, options: Mapping[str, object] | None = None) -> ServiceResult:
         """Delete a savepoint, so that cleaning may delete its files.
 
         Args:
@@ -86,7 +92,7 @@ class RecoveryServices(ServiceBase):
     def restore(
         self,
         to: str | None = None,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[False] = False,
         progress: Progress | None = None,
@@ -96,7 +102,7 @@ class RecoveryServices(ServiceBase):
     def restore(
         self,
         to: str,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[True],
         progress: Progress | None = None,
@@ -105,7 +111,7 @@ class RecoveryServices(ServiceBase):
     def restore(
         self,
         to: str | None = None,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
         progress: Progress | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
+from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.config import Options
 from pyhudi.errors import SetupError
 from pyhudi.services.repair.corrupted_clean_repair import repair_clean_files
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class RepairServices(ServiceBase):
     """Repairs of one table."""
 
-    def repair_clean_files(self, options: Given = None, *, dry_run: bool = False) -> pa.Table:
+    def repair_clean_files(self, options: Mapping[str, object] | None = None, *, dry_run: bool = False) -> pa.Table:
         """Delete pending cleans with unreadable plans, like Apache Hudi's ``repair_corrupted_clean_files``.
 
         Args:
@@ -47,7 +47,7 @@ class RepairServices(ServiceBase):
         self,
         put: Mapping[str, str] | None = None,
         remove: Collection[str] = (),
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dry_run: bool = False,
     ) -> pa.Table:
@@ -73,7 +73,9 @@ class RepairServices(ServiceBase):
         client, opts = self._open(options)
         return change_properties(client.storage, opts, put=put or {}, remove=remove, dry_run=dry_run)
 
-    def migrate_partition_metadata(self, options: Given = None, *, dry_run: bool = False) -> pa.Table:
+    def migrate_partition_metadata(
+        self, options: Mapping[str, object] | None = None, *, dry_run: bool = False
+    ) -> pa.Table:
         """Convert the metadata files of partitions from text to Parquet files, like Apache Hudi's
         ``repair_migrate_partition_meta``.
 
@@ -92,7 +94,7 @@ class RepairServices(ServiceBase):
         return migrate_partition_metadata(client, opts, dry_run=dry_run)
 
     def overwrite_properties(
-        self, properties: Mapping[str, str], options: Given = None, *, dry_run: bool = False
+        self, properties: Mapping[str, str], options: Mapping[str, object] | None = None, *, dry_run: bool = False
     ) -> pa.Table:
         """Replace all properties in ``hoodie.properties``, like Apache Hudi's ``repair_overwrite_hoodie_props``, also
         if the file is corrupt or missing.
@@ -117,7 +119,7 @@ class RepairServices(ServiceBase):
     def deduplicate(
         self,
         partition: str,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         dedupe_type: str = DedupeType.INSERT.value,
         dry_run: bool = False,
@@ -160,7 +162,7 @@ class RepairServices(ServiceBase):
 
     def delete_orphan_files(
         self,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         partitions: Sequence[str] | None = None,
         dry_run: bool = True,

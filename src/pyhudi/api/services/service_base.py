@@ -14,8 +14,6 @@ from pyhudi.table.meta_client import TableMetaClient
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Given = Mapping[str, object] | None
-
 
 class ServiceBase:
     """One table, which each service opens again."""
@@ -24,7 +22,7 @@ class ServiceBase:
         self._path = path
         self._options = options
 
-    def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
+    def _open(self, options: Mapping[str, object] | None) -> tuple[TableMetaClient, Options]:
         """Open the current table, with the options in addition to its own."""
         opts = Options.parse({**self._options, **(options or {})})
         check_metrics_options(opts)

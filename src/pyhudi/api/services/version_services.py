@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.compaction_services import compaction_runner
-from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
+from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 
@@ -22,16 +23,31 @@ class VersionServices(ServiceBase):
 
     @overload
     def upgrade(
-        self, to: int = 9, options: Given = None, *, dry_run: Literal[False] = False, spark: SparkSession | None = None
+        self,
+        to: int = 9,
+        options: Mapping[str, object] | None = None,
+        *,
+        dry_run: Literal[False] = False,
+        spark: SparkSession | None = None,
     ) -> UpgradeResult: ...
 
     @overload
     def upgrade(
-        self, to: int = 9, options: Given = None, *, dry_run: Literal[True], spark: SparkSession | None = None
+        self,
+        to: int = 9,
+        options: Mapping[str, object] | None = None,
+        *,
+        dry_run: Literal[True],
+        spark: SparkSession | None = None,
     ) -> UpgradePlan: ...
 
     def upgrade(
-        self, to: int = 9, options: Given = None, *, dry_run: bool = False, spark: SparkSession | None = None
+        self,
+        to: int = 9,
+        options: Mapping[str, object] | None = None,
+        *,
+        dry_run: bool = False,
+        spark: SparkSession | None = None,
     ) -> UpgradeResult | UpgradePlan:
         """Upgrade the table to a later version, like Apache Hudi 1.2.
 
@@ -66,7 +82,7 @@ class VersionServices(ServiceBase):
     def downgrade(
         self,
         to: int,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         lossy: bool = False,
         dry_run: Literal[False] = False,
@@ -77,7 +93,7 @@ class VersionServices(ServiceBase):
     def downgrade(
         self,
         to: int,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         lossy: bool = False,
         dry_run: Literal[True],
@@ -87,7 +103,7 @@ class VersionServices(ServiceBase):
     def downgrade(
         self,
         to: int,
-        options: Given = None,
+        options: Mapping[str, object] | None = None,
         *,
         lossy: bool = False,
         dry_run: bool = False,
@@ -121,6 +137,8 @@ class VersionServices(ServiceBase):
         work = self._work(options, spark, lossy=lossy)
         return work.plan(to, downgrade=True) if dry_run else work.run(to, downgrade=True)
 
-    def _work(self, options: Given, spark: SparkSession | None, *, lossy: bool = False) -> UpgradeDowngrade:
+    def _work(
+        self, options: Mapping[str, object] | None, spark: SparkSession | None, *, lossy: bool = False
+    ) -> UpgradeDowngrade:
         client, opts = self._open(options)
         return UpgradeDowngrade(client, opts, compaction_runner(spark), file_stats_reader(spark), lossy=lossy)
