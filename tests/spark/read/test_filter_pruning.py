@@ -281,3 +281,10 @@ def test_columns_that_are_called_like_literals() -> None:
     assert condition_text(Printed("=(ts, 5)"), schema, is_name) is None
     assert condition_text(Printed("=(id, 'a')"), schema, is_name) is None
     assert condition_text(Printed("=(id, 'b')"), schema, is_name) == "`id` = 'b'"
+
+
+def test_a_condition_nested_deeper_than_python_recurses() -> None:
+    text = "(ts = 0)"
+    for number in range(2000):
+        text = f"({text} OR (ts = {number}))"
+    assert condition_text(Printed(text), SCHEMA, lambda _: False) is None

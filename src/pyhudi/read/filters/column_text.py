@@ -26,7 +26,8 @@ IsName: TypeAlias = Callable[[str], bool]
 
 
 def condition_text(condition: Any, schema: pa.Schema, is_name: IsName) -> str | None:
-    """Return a condition as SQL text that is true for the same rows; None if the printed form is ambiguous.
+    """Return a condition as SQL text that is true for the same rows; None if the printed form is ambiguous,
+    or nested too deep.
 
     Args:
         condition: A Column.
@@ -36,7 +37,10 @@ def condition_text(condition: Any, schema: pa.Schema, is_name: IsName) -> str | 
     printed = _PRINTED.fullmatch(str(condition))
     if printed is None:
         return None
-    parsed = _condition(printed[1], 0, schema, is_name)
+    try:
+        parsed = _condition(printed[1], 0, schema, is_name)
+    except RecursionError:  # a thousand conditions in a row
+        return None
     return parsed[0] if parsed is not None and parsed[1] == len(printed[1]) else None
 
 

@@ -36,6 +36,8 @@ Conjunctions: TypeAlias = tuple[tuple[Term, ...], ...]
 
 ANYTHING: Conjunctions = ((),)
 _MOST_CONJUNCTIONS = 64
+_MOST_NESTED = 40
+"""Number of parentheses in each other that are looked into, each of which takes some of Python's stack."""
 _COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
@@ -136,6 +138,7 @@ class _Parser:
 
     def __init__(self, tokens: list[Token], schema: pa.Schema, known: Known) -> None:
         self._tokens, self._schema, self._known, self._at = tokens, schema, known, 0
+        self._nested = 0
 
     def parse(self) -> _Condition:
         condition = self._any()
@@ -181,7 +184,8 @@ class _Parser:
         """Return a condition in parentheses; None, without consuming tokens, if there is an operand in parentheses or
         none."""
         start = self._at
-        if self._take("("):
+        if self._nested < _MOST_NESTED and self._take("("):
+            self._nested += 1
             try:
                 condition = self._any()
                 self._expect(")")
@@ -189,6 +193,8 @@ class _Parser:
                     return condition
             except _NotUnderstoodError:
                 pass
+            finally:
+                self._nested -= 1
         self._at = start
         return None
 

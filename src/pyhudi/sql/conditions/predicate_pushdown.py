@@ -61,12 +61,18 @@ def conjuncts(tree: Any) -> Iterator[Any]:
     """Yield the operands of AND in a condition."""
     from sqlglot import exp
 
-    tree = tree.unnest()
-    if isinstance(tree, exp.And):
-        yield from conjuncts(tree.this)
-        yield from conjuncts(tree.expression)
-    else:
-        yield tree
+    return _operands(tree, exp.And)
+
+
+def _operands(tree: Any, kind: Any) -> Iterator[Any]:
+    """Yield the operands of a chain of AND, or of OR, from left to right; it may be longer than Python can recurse."""
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop().unnest()
+        if isinstance(one, kind):
+            waiting += [one.expression, one.this]
+        else:
+            yield one
 
 
 def _sql_condition(tree: Any, name: str, *, alone: bool) -> str | None:
@@ -75,9 +81,9 @@ def _sql_condition(tree: Any, name: str, *, alone: bool) -> str | None:
 
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or):
-        sides = [_sql_condition(side, name, alone=alone) for side in (tree.this, tree.expression)]
-        word = "AND" if isinstance(tree, exp.And) else "OR"
-        return None if None in sides else f"(({sides[0]}) {word} ({sides[1]}))"
+        operands = [_sql_condition(one, name, alone=alone) for one in _operands(tree, type(tree))]
+        word = " AND " if isinstance(tree, exp.And) else " OR "
+        return None if None in operands else f"({word.join(f'({one})' for one in operands)})"
     if isinstance(tree, exp.Not) and isinstance(tree.this.unnest(), exp.Is):
         inner = _sql_condition(tree.this, name, alone=alone)
         return None if inner is None else inner.replace(" IS NULL", " IS NOT NULL")

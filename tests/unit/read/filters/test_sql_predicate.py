@@ -276,3 +276,10 @@ def test_expressions_that_are_known(text: str, groups: list[list[tuple[str, str,
     found = implied_predicate(text, SCHEMA, KNOWN)
     assert found == (None if groups is None else tuple(tuple(Term(*term) for term in group) for group in groups))
     assert "(" not in str([term.column for group in implied_predicate(text, SCHEMA) or () for term in group])
+
+
+@pytest.mark.parametrize("start", ["(", "not (", "((a = 2) or "])
+def test_conditions_nested_deeper_than_python_recurses(start):
+    text = start * 500 + "a = 1" + ")" * 500 + " and b = 'x'"
+    assert implied_predicate(text, SCHEMA) == ((Term("b", "=", "x"),),)
+    assert equivalent(text, SCHEMA) is None

@@ -18,6 +18,10 @@ from pyhudi.sql.table_references import find_references
             ["`id` > -1 AND `id` <= 7 AND ((`v` IN (1, 2)) OR (`v` IS NULL))"],
         ),
         ("SELECT * FROM t WHERE 5 < id OR n = m", [None]),
+        (
+            "SELECT * FROM t WHERE (a = 1 OR (a = 2 OR b = 3 AND (c = 4)) OR a = 5) AND c = 6",
+            ["((`a` = 1) OR (`a` = 2) OR (((`b` = 3) AND (`c` = 4))) OR (`a` = 5)) AND `c` = 6"],
+        ),
         ("SELECT * FROM t WHERE 5 < id AND n = m", ["5 < `id`"]),
         ("SELECT * FROM t WHERE d = DATE '2024-01-02'", ["`d` = DATE '2024-01-02'"]),
         ("SELECT * FROM t WHERE n IS NOT NULL AND n BETWEEN 1 AND 2", ["`n` IS NOT NULL AND `n` BETWEEN 1 AND 2"]),
@@ -47,6 +51,12 @@ def test_conditions(query: str, expected: list[str | None] | None):
         assert all(reference.predicate in (None, "`id` = 1") for reference in found)
     else:
         assert [reference.predicate for reference in found] == expected
+
+
+@pytest.mark.parametrize("word", ["OR", "AND"])
+def test_conditions_may_be_longer_than_python_recurses(word):
+    (found,) = find_references("SELECT * FROM t WHERE " + f" {word} ".join(f"a = {n}" for n in range(2000)))
+    assert found.predicate.count("`a` = ") == 2000
 
 
 @pytest.mark.parametrize(
