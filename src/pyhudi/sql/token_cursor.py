@@ -12,6 +12,14 @@ from pyhudi.errors import SetupError, SqlSyntaxError
 _T = TypeVar("_T")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
+OPERATORS = frozenset(
+    {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "DIV", "|", "||", "&", "^", "~", "!"}
+    | {"AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ANY", "SOME", "ALL", "BETWEEN", "IS", "EXISTS"}
+    | {"DISTINCT", "ESCAPE", "CASE", "WHEN", "THEN", "ELSE", ".", ",", "::"}
+)
+"""Words of an expression after which it is not complete."""
+_BEFORE_OPERANDS = OPERATORS - {"IN", "IS", "ANY", "SOME", "ALL", "EXISTS", "DISTINCT"}
+
 
 class NotUnderstoodError(SqlSyntaxError):
     """A text that sqlglot cannot parse; Spark may be able to."""
@@ -196,12 +204,20 @@ class Cursor:
                 if not depth:
                     break
                 depth -= 1
-            elif word == "CASE":
+            elif word == "CASE" and self.word(-1) != ".":
                 cases += 1
-            elif word == "END" and cases:
+            elif word == "END" and cases and not self._is_operand():
                 cases -= 1
             self.at += 1
         return self.slice(start, self.at)
+
+    def _is_operand(self) -> bool:
+        """Return True if the next word is an operand in the expression before it, whatever it means elsewhere: ``end``
+        is a column in ``CASE WHEN end > 1 THEN t.end END``."""
+        before = self.word(-1) if self.at else ""
+        if before != "." and self.at > 1 and self.word(-2) == ".":
+            return False  # a column that is called like an operator
+        return before in _BEFORE_OPERANDS or before in _OPENING
 
     def parenthesized(self) -> str:
         """Consume the content of parentheses. Return its text."""

@@ -15,16 +15,10 @@ from pyhudi.sql.statements import (
     Update,
 )
 from pyhudi.sql.text_edits import with_edits
-from pyhudi.sql.token_cursor import Cursor
+from pyhudi.sql.token_cursor import OPERATORS, Cursor
 
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
 
-_OPERATORS = frozenset(
-    {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "DIV", "|", "||", "&", "^", "~", "!"}
-    | {"AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ANY", "SOME", "ALL", "BETWEEN", "IS", "EXISTS"}
-    | {"DISTINCT", "ESCAPE", "CASE", "WHEN", "THEN", "ELSE", ".", ",", "::"}
-)
-"""Words of a condition after which it is not complete."""
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "<>", "!=", "<=>", "==", "IN", "LIKE", "BETWEEN"})
 
 
@@ -81,7 +75,7 @@ def _condition_before_query(cursor: Cursor) -> str:
     """Consume a condition up to the query after it, which may be in parentheses. Return its text."""
     start, depth = cursor.at, 0
     while not cursor.done:
-        if not depth and cursor.at > start and cursor.word(-1) not in _OPERATORS and _begins_query(cursor):
+        if not depth and cursor.at > start and cursor.word(-1) not in OPERATORS and _begins_query(cursor):
             break
         depth += (cursor.word() in ("(", "[")) - (cursor.word() in (")", "]"))
         cursor.at += 1

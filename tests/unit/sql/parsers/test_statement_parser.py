@@ -417,6 +417,17 @@ def test_default_is_null():
     assert merge.clauses[0].values == {"a": "u.a", "b": "NULL"}
 
 
+def test_columns_that_are_called_like_the_end_of_an_expression():
+    over = "CASE WHEN end > 1 THEN t.end WHEN t.case IS NULL THEN end ELSE -end END"
+    assert parse(f"UPDATE t SET a = {over}, end = t.case + 1 WHERE end").assigned == {"a": over, "end": "t.case + 1"}
+    merge = parse(
+        "MERGE INTO t USING s ON CASE WHEN t.end = s.end THEN true END "
+        f"WHEN MATCHED AND {over} THEN UPDATE SET a = {over} WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert merge.on == "CASE WHEN t.end = s.end THEN true END"
+    assert [(clause.condition, clause.values) for clause in merge.clauses] == [(over, {"a": over}), (None, None)]
+
+
 def test_a_partition_column_that_is_given_twice():
     with pytest.raises(SqlSyntaxError, match="'p' is given twice"):
         parse("INSERT INTO t PARTITION (p = 1, p = 2) VALUES (1)")
