@@ -64,7 +64,7 @@ def is_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[b
     since = "" if last is None else last.last_completed
     count = sum(i.requested > since for i in done)
     least = opts.get_typed(options.CLEAN_TRIGGER_MAX_COMMITS)
-    return count >= least, f"{count} of {least} commits since the last clean"
+    return count >= least, f"{count} commits since the last clean, due at {least}"
 
 
 def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = False) -> CleanPlan:

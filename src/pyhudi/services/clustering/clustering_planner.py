@@ -128,7 +128,7 @@ def evaluate_clustering_trigger(timeline: Timeline, opts: Options) -> TriggerRes
     inline = opts.get_typed(options.CLUSTERING_INLINE)
     option = options.CLUSTERING_INLINE_MAX_COMMITS if inline else options.CLUSTERING_ASYNC_MAX_COMMITS
     least, count = opts.get_typed(option), commits_since_clustering(timeline)
-    return TriggerResult(count >= least, f"{count} of {least} commits since the last clustering")
+    return TriggerResult(count >= least, f"{count} commits since the last clustering, due at {least}")
 
 
 def _planner(

@@ -42,8 +42,8 @@ def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> 
     patience = opts.get_typed(options.COMPACT_MAX_DELTA_SECONDS)
     elapsed = commits.seconds_until(now)
     enough, late = commits.count >= least, elapsed >= patience
-    by_number = f"{commits.count} of {least} delta commits since {commits.since}"
-    by_time = f"{elapsed} of {patience} seconds since {commits.since}"
+    by_number = f"{commits.count} delta commits since {commits.since}, due at {least}"
+    by_time = f"{elapsed} seconds since {commits.since}, due at {patience}"
     match trigger:
         case CompactionTrigger.TIME_ELAPSED:
             return TriggerResult(late, by_time)
@@ -63,5 +63,5 @@ def evaluate_log_compaction_trigger(active: ActiveTimeline, opts: Options) -> Tr
     least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
     count = min(commits.count, since_log_compaction(active))
     return TriggerResult(
-        count >= least, f"{count} of {least} delta commits since the last compaction or log compaction"
+        count >= least, f"{count} delta commits since the last compaction or log compaction, due at {least}"
     )
