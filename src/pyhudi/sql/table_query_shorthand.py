@@ -7,7 +7,8 @@ from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _SETS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
 _AFTER = (
-    frozenset({")", ",", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "PARTITION", "LIMIT", "OFFSET", "WINDOW"}) | _SETS
+    frozenset({")", ",", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "PARTITION", "LIMIT", "OFFSET", "WINDOW", "|>"})
+    | _SETS
 )
 _NAMES = frozenset({"VAR", "IDENTIFIER"})
 
@@ -15,7 +16,7 @@ _NAMES = frozenset({"VAR", "IDENTIFIER"})
 def expand_table_statements(query: str) -> str:
     """Return a query with SELECT in place of each ``TABLE name``; unchanged if it cannot be split into tokens.
 
-    As the argument of a function, ``TABLE name`` becomes ``TABLE(SELECT * FROM name)``.
+    As the argument of a function, ``TABLE name`` and ``TABLE(name)`` become ``TABLE(SELECT * FROM name)``.
     """
     if "table" not in query.lower():
         return query
@@ -32,13 +33,17 @@ def expand_table_statements(query: str) -> str:
         if not argument and not _begins_query(cursor):
             continue
         cursor.at = at + 1
+        enclosed = argument and cursor.take("(")
+        start = cursor.at
         try:
             cursor.name()
         except SqlSyntaxError:
             continue
+        long = f"SELECT * FROM {cursor.slice(start, cursor.at)}"
+        if enclosed and not cursor.take(")"):
+            continue  # it is a query
         if not cursor.done and cursor.word() not in _AFTER:
             continue  # TABLE is the name of something here
-        long = f"SELECT * FROM {cursor.slice(at + 1, cursor.at)}"
         text += query[copied : token.start] + (f"TABLE({long})" if argument else long)
         copied = cursor.tokens[cursor.at - 1].end + 1
     return text + query[copied:]

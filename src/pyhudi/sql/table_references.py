@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.conditions.predicate_pushdown import pushed_predicate
 from pyhudi.sql.conditions.runtime_filter_keys import JoinKey, join_keys
+from pyhudi.sql.relation_tokens import ColumnParts, RelationScanner, skip_sample
 from pyhudi.sql.statements import Name
 from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.time_travel_clause import TimeTravel, parse_time_travel
@@ -20,6 +22,8 @@ TABLE_FUNCTIONS = frozenset(
 )
 VECTOR_FUNCTIONS = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
 """Table functions whose arguments are expressions."""
+_READS = re.compile(r"\b(from|join|table)\b", re.IGNORECASE)
+"""Words before a table in a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,42 +71,90 @@ class Reference:
 
 def find_references(query: str) -> list[Reference] | None:
     """Return the tables and table functions of Hudi that a query reads, in text order, except those defined by WITH;
-    None if sqlglot cannot parse the query.
+    None if sqlglot cannot split the query into tokens.
 
     Raises:
         SqlSyntaxError: An argument of a table function is not a literal.
     """
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
+    if _READS.search(query) is None:  # as an INSERT of ten thousand rows of literals, which takes seconds to parse
+        return []
     try:
         cursor = Cursor(query)
-        tree = sqlglot.parse_one(query, read="spark")
-    except (NotUnderstoodError, SqlglotError):
+    except NotUnderstoodError:
         return None
-    references = [ref for node in tree.find_all(exp.Table) if (ref := _reference(node, cursor, tree)) is not None]
-    if any(token.text == "|>" and token.kind != "STRING" for token in cursor.tokens):
-        # sqlglot merges steps of a pipe into one SELECT, whatever their order
-        references = [replace(ref, predicate=None, joined=()) for ref in references]
+    tree = _parsed(query)
+    references = _in_tokens(cursor) if tree is None else _in_tree(tree, cursor)
     functions = _functions(cursor)
     # subqueries in arguments are evaluated with them
     outside = [r for r in references if not any(one.start <= r.start < one.end for one in functions)]
-    return sorted([*_with_ambiguity(outside, tree), *functions], key=lambda ref: ref.start)
+    return sorted([*outside, *functions], key=lambda ref: ref.start)
 
 
-def _with_ambiguity(references: Iterable[Reference], tree: Any) -> list[Reference]:
-    """Mark the references to tables whose last name means something else in the query, too."""
+def _parsed(query: str) -> Any:
+    """Return the tree of a query; None if sqlglot cannot parse it."""
+    import sqlglot
+
+    try:
+        return sqlglot.parse_one(query, read="spark")
+    except Exception:  # of sqlglot, or of Python where its parser recurses too deep
+        return None
+
+
+def _in_tree(tree: Any, cursor: Cursor) -> list[Reference]:
     from sqlglot import exp
 
+    columns = _columns(tree)
+    references = [r for node in tree.find_all(exp.Table) if (r := _reference(node, cursor, columns)) is not None]
+    if any(token.text == "|>" and token.kind != "STRING" for token in cursor.tokens):
+        # sqlglot merges steps of a pipe into one SELECT, whatever their order
+        references = [replace(ref, predicate=None, joined=()) for ref in references]
+    return _with_ambiguity(references, (alias.name.lower() for alias in tree.find_all(exp.TableAlias)))
+
+
+def _in_tokens(cursor: Cursor) -> list[Reference]:
+    try:
+        scanner = RelationScanner.scanned(cursor)
+    except SqlSyntaxError:  # which Spark reports
+        return []
+    columns = scanner.columns()
+    references = []
+    for relation in scanner.relations:
+        time_travel, end = _time_travel(cursor, relation.end)
+        reference = Reference(
+            relation.name,
+            relation.start,
+            end,
+            time_travel,
+            alias_at=None if relation.alias is not None else _end_of_sample(cursor, end),
+            qualifiers=Qualifiers(_qualified(columns, relation.name), _longer_qualifiers(columns, relation.name)),
+        )
+        references.append(reference)
+    return _with_ambiguity(references, scanner.aliases)
+
+
+def _with_ambiguity(references: Iterable[Reference], aliases: Iterable[str]) -> list[Reference]:
+    """Mark the references to tables whose last name means something else in the query, too: another table, or one of
+    these aliases in lower case."""
     references = list(references)
     names = {tuple(part.lower() for part in reference.name) for reference in references}
     meanings = Counter(name[-1] for name in names)
-    meanings.update({alias.name.lower() for alias in tree.find_all(exp.TableAlias)})
+    meanings.update(set(aliases))
     return [replace(ref, ambiguous=meanings[ref.name[-1].lower()] > 1) for ref in references]
 
 
-def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
+def _columns(tree: Any) -> list[ColumnParts]:
+    """Return the columns of a query that have a qualifier."""
+    from sqlglot import exp
+
+    columns = (column.parts for column in tree.find_all(exp.Column) if column.args.get("table"))
+    return [
+        tuple((part.name.lower(), part.meta["start"], part.meta["end"] + 1) for part in parts)
+        for parts in columns
+        if all("start" in part.meta for part in parts)
+    ]
+
+
+def _reference(node: Any, cursor: Cursor, columns: list[ColumnParts]) -> Reference | None:
     from sqlglot import exp
 
     if isinstance(node.this, exp.Func) or node.find_ancestor(exp.Hint) is not None:
@@ -121,7 +173,7 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
         end,
         time_travel,
         alias_at=None if node.alias else _end_of_sample(cursor, end),
-        qualifiers=Qualifiers(_qualified(tree, name), _longer_qualifiers(tree, name)),
+        qualifiers=Qualifiers(_qualified(columns, name), _longer_qualifiers(columns, name)),
         predicate=pushed_predicate(node),
         joined=join_keys(node),
     )
@@ -162,49 +214,35 @@ def _time_travel(cursor: Cursor, end: int) -> tuple[TimeTravel | None, int]:
     return time_travel, end if time_travel is None else cursor.tokens[cursor.at - 1].end + 1
 
 
-def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int, int], ...]:
+def _qualified(columns: Iterable[ColumnParts], name: Name) -> tuple[tuple[int, int, int], ...]:
     """Return the positions of qualifiers of columns with the table's full name."""
-    from sqlglot import exp
-
-    if len(name) == 1:
+    count = len(name)
+    if count == 1:
         return ()
-    positions = []
     qualifier = tuple(part.lower() for part in name)
-    for column in tree.find_all(exp.Column):
-        parts = column.parts
-        head, placed = tuple(part.name.lower() for part in parts[: len(name)]), all("start" in p.meta for p in parts)
-        if head == qualifier and len(parts) > len(name) and placed:
-            last = parts[len(name) - 1].meta
-            positions.append((parts[0].meta["start"], last["start"], last["end"] + 1))
-    return tuple(positions)
+    return tuple(
+        (parts[0][1], parts[count - 1][1], parts[count - 1][2])
+        for parts in columns
+        if len(parts) > count and tuple(text for text, *_ in parts[:count]) == qualifier
+    )
 
 
-def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int, int], ...]:
+def _longer_qualifiers(columns: Iterable[ColumnParts], name: Name) -> tuple[tuple[Name, int, int, int], ...]:
     """Return the qualifiers of columns that end with a table's own name and are longer than its name in the query."""
-    from sqlglot import exp
-
     qualifiers = []
-    for column in tree.find_all(exp.Column):
-        parts = column.parts
-        texts = tuple(part.name.lower() for part in parts)
+    for parts in columns:
+        texts = tuple(text for text, *_ in parts)
         at = texts.index(name[-1].lower(), len(name)) if name[-1].lower() in texts[len(name) : -1] else 0
-        if at and all("start" in part.meta for part in parts):
-            last = parts[at].meta
-            qualifiers.append((texts[: at + 1], parts[0].meta["start"], last["start"], last["end"] + 1))
+        if at:
+            qualifiers.append((texts[: at + 1], parts[0][1], parts[at][1], parts[at][2]))
     return tuple(qualifiers)
 
 
 def _end_of_sample(cursor: Cursor, end: int) -> int:
     """Return the end of the sample of a table; without a sample, the end of the table."""
-    _go_to(cursor, end)
-    if not cursor.take("TABLESAMPLE"):
-        return end
-    cursor.until("(")
-    if cursor.sees("("):
-        cursor.parenthesized()
-    if cursor.take("REPEATABLE"):
-        cursor.parenthesized()
-    return cursor.tokens[cursor.at - 1].end + 1
+    start = _go_to(cursor, end)
+    skip_sample(cursor)
+    return end if cursor.at == start else cursor.tokens[cursor.at - 1].end + 1
 
 
 def _functions(cursor: Cursor) -> list[Reference]:

@@ -69,6 +69,8 @@ def _operand(cursor: Cursor) -> None:
 
 
 def _name_or_call(cursor: Cursor) -> None:
+    if cursor.done:
+        cursor.fail("a time or version")
     cursor.at += 1
     while cursor.take("."):
         cursor.at += 1

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql import table_references
 from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references, replaced
 from pyhudi.sql.time_travel_clause import TimeTravel
@@ -46,9 +47,56 @@ CASES = {
 }
 
 
+BEYOND_SQLGLOT = {
+    "from t |> set a = a + 1 |> as x |> where x.a > 2": "from X AS t |> set a = a + 1 |> as x |> where x.a > 2",
+    "from db.t |> where db.t.a = 1 |> drop b |> union all select db.t.* from `db`.t tablesample (5 rows)": (
+        "from X AS t |> where t.a = 1 |> drop b |> union all select t.* from X tablesample (5 rows) AS t"
+    ),
+    "select values, x.update from t version as of 3 x, (t join u on t.a = u.a, (v)), t": (
+        "select values, x.update from X x, (X AS t join u on t.a = u.a, (v)), X AS t"
+    ),
+    "select values from u w natural join t where exists (select 1 from t where t is distinct from t) order by a, t": (
+        "select values from u w natural join X AS t where exists (select 1 from X AS t where t is distinct from t) "
+        "order by a, t"
+    ),
+    "select any, extract(year from t), trim(both from t), f(t, t) from range(3) t, lateral (select 1) t, t as z": (
+        "select any, extract(year from t), trim(both from t), f(t, t) from range(3) t, lateral (select 1) t, X as z"
+    ),
+    "with t as (select values from t) select * from t join db.t using (a)": (
+        "with t as (select values from X AS t) select * from t join X AS t using (a)"
+    ),
+    "with recursive t (n) max recursion level 9 as (select values from t) select * from t": (
+        "with recursive t (n) max recursion level 9 as (select values from t) select * from t"
+    ),
+    "select values from (with t as (select 1) select * from t) join t": (
+        "select values from (with t as (select 1) select * from t) join X AS t"
+    ),
+    "select db.t.update, t.a from db.t join other.t on t.b = db.t.b": (
+        "select _pyhudi_29_t.update, t.a from X AS _pyhudi_29_t join X AS t on t.b = _pyhudi_29_t.b"
+    ),
+    "select values from hudi_query_timeline('t', true) q, values (1) as v(a), t": (
+        "select values from X q, values (1) as v(a), X AS t"
+    ),
+    f"select {'(' * 300}a{')' * 300} from t": f"select {'(' * 300}a{')' * 300} from X AS t",
+    "select any from t lateral view explode(a) u as t, b": "select any from X AS t lateral view explode(a) u as t, b",
+}
+"""Queries that sqlglot cannot parse."""
+
+
 @pytest.mark.parametrize("query", CASES)
 def test_tables_are_found(query):
     assert swapped(query) == CASES[query]
+
+
+@pytest.mark.parametrize("query", [*CASES, *BEYOND_SQLGLOT])
+def test_tables_are_found_without_a_parser(monkeypatch, query):
+    monkeypatch.setattr(table_references, "_parsed", lambda _: None)
+    assert swapped(query) == {**CASES, **BEYOND_SQLGLOT}[query]
+
+
+@pytest.mark.parametrize("query", BEYOND_SQLGLOT)
+def test_tables_are_found_in_queries_that_sqlglot_cannot_parse(query):
+    assert swapped(query) == BEYOND_SQLGLOT[query]
 
 
 def test_times_and_arguments():
@@ -119,8 +167,11 @@ def test_longer_qualifiers_are_found():
     assert [head for head, *_ in full.qualifiers.longer] == [("spark_catalog", "shop", "t")]
 
 
-def test_what_is_not_understood_is_left_to_spark():
-    assert find_references("select from where") is None
+@pytest.mark.parametrize(
+    "query", ["select 'x from t", "select values from t version as of", "select values from (", ""]
+)
+def test_what_is_not_understood_is_left_to_spark(query):
+    assert not find_references(query)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +182,12 @@ def test_what_is_not_understood_is_left_to_spark():
         ("TABLE a UNION ALL TABLE b", "SELECT * FROM a UNION ALL SELECT * FROM b"),
         ("WITH a AS (TABLE b) TABLE a", "WITH a AS (SELECT * FROM b) SELECT * FROM a"),
         ("SELECT * FROM f(TABLE a PARTITION BY b)", "SELECT * FROM f(TABLE(SELECT * FROM a) PARTITION BY b)"),
-        ("SELECT * FROM f(x => TABLE a, y => TABLE(b))", "SELECT * FROM f(x => TABLE(SELECT * FROM a), y => TABLE(b))"),
+        (
+            "SELECT * FROM f(x => TABLE a, y => TABLE(b), z => TABLE(SELECT 1))",
+            "SELECT * FROM f(x => TABLE(SELECT * FROM a), y => TABLE(SELECT * FROM b), z => TABLE(SELECT 1))",
+        ),
+        ("SELECT * FROM f(TABLE (s.a) ORDER BY b)", "SELECT * FROM f(TABLE(SELECT * FROM s.a) ORDER BY b)"),
+        ("FROM a |> UNION ALL TABLE b |> LIMIT 1", "FROM a |> UNION ALL SELECT * FROM b |> LIMIT 1"),
         (
             "SELECT ' (TABLE x)' FROM /* (TABLE z) */ (TABLE b)",
             "SELECT ' (TABLE x)' FROM /* (TABLE z) */ (SELECT * FROM b)",
