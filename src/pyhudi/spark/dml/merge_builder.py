@@ -167,6 +167,7 @@ class MergeBuilder:
         """Run the MERGE as a join of the source with the table."""
         merge = MergePlan(self.clauses, self.alias, self.source, self.on, target, self.source_alias)
         merge.check_columns()
+        merge = merge.with_one_moment()
         with CachedFrames() as cached:
             pairs = merge.evaluated_pairs(cached)
             counts: MergeCounts | None = None

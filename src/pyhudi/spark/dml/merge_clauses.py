@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
 
 from pyspark.sql import Column
 
 from pyhudi.sql.statements import ClauseKind
+
+T = TypeVar("T")
 
 
 class MergeAction(Enum):
@@ -34,3 +37,16 @@ class Clause:
     action: MergeAction
     values: Mapping[str, object] | None = None
     condition: str | Column | None = None
+
+    def with_texts(self, changed: Callable[[str], str]) -> Clause:
+        """Return the clause with other SQL texts.
+
+        Args:
+            changed: Returns the new text of a condition or value.
+        """
+
+        def other(value: T) -> T | str:
+            return changed(value) if isinstance(value, str) else value
+
+        values = None if self.values is None else {name: other(value) for name, value in self.values.items()}
+        return replace(self, values=values, condition=other(self.condition))

@@ -8,8 +8,8 @@ outer join."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -43,10 +43,12 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dml_commit import ColumnAssignments, NewRecords, RowChanges, RowOrigin
 from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
+from pyhudi.sql.moment_functions import MOMENTS, with_moment_columns
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.write.location_columns import IS_DELETE
 
 _MATCHED = "_pyhudi_matched_"
+_MOMENT = "_pyhudi_moment_"
 _FEW_ROWS = 100_000
 """Number of source rows up to which Spark's plan of the join is not made adaptive."""
 
@@ -92,6 +94,22 @@ class MergePlan:
         return ClauseEvaluator(self.clauses, self.alias, self.target, case_sensitive, self.source.columns)
 
     # --- the source --------------------------------------------------------------------------------------------------
+
+    def with_one_moment(self) -> MergePlan:
+        """Return the plan with the time of the statement (``current_timestamp()``) as a column of its source, if rows
+        with a match and those without one are evaluated one after the other, each at a time of its own."""
+        evaluator = self._evaluator
+        apart = evaluator.has(ClauseKind.MATCHED) and evaluator.has(ClauseKind.NOT_MATCHED)
+        if not apart or evaluator.has(ClauseKind.NOT_MATCHED_BY_SOURCE) or not self._equated():
+            return self
+        columns = {function: f"{_MOMENT}{n}" for n, function in enumerate(dict.fromkeys(MOMENTS.values()))}
+        names = {name.lower() for name in (*self.target.schema.names, *self.source.columns)}
+        changed = partial(with_moment_columns, columns=columns, names=names)
+        clauses = tuple(clause.with_texts(changed) for clause in self.clauses)
+        if clauses == tuple(self.clauses):
+            return self
+        moments = (F.expr(function).alias(name) for function, name in columns.items())
+        return replace(self, clauses=clauses, source=self.source.select("*", *moments))
 
     def check_columns(self) -> None:
         """Check the names of the source's columns.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -49,7 +49,7 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
             source_alias=names.source,
         )
         for clause in clauses:
-            builder = builder.with_clause(_rewritten(clause, subqueries))
+            builder = builder.with_clause(clause.with_texts(subqueries.rewritten))
         return builder.execute_pinned(pinned)
 
     with_retries(query.storage, opts, attempt, lambda: query.reads_same_snapshot() or subqueries.read_same_snapshot())
@@ -71,18 +71,6 @@ def _clauses(statement: Merge) -> tuple[Clause, ...]:
         if clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE and is_update_all:
             raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
     return clauses
-
-
-def _rewritten(clause: Clause, subqueries: RepeatedSubqueries) -> Clause:
-    """Return a clause in which views replace the Hudi tables of its subqueries."""
-    condition, values = clause.condition, clause.values
-    if isinstance(condition, str):
-        condition = subqueries.rewritten(condition)
-    if values is not None:
-        values = {
-            name: subqueries.rewritten(value) if isinstance(value, str) else value for name, value in values.items()
-        }
-    return replace(clause, condition=condition, values=values)
 
 
 @dataclass(frozen=True, slots=True)
