@@ -1,0 +1,39 @@
+"""Names and functions in UPDATE, DELETE and MERGE."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.sql.ride_tables import rows
+
+pytest.importorskip("sqlglot")
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def test_fields_of_a_column_that_is_called_like_the_table(spark):
+    """As Spark resolves them: first the columns of the table."""
+    spark.sql("CREATE TABLE s (id INT, s STRUCT<x: INT, y: INT>, y INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO s VALUES (1, named_struct('x', 5, 'y', 6), 7), (2, named_struct('x', 8, 'y', 9), 10)")
+    spark.sql("UPDATE s SET s.x = s.y, s.y = s.x + 1 WHERE s.x = 5 AND s.s.y = 6 AND s.y = 7")
+    expected = [(1, 7, 6, 6), (2, 8, 9, 10)]
+    assert rows(spark, "SELECT id, s.s.x, s.s.y, y FROM s") == expected
+    assert rows(spark, "SELECT id, s.x, s.s.y, s.y FROM s WHERE s.x = 8 AND s.y = 10") == expected[1:]
+    spark.sql("DELETE FROM s WHERE s.x = 8")
+    assert rows(spark, "SELECT id FROM s") == [(1,)]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_all_rows_of_a_merge_have_one_time(spark, kind):
+    columns = "id INT, n STRING, at TIMESTAMP, day DATE, made TIMESTAMP"
+    spark.sql(f"CREATE TABLE t ({columns}) USING hudi TBLPROPERTIES (primaryKey = 'id', type = '{kind}')")
+    spark.sql("INSERT INTO t (id) VALUES (1), (2)")
+    spark.sql(
+        "MERGE INTO t USING (SELECT explode(array(2, 3)) AS id) s ON t.id = s.id "
+        "WHEN MATCHED AND now() > DATE '2024-01-01' THEN UPDATE SET n = 'u', at = current_timestamp(), day = curdate() "
+        "WHEN NOT MATCHED THEN INSERT (id, n, at, day, made) VALUES (s.id, 'i', now(), current_date, CURRENT_TIMESTAMP)"
+    )
+    assert rows(spark, "SELECT id, n FROM t") == [(1, None), (2, "u"), (3, "i")]
+    assert rows(spark, "SELECT count(DISTINCT at), count(DISTINCT day), count(made), max(made = at) FROM t") == [
+        (1, 1, 1, True)
+    ]
+    assert rows(spark, "SELECT id FROM t WHERE at NOT BETWEEN now() - INTERVAL 10 MINUTES AND now()") == []
