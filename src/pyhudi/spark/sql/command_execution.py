@@ -43,6 +43,7 @@ from pyhudi.spark.sql.scripts.script_execution import run_script
 from pyhudi.spark.sql.spark_statements import collect_statement, empty_result
 from pyhudi.spark.sql.statement_call import StatementCall
 from pyhudi.spark.sql.statement_parameters import StatementParameters
+from pyhudi.spark.sql.variable_substitution import with_variables
 from pyhudi.sql import statements as s
 from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.parsers.statement_parser import parse, table_of
@@ -79,13 +80,15 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         fields: Values of ``{names}`` in the text.
 
     Raises:
-        SqlSyntaxError: A statement on a Hudi table, or one that only Hudi has, is invalid.
+        SqlSyntaxError: A statement on a Hudi table, or one that only Hudi has, is invalid, or a variable (``${name}``)
+            refers to itself.
         QueryError: A statement that changes a Hudi table has a parameter that is no single value, or a field that is a
             computed Column.
     """
     fields = fields or {}
     run_on_spark = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
     values = StatementParameters(text, args, fields)
+    values.text = with_variables(spark, values.text)
     names_quoted = '"' in text and quotes_names_by_double_quotes(spark)
     values.text = with_plain_identifiers(
         values.text, args, double_quoted=names_quoted, evaluate=partial(_identifier, spark, args)

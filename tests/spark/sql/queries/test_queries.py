@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -126,6 +126,65 @@ def test_functions_that_show_files_and_the_timeline(spark, monkeypatch):
     with pytest.raises(Exception, match=r"(?i)syntax|routine|procedure") as refused:
         spark.sql("CALL system.expire_snapshots('t', TIMESTAMP '2024-01-01')")
     assert not isinstance(refused.value, QueryError)
+
+
+def test_queries_that_sqlglot_cannot_parse(spark):
+    spark.sql(
+        "CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT id, id % 2 AS values FROM range(1, 5)"
+    )
+    assert rows(spark, "SELECT id, values FROM t WHERE t.values = 1") == [(1, 1), (3, 1)]
+    assert rows(spark, "SELECT shop.t.values, t.id FROM shop.t WHERE values = id") == [(1, 1)]
+    either = " OR ".join(f"id = {number}" for number in range(3, 600))
+    assert rows(spark, f"SELECT id FROM t WHERE {either}") == [(3,), (4,)]
+    spark.sql(f"DELETE FROM t WHERE {'(' * 200}{either.replace('id = 3 OR ', '')}{')' * 200}")
+    for kind in ("VIEW", "TEMPORARY VIEW"):
+        spark.sql(f"CREATE {kind} shown AS SELECT id AS update, values FROM t")
+        assert rows(spark, "SELECT update, values FROM shown WHERE values = 0") == [(2, 0)]
+    spark.sql("DELETE FROM t WHERE id IN (SELECT update FROM shown WHERE values = 0)")
+    assert rows(spark, "SELECT id FROM t") == [(1,), (3,)]
+    if spark.version.startswith("3."):
+        return
+    assert rows(spark, "FROM t |> SET values = values + id |> WHERE values > 2 |> DROP id") == [(4,)]
+    assert rows(spark, "TABLE t |> SELECT id |> UNION ALL TABLE t |> AGGREGATE count(*)") == [(4,)]
+
+
+def test_functions_of_tables(spark):
+    udtf = pytest.importorskip("pyspark.sql.functions").udtf
+
+    @udtf(returnType="n int")
+    class Doubled:
+        def eval(self, row):
+            yield (row["id"] * 2,)
+
+    spark.udtf.register("doubled", Doubled)
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id UNION ALL SELECT 2")
+    for argument in ("TABLE(t)", "TABLE t", "TABLE(SELECT * FROM t)"):
+        assert rows(spark, f"SELECT n FROM doubled({argument})") == [(2,), (4,)]
+
+
+def test_variables_in_statements(spark):
+    """Spark replaces them before it parses a statement, also in names."""
+    settings = {"kind": "t", "least": "2", "read": "shop.${kind} x", "word": "it\\'s"}
+    for key, value in {**settings, "endless": "${endless}"}.items():
+        spark.conf.set(key, value)
+    try:
+        spark.sql("CREATE TABLE ${kind} (id INT, n STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+        spark.sql("INSERT INTO shop.${kind} VALUES (1, '${word}'), (${least}, '${absent}'), (3, '$${')")
+        assert rows(spark, "SELECT id, n FROM ${read} WHERE x.id > 0") == [(1, "it's"), (2, ""), (3, "$${")]
+        spark.sql("UPDATE ${hiveconf:kind} SET n = '${kind}' WHERE id = ${least}")
+        spark.sql("DELETE FROM ${spark:kind} WHERE id > ${least}")
+        assert rows(spark, "SELECT n FROM t WHERE id >= ${least}") == [("t",)]
+        spark.sql("CREATE TEMPORARY VIEW few AS SELECT id FROM ${kind} WHERE id < ${least}")
+        spark.conf.set("least", "3")
+        assert rows(spark, "SELECT * FROM few") == [(1,)]
+        with pytest.raises(SqlSyntaxError, match="endless → endless"):
+            spark.sql("DELETE FROM t WHERE n = '${endless}'")
+        with session_setting(spark, "spark.sql.variable.substitute", "false"):
+            spark.sql("UPDATE t SET n = '${kind}'")
+            assert rows(spark, "SELECT DISTINCT n FROM t") == [("${kind}",)]
+    finally:
+        for key in (*settings, "endless"):
+            spark.conf.unset(key)
 
 
 def test_columns_are_qualified_by_full_names(spark):
