@@ -111,6 +111,20 @@ class StorageBasedLockProvider(LockProvider):
         lease = self._lease
         return lease is not None and self._clock() < lease.valid_until - CLOCK_DRIFT_MS
 
+    def ensure_held(self) -> None:
+        """Raise ``LockError`` if the lease was lost. A lease that ends soon, because it could not be renewed or this
+        process was suspended, is renewed first: the protected request may be sent several times."""
+        lease = self._lease
+        if self.held and lease is not None and lease.valid_until - self._clock() < self._validity_ms / 2:
+            try:
+                self.renew()
+            except StorageError as error:
+                raise LockError(
+                    f"{self.describe()} could not be renewed ({error}) and ends soon, so nothing may be committed; "
+                    "write again when the storage responds"
+                ) from error
+        super().ensure_held()
+
     def describe(self) -> str:
         where = f"lock object {self._storage.uri(LOCK_PATH)!r}"
         try:

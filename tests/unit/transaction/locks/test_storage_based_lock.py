@@ -72,12 +72,31 @@ def test_renewal(storage: Storage) -> None:
         clock.now += 200_000
         assert one.renew()
         assert lease(storage)["validUntil"] == clock.now + 300_000
-        clock.now += 200_000
-        one.ensure_held()
-        clock.now += 99_500
+        clock.now += 299_500
         with pytest.raises(LockError):
             one.ensure_held()
     assert not one.renew()
+
+
+def test_a_lease_that_ends_soon_is_renewed_before_a_commit(storage: Storage) -> None:
+    """The request of the commit may be sent several times."""
+    clock = Clock()
+    one = leaser(FaultyStorage(storage, [Fault("replace", 3)]), clock)
+    with one:
+        clock.now += 140_000
+        one.ensure_held()
+        assert lease(storage)["validUntil"] == clock.now + 160_000
+        clock.now += 20_000
+        one.ensure_held()
+        assert lease(storage)["validUntil"] == clock.now + 300_000
+        clock.now += 200_000
+        with pytest.raises(LockError, match=r"could not be renewed.*ends soon"):
+            one.ensure_held()
+        one.ensure_held()
+        storage.write(LOCK_PATH, Lease(False, clock.now + 300_000, "a JVM").encode())
+        clock.now += 200_000
+        with pytest.raises(LockError, match="no longer held"):
+            one.ensure_held()
 
 
 def test_the_thread_renews(storage: Storage) -> None:
