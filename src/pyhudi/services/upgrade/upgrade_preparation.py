@@ -16,7 +16,7 @@ from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_p
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.preconditions import check_lossless, check_no_services
-from pyhudi.services.upgrade.timeline_copy import remove_leftovers
+from pyhudi.services.upgrade.timeline_copy import refuse_moved_commits, remove_leftovers
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
@@ -120,8 +120,14 @@ class UpgradePreparation:
         return not count_uncompacted(table)
 
     def finish_interrupted_run(self, config: TableConfig) -> TableConfig:
-        """Enable what an interrupted run has disabled, and delete its leftovers."""
+        """Enable what an interrupted run has disabled, and delete its leftovers.
+
+        Raises:
+            TransactionError: What looks like leftovers are commits of the table.
+        """
         active = ActiveTimeline.load(self.storage, config.layout)
+        self.generator.lock.ensure_held()  # What are leftovers depends on the version.
+        refuse_moved_commits(active)
         config = metadata_table_conversion.enable_metadata_table(self.storage, config, active)
         remove_leftovers(self.storage, config.layout)
         return config

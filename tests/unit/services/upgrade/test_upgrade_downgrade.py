@@ -177,6 +177,19 @@ def go_on(dead: MorTable, to: int) -> None:
     _ = services.upgrade(to) if to > dead.version else services.downgrade(to, lossy=True)
 
 
+def finish(dead: MorTable, to: int) -> None:
+    """Bring a table to another version after a death."""
+    dead.version = dead.client.config.version
+    with suppress(BusyError):  # died between the inflight file and the claim on it: so begin other programs, too
+        go_on(dead, to)
+    if dead.client.config.version != to:
+        inflight = dead.client.active_timeline().timeline.pending().of_actions(Action.COMPACTION).first
+        assert inflight is not None
+        dead.table.services.run_compaction(inflight.requested)  # as the error says
+        go_on(dead, to)
+    dead.version = to
+
+
 @pytest.mark.parametrize(
     ("start", "to", "step"), [(6, 9, STEP), (9, 6, STEP), seldom((6, 8, 1)), seldom((8, 6, 1)), seldom((9, 8, 1))]
 )
@@ -190,19 +203,63 @@ def test_deaths(small: Tables, tmp_path: Path, start: int, to: int, step: int) -
         versions.append(dead.client.config.version)
         assert dead.rows() == rows, where
         assert before <= set(history(dead)), where
-        with suppress(BusyError):  # died between the inflight file and the claim on it: so begin other programs, too
-            go_on(dead, to)
-        if dead.client.config.version != to:
-            inflight = dead.client.active_timeline().timeline.pending().of_actions(Action.COMPACTION).first
-            assert inflight is not None
-            dead.table.services.run_compaction(inflight.requested)  # as the error says
-            go_on(dead, to)
-        dead.version = to
+        finish(dead, to)
         check(dead, rows, {"files"})
         assert not dead.client.storage.exists(JOURNAL), where
         assert before <= set(history(dead)), where
     assert versions == sorted(versions, reverse=to < start)
     assert set(versions) == {start, to}
+
+
+@pytest.mark.parametrize(
+    ("start", "to", "then"), [(6, 9, 8), (9, 6, 8), seldom((6, 9, 6)), seldom((9, 6, 9)), seldom((8, 6, 9))]
+)
+def test_another_version_after_a_death(small: Tables, tmp_path: Path, start: int, to: int, then: int) -> None:
+    """Whoever comes next wants another version than the one that died."""
+    mor = copy_of(small, start, tmp_path)
+    rows = mor.rows()
+    for root, where in dying(mor.root, acting(start, to), 2 * STEP):
+        dead = MorTable(root, start, options=OPTIONS)
+        finish(dead, then)
+        for entry in dead.client.active_timeline().timeline.pending().of_actions(Action.COMPACTION):
+            dead.table.services.run_compaction(entry.requested)
+        check(dead, rows, {"files"})
+        assert not dead.client.storage.exists(JOURNAL), where
+        dead.delta([row("b0", "b", 60, "after")])
+        check(dead, {**rows, "b0": row("b0", "b", 60, "after")}, {"files"})
+
+
+@pytest.mark.parametrize(("start", "to"), [(6, 8), (8, 6)])
+def test_commits_that_apache_hudi_has_moved_are_not_deleted(grown: Tables, tmp_path: Path, start: int, to: int) -> None:
+    """It moves them one by one, and has died meanwhile."""
+    mor = copy_of(grown, start, tmp_path)
+    whole = MorTable(Path(shutil.copytree(mor.root, tmp_path / "whole")), start, options=OPTIONS)
+    change(whole, to)
+    moved = mor.client.active_timeline().timeline.writes().completed().instants[-1].requested
+    folder = {6: ".hoodie", 8: ".hoodie/timeline"}
+    for file in [*(mor.root / folder[start]).glob(f"{moved}*")]:
+        file.unlink()
+    (mor.root / folder[to]).mkdir(exist_ok=True)
+    for file in (whole.root / folder[to]).glob(f"{moved}*"):
+        shutil.copy(file, mor.root / folder[to])
+    for version in (8, 6):
+        with pytest.raises(TransactionError, match=rf"{moved}.* are only in .*Run it again with Apache Hudi"):
+            go_on(mor, version)
+    assert list((mor.root / folder[to]).glob(f"{moved}*"))
+
+
+def test_a_copy_of_a_commit_that_was_rolled_back_since_is_deleted(small: Tables, tmp_path: Path) -> None:
+    mor = copy_of(small, 6, tmp_path)
+    rows, seen = mor.rows(), 0
+    for root, _ in dying(mor.root, acting(6, 8), 40):
+        dead = MorTable(root, 6, options=OPTIONS)
+        if dead.client.config.version != 6 or not list(root.glob(".hoodie/timeline/*.commit")):
+            continue
+        seen += 1
+        dead.table.services.rollback()  # of the compaction
+        finish(dead, 8)
+        check(dead, rows, {"files"})
+    assert seen
 
 
 def test_a_metadata_table_is_put_back_unless_the_table_was_written_meanwhile(small: Tables, tmp_path: Path) -> None:
