@@ -71,3 +71,6 @@ METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 INDEX_DEFINITIONS_PATH = "hoodie.table.index.defs.path"
 BOOTSTRAP_INDEX_CLASS = "hoodie.bootstrap.index.class"
 BOOTSTRAP_INDEX_TYPE = "hoodie.bootstrap.index.type"
+BOOTSTRAP_UNFINISHED = "pyhudi.bootstrap.unfinished"
+"""``true`` from the creation of a bootstrapped table until all rows of its source are committed. Apache Hudi ignores
+it."""

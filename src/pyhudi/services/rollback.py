@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
+from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
+from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
@@ -103,6 +105,8 @@ def roll_back(
                 raise TransactionError(
                     f"{target} was completed concurrently; run the rollback again to roll it back as a completed write"
                 )
+            if target.requested in BOOTSTRAP_INSTANTS:  # The user goes on without the rows of its source.
+                config.updated(storage, remove=(BOOTSTRAP_UNFINISHED,))
             if with_plan:
                 active.delete_pending(target.requested, target.action)
                 late_data_files.delete_slices_of_removed_plans(active, {target.requested})

@@ -59,6 +59,10 @@ class ReservedTime:
         self._lock.keep_until(self._ready)
         return text
 
+    def ensure_held(self) -> None:
+        """Check that the lock was not lost; see `DeferredReleaseLock.ensure_held`."""
+        self._lock.ensure_held()
+
 
 class TimeGenerator:
     """Issues instant times for one table.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import TransactionError
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
@@ -39,7 +40,7 @@ def refuse_pending_restore(active: ActiveTimeline) -> None:
         )
 
 
-def refuse_pending_bootstrap(active: ActiveTimeline) -> None:
+def refuse_pending_bootstrap(config: TableConfig, active: ActiveTimeline) -> None:
     """Refuse to write to a table with an unfinished bootstrap: after another write it could not be finished."""
     pending = next((i for i in active.timeline.pending() if i.requested in BOOTSTRAP_INSTANTS), None)
     if pending is not None:
@@ -47,4 +48,12 @@ def refuse_pending_bootstrap(active: ActiveTimeline) -> None:
             f"the bootstrap of the table at {active.storage.uri()} (instant {pending.requested}) was begun but not "
             "completed, so rows of its source are missing; run the same bootstrap again before writing, or roll the "
             "instant back to go on without them"
+        )
+    others = (i for i in active.timeline.writes().completed() if i.requested not in BOOTSTRAP_INSTANTS)
+    if BOOTSTRAP_UNFINISHED in config.properties and next(others, None) is None:
+        raise TransactionError(
+            f"the bootstrap of the table at {active.storage.uri()} was interrupted before it had begun to write all "
+            "rows of its source; run the same bootstrap again before writing, or remove the property "
+            f"{BOOTSTRAP_UNFINISHED} to go on without them "
+            f"(HudiTable.services.change_properties(remove=[{BOOTSTRAP_UNFINISHED!r}]))"
         )

@@ -45,7 +45,7 @@ from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.publication import Publication, complete_instant
 from pyhudi.transaction.rollback import late_data_files
-from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
+from pyhudi.transaction.rollback.rollback_status import find_rollback, refuse_if_rolled_back
 from pyhudi.transaction.schema_versions import RecordedSchema
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.write_start import start_write
@@ -166,7 +166,8 @@ class Transaction:
         empty file).
 
         Raises:
-            ConflictError: Another writer considered this one dead and rolled it back.
+            ConflictError: Another writer considered this one dead and rolled it back, or removed its plan.
+            BusyError: Another process executes its plan.
             LockError: The lock of the table could not be acquired.
         """
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
@@ -301,8 +302,6 @@ class Transaction:
         completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
         if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
             late_data_files.delete_files_older_than(active, self.instant)
-        if self._fixed_instant:
-            late_data_files.delete_files_of_other_attempts(active, self.instant, recorded.metadata.named_files())
         self._signals.before_publication()
         if recorded.history is not None:
             persist_history(active, self.instant, completion, recorded.history)
@@ -320,10 +319,15 @@ class Transaction:
         Args:
             metadata: Metadata of the commit, which names the files of the write.
         """
-        reconcile_against_markers(self.storage, self.instant, metadata)
+        if not self._fixed_instant:
+            reconcile_against_markers(self.storage, self.instant, metadata)
 
     def _reconcile_under_lock(self, metadata: CommitMetadata, active: ActiveTimeline) -> None:
-        """Delete files left behind that can be told apart from those of other writers only under the lock."""
+        """Delete files left behind that can be told apart from those of other writers only under the lock: of an
+        instant that every attempt has."""
+        if self._fixed_instant:
+            reconcile_against_markers(self.storage, self.instant, metadata)
+            late_data_files.delete_files_of_other_attempts(active, self.instant, metadata.named_files())
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         exceptions = AllowedConflicts.from_options(self.opts, self.config.merging.mode)
@@ -347,6 +351,9 @@ class Transaction:
 
     def _undo(self, active: ActiveTimeline) -> None:
         """Roll back the instant of this write in the timeline. The lock is held."""
+        if self._fixed_instant and find_rollback(active, self.timeline, self.instant) is not None:
+            self.leave_pending()  # The instant, its files and its markers may be those of the next attempt.
+            return
         current = active.timeline.find(self.instant, self.action)
         if current is not None and not current.is_completed:
             self._coordination.rollbacks.roll_back(active, current)

@@ -72,7 +72,7 @@ def start_write(
     refuse_pending_restore(active)
     is_bootstrap = instant in BOOTSTRAP_INSTANTS
     if not is_bootstrap:
-        refuse_pending_bootstrap(active)
+        refuse_pending_bootstrap(config, active)
     failed = rollbacks.failed_writes(active, failed_writes_policy(opts), bootstraps=is_bootstrap)
     rollbacks.check(active, failed)
     # Before the first change of the timeline, because a metadata table must not survive the table that it describes.
@@ -86,6 +86,7 @@ def start_write(
     signals = liveness_signals(storage, requested, opts)
     try:
         signals.start()
+        reserved.ensure_held()  # Others may have archived instants later than this one.
         entry = active.create_requested(action, requested, content)
     except BaseException:
         signals.stop()

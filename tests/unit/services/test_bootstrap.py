@@ -15,8 +15,10 @@ import pytest
 import pyhudi
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
+from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import (
     ConfigError,
+    ConflictError,
     CorruptTableError,
     RecordKeyError,
     SchemaMismatchError,
@@ -29,7 +31,7 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter
 from pyhudi.storage import LocalStorage
-from pyhudi.table.bootstrap_index import BootstrapIndex
+from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex
 from pyhudi.table.config.properties_file import update_properties
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -297,6 +299,7 @@ def test_rows_that_were_not_copied_are_copied_by_the_next(source: Path, tmp_path
         run_bootstrap(plan, ThreadSkeletonWriter(), fail, LOCAL)
     table = HudiTable.for_path(str(tmp_path / "table"))
     assert {row["day"] for row in rows_of(table)} == {"2024-01-01"}
+    check_refused(tmp_path / "table")
     result = run_bootstrap(plan, ThreadSkeletonWriter(), copy, LOCAL)
     assert (asked, result.instant, result.num_files, result.created_table) == (
         [["2024-01-02"]],
@@ -304,6 +307,95 @@ def test_rows_that_were_not_copied_are_copied_by_the_next(source: Path, tmp_path
         0,
         False,
     )
+    check_writable(tmp_path / "table")
+
+
+def is_unfinished(path: Path) -> bool:
+    return BOOTSTRAP_UNFINISHED in TableMetaClient.open(str(path)).config.properties
+
+
+def check_refused(path: Path) -> None:
+    """Rows of the source are missing, and nobody writes before they are there."""
+    with pytest.raises(TransactionError, match=r"interrupted before.*run the same bootstrap again.*change_properties"):
+        Transaction.begin(TableMetaClient.open(str(path)), Action.COMMIT, "UPSERT", {})
+
+
+def check_writable(path: Path) -> None:
+    client = TableMetaClient.open(str(path))
+    assert BOOTSTRAP_UNFINISHED not in client.config.properties
+    with Transaction.begin(client, Action.COMMIT, "UPSERT", {}) as begun:
+        assert begun.instant > "2"
+
+
+def test_a_bootstrap_that_died_before_its_first_instant(source: Path, tmp_path: Path):
+    path, settings = tmp_path / "table", Options.parse(options_for(source))
+    storage = FaultyStorage(LocalStorage(path), [Fault("create", 1, "after", Killed, path=r"hoodie\.properties$")])
+    with pytest.raises(Killed):
+        run_bootstrap(BootstrapPlan.from_options(storage, settings), ThreadSkeletonWriter(), None, LOCAL)
+    assert not HudiTable.for_path(str(path)).history().num_rows
+    check_refused(path)
+    shutil.copytree(path, tmp_path / "given up")
+    pyhudi.bootstrap_table(path, settings)
+    check_writable(path)
+    assert HudiTable.for_path(str(path)).scan().to_arrow().num_rows == 120
+    HudiTable.for_path(str(tmp_path / "given up")).services.change_properties(remove=[BOOTSTRAP_UNFINISHED])
+    check_writable(tmp_path / "given up")
+
+
+def test_a_bootstrap_that_died_after_its_commit(source: Path, tmp_path: Path):
+    """Only the same bootstrap knows that no rows are missing. After writes of others nobody can run it."""
+    path, settings = tmp_path / "table", Options.parse(options_for(source))
+    storage = FaultyStorage(LocalStorage(path), [Fault("replace", 1, "before", Killed, path=r"hoodie\.properties$")])
+    no_index = settings.merged({"hoodie.metadata.enable": "false"})
+    with pytest.raises(Killed):
+        run_bootstrap(BootstrapPlan.from_options(storage, no_index), ThreadSkeletonWriter(), None, LOCAL)
+    check_refused(path)
+    shutil.copytree(path, tmp_path / "written")
+    result = pyhudi.bootstrap_table(path, no_index)
+    assert (result.instant, result.num_files) == (None, 0)
+    check_writable(path)
+    assert HudiTable.for_path(str(path)).scan().to_arrow().num_rows == 120
+    with pytest.raises(TableExistsError, match="has been written to"):
+        pyhudi.bootstrap_table(path, no_index)
+    _commit_nothing(tmp_path / "written", "20990101000000000")
+    with Transaction.begin(TableMetaClient.open(str(tmp_path / "written")), Action.COMMIT, "UPSERT", {}) as begun:
+        assert begun.instant > "2"
+
+
+def test_a_bootstrap_that_was_taken_for_dead_leaves_the_next_one_alone(source: Path, tmp_path: Path):
+    """Both have the same instant. The first wakes up when the other has written its files."""
+    path, settings = tmp_path / "table", Options.parse(options_for(source))
+    plan = BootstrapPlan.from_options(LocalStorage(path), settings)
+    client = TableMetaClient.create(plan.target.storage, plan.target.config, settings)
+    slow = Transaction.begin(client, Action.COMMIT, "BOOTSTRAP", settings, instant=METADATA_BOOTSTRAP)
+    slow.to_inflight()
+    writer = ThreadSkeletonWriter(threads=1)
+
+    def disturbed(handle: Any, sources: Any) -> pa.Table:
+        stats = writer(handle, sources)
+        with pytest.raises(ConflictError, match="considered this writer dead"):
+            slow.commit(CommitMetadata("BOOTSTRAP"))
+        slow.abort()
+        return stats
+
+    run_bootstrap(plan, disturbed, None, LOCAL)
+    table = HudiTable.for_path(str(path))
+    assert table.scan().to_arrow().num_rows == 120
+    assert table.validate_metadata().num_rows == 0
+    assert len(list(path.glob("2024*/*.parquet"))) == 4
+
+
+def test_a_bootstrap_that_fails_in_an_empty_table_leaves_it(source: Path, tmp_path: Path):
+    path, settings = tmp_path / "table", Options.parse(options_for(source))
+    plan = BootstrapPlan.from_options(LocalStorage(path), settings)
+    TableMetaClient.create(plan.target.storage, plan.target.config, settings)
+
+    def fail(*_: Any) -> pa.Table:
+        raise RuntimeError("no rows")
+
+    with pytest.raises(RuntimeError, match="no rows"):
+        run_bootstrap(plan, fail, None, LOCAL)
+    check_writable(path)
 
 
 @pytest.mark.parametrize("same_names", [False, True], ids=["", "names as in the first attempt"])
@@ -360,10 +452,10 @@ def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tm
     for number in (nth + 1 for nth in places(writes, step=2)):
         path = tmp_path / str(number)
         assert run(path, Fault("writes", number, "after", Killed)).dead
-        if (path / ".hoodie" / "hoodie.properties").exists() and any((path / ".hoodie/timeline").glob("*.commit")):
-            done += 1
-        else:
+        done += any((path / ".hoodie/timeline").glob("*.commit"))
+        if not (path / ".hoodie/hoodie.properties").exists() or is_unfinished(path):
             run(path)
+        assert not is_unfinished(path)
         table = HudiTable.for_path(str(path))
         assert table.scan().to_arrow().num_rows == 120, number
         assert table.validate_metadata().num_rows == 0, number
@@ -389,8 +481,7 @@ def test_no_write_takes_the_place_of_the_rest_of_a_bootstrap(source: Path, tmp_p
     pyhudi.bootstrap_table(tmp_path / "again", settings)
     assert HudiTable.for_path(str(tmp_path / "again")).scan().to_arrow().num_rows == 120
     table.services.rollback("00000000000001")
-    with Transaction.begin(TableMetaClient.open(str(path)), Action.COMMIT, "UPSERT", {}) as begun:
-        assert begun.instant > "2"
+    check_writable(path)
 
 
 @pytest.mark.parametrize("archived", [False, True], ids=["", "archived"])

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
+from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError, UnsupportedTableError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption_errors import as_corruption
@@ -23,7 +24,7 @@ from pyhudi.services.bootstrap.source_listing import (
     select_mode,
 )
 from pyhudi.storage import Storage, join_path, open_storage
-from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP
+from pyhudi.table.bootstrap_index import FULL_BOOTSTRAP, METADATA_BOOTSTRAP
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -98,7 +99,8 @@ class BootstrapPlan:
 
 
 def remaining(plan: BootstrapPlan, client: TableMetaClient) -> BootstrapPlan:
-    """Return the remaining part of the plan for an existing table: all of it, or the rest of an interrupted bootstrap.
+    """Return the remaining part of the plan for an existing table: all of it, or the rest of an interrupted bootstrap,
+    which is empty if that has committed everything and was not declared finished.
 
     Raises:
         TableExistsError: The table has other writes, or its bootstrap is complete.
@@ -117,10 +119,18 @@ def remaining(plan: BootstrapPlan, client: TableMetaClient) -> BootstrapPlan:
         return plan
     if done == {METADATA_BOOTSTRAP} and source_path is not None and left.num_rows:
         return replace(plan, metadata_only=plan.metadata_only.slice(0, 0))
+    if BOOTSTRAP_UNFINISHED in client.config.properties and done == _instants(plan):
+        return replace(plan, metadata_only=plan.metadata_only.slice(0, 0), full=plan.full.slice(0, 0))
     raise TableExistsError(
         f"the table at {plan.target.storage.uri()} has been written to, but a bootstrap requires a new one: choose "
         "another path, or delete the table"
     )
+
+
+def _instants(plan: BootstrapPlan) -> set[str]:
+    """Return the instants of the commits of a plan."""
+    parts = {METADATA_BOOTSTRAP: plan.metadata_only, FULL_BOOTSTRAP: plan.full}
+    return {instant for instant, files in parts.items() if files.num_rows}
 
 
 def _is_archived(client: TableMetaClient) -> bool:

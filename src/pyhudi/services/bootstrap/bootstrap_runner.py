@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import HudiError, NotAHudiTableError, UnsupportedTableError
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan, remaining
 from pyhudi.services.bootstrap.metadata_bootstrap import Runner, bootstrap_metadata
 from pyhudi.table.config.new_table_properties import bootstrap_properties
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
@@ -33,8 +36,9 @@ def run_bootstrap(
     """Execute a plan in a table, which is created if needed. A created table without any write is removed after a
     failure.
 
-    Metadata-only files are committed first, then the others. After an interruption in between, running the same
-    bootstrap again continues with the others.
+    Metadata-only files are committed first, then the others. From the creation of the table until then a property of
+    the table says that rows are missing, and other writes are refused. After an interruption, running the same
+    bootstrap again continues with the rest.
 
     Args:
         plan: The plan.
@@ -58,7 +62,7 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
     created = client is None
     if client is not None:
         plan = remaining(plan, client)
-        client = _with_source(plan, client)
+        client = _begun(plan, client)
         plan = replace(plan, target=replace(plan.target, config=client.config))
     if plan.full.num_rows and full is None:
         raise UnsupportedTableError(
@@ -66,7 +70,9 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
             "use metadata-only bootstrap for all partitions"
         )
     if client is None:
-        client = TableMetaClient.create(plan.target.storage, plan.target.config, plan.target.opts)
+        properties = {**plan.target.config.properties, BOOTSTRAP_UNFINISHED: "true"}
+        config = TableConfig(MappingProxyType(properties))
+        client = TableMetaClient.create(plan.target.storage, config, plan.target.opts)
     results = []
     try:
         if plan.metadata_only.num_rows:
@@ -79,21 +85,41 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
                 remove_empty_table(plan.target.storage, plan.target.opts)
             except HudiError as failure:  # The first error is the one to report.
                 _log.warning("the empty table at %s was not removed: %s", plan.target.storage.uri(), failure)
+        elif not client.active_timeline().timeline.writes().completed():
+            _remove_mark(client)
         raise
+    warnings = _remove_mark(client)
     if not results:
-        return WriteResult(plan.target.storage.uri(), "BOOTSTRAP")
+        return WriteResult(plan.target.storage.uri(), "BOOTSTRAP", warnings=warnings)
     last = results[-1]
     return replace(
         last,
         operation="BOOTSTRAP",
         created_table=created,
         stats=pa.concat_tables([result.stats for result in results]),
-        warnings=tuple(text for result in results for text in result.warnings),
+        warnings=(*(text for result in results for text in result.warnings), *warnings),
     )
 
 
-def _with_source(plan: BootstrapPlan, client: TableMetaClient) -> TableMetaClient:
-    """Return the table with its source recorded, also in an empty one that was created without it."""
+def _remove_mark(client: TableMetaClient) -> tuple[str, ...]:
+    """Remove the property that says that rows are missing, because all are committed, or none. Return a warning if that
+    fails."""
+    try:
+        client.config.updated(client.storage, remove=(BOOTSTRAP_UNFINISHED,))
+    except HudiError as failure:
+        text = (
+            f"other writes are refused until the bootstrap is run again, because the property {BOOTSTRAP_UNFINISHED} "
+            f"could not be removed: {failure}"
+        )
+        _log.warning("%s", text)
+        return (text,)
+    return ()
+
+
+def _begun(plan: BootstrapPlan, client: TableMetaClient) -> TableMetaClient:
+    """Return the table with its source recorded, also in an empty one that was created without it, and with the mark
+    that rows of it are missing."""
     properties = bootstrap_properties(plan.target.opts, client.config.version)
+    properties |= {BOOTSTRAP_UNFINISHED: "true"}
     missing = {key: value for key, value in properties.items() if key not in client.config.properties}
     return client.with_config(client.config.updated(client.storage, set=missing)) if missing else client
