@@ -76,11 +76,12 @@ def _run_method(entry: Instant) -> str:
 
 def _is_foreign(active: ActiveTimeline, entry: Instant) -> bool:
     """Return True if the current attempt was not started by pyhudi: it has no claim, or it was rolled back and started
-    again since."""
+    again since. A rollback that is not completed is one of the claimed attempt."""
     claimed_after = AttemptClaim(active.storage, entry.requested).last_rollback()
     if claimed_after is None:
         return True
-    later = (i for i in active.timeline.of_actions(Action.ROLLBACK) if i.requested > claimed_after)
+    rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK)
+    later = (i for i in rollbacks if i.requested > claimed_after)
     plans = (read_rollback_plan(active, rollback) for rollback in later)
     return any(plan is not None and plan.instant == entry.requested for plan in plans)
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
-from pyhudi.errors import ConflictError
+from pyhudi.errors import BusyError, ConflictError
 from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.storage.concurrent_reads import concurrent_map
@@ -121,6 +121,7 @@ class PlannedTransaction(Transaction):
             if entry is None:
                 return None
             self._attempt, self._claim = attempt.id, AttemptClaim(storage, instant, attempt.id)
+            self.lock.ensure_held()
             self._claim.take(newest_rollback(active))
             self.timeline = active.timeline
             self._signals = liveness_signals(storage, instant, opts)
@@ -173,8 +174,36 @@ class PlannedTransaction(Transaction):
         late_data_files.delete_files_of_other_attempts(active, self.instant, metadata.named_files())
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
+        if expected is State.REQUESTED:
+            refuse_pending_restore(active)
+            self._refuse_if_taken(active)
         self._refuse_if_superseded(active)
         super()._check_alive(active, expected)
+
+    def _refuse_if_taken(self, active: ActiveTimeline) -> None:
+        """Refuse to begin a plan that another process has taken or removed. It did not consider this one dead: a plan
+        may be taken by several processes until one of them begins.
+
+        Raises:
+            BusyError: Another process executes the plan, or has executed it.
+            ConflictError: The plan was removed.
+        """
+        current = active.timeline.find(self.instant)
+        if current is None:
+            raise ConflictError(
+                f"{self._entry} of {self.storage.root} was removed from the timeline by another process, with a "
+                "rollback or a restore, so there is nothing to execute; a new plan can be made"
+            )
+        if current.is_completed:
+            raise BusyError(
+                f"{self._entry} of {self.storage.root} was executed by another process, which took it at the same "
+                f"time ({current}); there is nothing left to do"
+            )
+        if self._is_superseded(active):
+            raise BusyError(
+                f"{self._entry} of {self.storage.root} is being executed by another process, which took it at the same "
+                "time; wait for it, or, if that process was killed, execute the plan again"
+            )
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         """Find a conflict. Writes concurrent with a compaction belong to the slice after it, so they do not conflict. A
@@ -205,9 +234,12 @@ class PlannedTransaction(Transaction):
             raise ConflictError(f"{self._entry} no longer belongs to this attempt: {_TAKEN_FOR_DEAD}")
 
     def _is_superseded(self, active: ActiveTimeline) -> bool:
-        """Return True if the instant belongs to another attempt, which has claimed it or, in another program, rolled
-        back this attempt."""
+        """Return True if the instant belongs to another attempt, which has claimed it or, in another program, begun to
+        execute it or rolled back this attempt."""
         if not self._claim.is_current():
+            return True
+        current = active.timeline.find(self.instant)
+        if self._entry.state is State.REQUESTED and current is not None and current.state is not State.REQUESTED:
             return True
         return find_rollback(active, self.timeline, self.instant) is not None
 
