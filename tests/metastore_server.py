@@ -34,6 +34,8 @@ class FakeMetastore:
         writes: Names of the requests that changed something, in order.
         fail: Errors with which requests are answered, by name.
         meanwhile: Functions that answer requests in place of the methods of the same names.
+        writes_left: Number of requests that may still change something; later ones are not answered, as if the client
+            had died. None: all.
     """
 
     def __init__(self) -> None:
@@ -44,6 +46,7 @@ class FakeMetastore:
         self.writes: list[str] = []
         self.fail: dict[str, Exception] = {}
         self.meanwhile: dict[str, Callable[..., Any]] = {}
+        self.writes_left: int | None = None
         self._ids = itertools.count(1)
         self._guard = threading.RLock()
 
@@ -58,8 +61,13 @@ class FakeMetastore:
             with self._guard:
                 if name in self.fail:
                     raise self.fail[name]
+                changes = not name.startswith(_READS)
+                if changes and self.writes_left is not None:
+                    if not self.writes_left:
+                        raise TTransportException(message="the client is dead")
+                    self.writes_left -= 1
                 answer = found(*arguments)
-                if not name.startswith(_READS):
+                if changes:
                     self.writes.append(name)
                 return copy.deepcopy(answer)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -43,6 +42,9 @@ from pyhudi.timeline.instant import Instant
 _DATABASE_COMMENT = "automatically created by hoodie"
 _ATTEMPTS = 3
 """Number of times that an entry is synced while other processes sync it."""
+_TRIAL = "_pyhudi_trial"
+"""End of the name of an entry that is created and dropped to see whether the catalog takes it. The name is always the
+same, so that a sync finds what a killed one has left."""
 _log = logging.getLogger(__name__)
 
 
@@ -221,12 +223,21 @@ class _TableSync:
 
     def _recreate(self, entry: CatalogTable) -> TableSyncResult:
         """Drop an entry and create it again, if the catalog takes the new one: under another name it is tried first."""
-        trial = self.plan.new_entry(self.settings.database, SyncedName(f"{self.name.table}_{secrets.token_hex(4)}"))
-        self.catalog.create_table(trial)
-        self.catalog.drop_table(trial.database, trial.name)
-        with suppress(NotInCatalogError):  # dropped by another writer, at the same time
-            self.catalog.drop_table(entry.database, entry.name)
+        trial = self.plan.new_entry(self.settings.database, SyncedName(f"{self.name.table}{_TRIAL}"))
+        left = self.catalog.table(trial.database, trial.name)
+        if left is not None:  # by a sync that was killed
+            check_is_hudi(left)
+            self._drop(left)
+        with suppress(AlreadyInCatalogError):  # tried by another writer, at the same time
+            self.catalog.create_table(trial)
+        self._drop(trial)
+        self._drop(entry)
         return self._create()
+
+    def _drop(self, entry: CatalogTable) -> None:
+        """Drop an entry, unless another writer has just dropped it."""
+        with suppress(NotInCatalogError):
+            self.catalog.drop_table(entry.database, entry.name)
 
     def _change(self, entry: CatalogTable) -> CatalogTable:
         wanted = self.plan.changed_entry(entry, self.name)

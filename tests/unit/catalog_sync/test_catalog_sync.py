@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -405,6 +406,54 @@ def test_an_entry_is_not_dropped_for_one_that_is_refused(sync: Any, state: FakeM
     state.fail.clear()
     assert sync().tables[0].is_created
     assert list(state.tables) == [("default", "t")]
+
+
+def moved(state: FakeMetastore, _: HandMadeTable) -> None:
+    state.tables["default", "t"].sd.location = "file:/tmp/before"
+
+
+def changed(_: FakeMetastore, table: HandMadeTable) -> None:
+    table.write(2, {("c", "f3"): [{**ROW, "w": 0.5}], ("a", "f1"): [ROW]}, schema=WIDER)
+    table.write(3, {}, action=Action.REPLACE_COMMIT, operation="DELETE_PARTITION", replaced=[("b", "f2")])
+
+
+def emptied(state: FakeMetastore, _: HandMadeTable) -> None:
+    state.tables.clear()
+    state.partitions.clear()
+
+
+@pytest.mark.parametrize("change", [emptied, moved, changed])
+def test_a_sync_that_dies_is_finished_by_the_next(sync: Any, state: FakeMetastore, table: HandMadeTable, change: Any):
+    """Wherever it dies, and nothing else is left of it."""
+    sync()
+    change(state, table)
+    before = copy.deepcopy((state.tables, state.partitions))
+    sync()
+    after, count = entries(state), len(state.writes)
+    assert count > 2
+    for number in range(count):
+        state.tables, state.partitions = copy.deepcopy(before)
+        state.writes_left = number
+        with pytest.raises(CatalogError, match="does not answer"):
+            sync()
+        state.writes_left = None
+        sync()
+        assert entries(state) == after, number
+        assert not sync().is_changed
+
+
+def entries(state: FakeMetastore) -> dict[str, Any]:
+    """What the metastore has, but for times."""
+    times = ("transient_lastDdlTime", "createTime")
+    return {
+        name: (
+            stored.sd,
+            stored.partitionKeys,
+            {key: value for key, value in stored.parameters.items() if key not in times},
+            {one: partition.sd for one, partition in sorted(state.partitions[database, name].items())},
+        )
+        for (database, name), stored in state.tables.items()
+    }
 
 
 def test_an_entry_is_not_dropped_by_a_broken_connection(sync: Any, state: FakeMetastore, table: HandMadeTable) -> None:
