@@ -28,7 +28,7 @@ from pyhudi.spark.sql.catalog import (
 )
 from pyhudi.spark.sql.catalog_registration import register
 from pyhudi.spark.sql.commands.command_target import without_meta_columns
-from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
+from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced, register_instead
 from pyhudi.spark.sql.commands.ddl.location_checks import (
     is_location_of,
     refuse_files,
@@ -167,8 +167,8 @@ def create_new(
         except BaseException:
             remove_after_failure(storage, opts)
             raise
-    drop_replaced(spark, replaced)
-    register(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema(), statement.comment)
+    schema = SqlTable.from_catalog(spark, table).load_sql_schema()
+    register_instead(spark, replaced, table, schema, statement.comment)
 
 
 def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:

@@ -9,6 +9,7 @@ from pyhudi.config import Options
 from pyhudi.errors import TableExistsError
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.sql.string_literals import string_literal
 from pyhudi.storage import Storage, open_sibling, open_storage, resolved_root
 
 _LEFT_BEHIND = (
@@ -37,7 +38,11 @@ def refuse_overlap(old: CatalogTable | None, storage: Storage) -> None:
 
 def table_exists_at(location: str) -> TableExistsError:
     """Return the error of CREATE TABLE … AS at the location of a Hudi table."""
-    return TableExistsError(f"there is a Hudi table at {location!r} already, which AS would overwrite")
+    return TableExistsError(
+        f"there is a Hudi table at {location!r} already, which AS would overwrite. To use it, leave AS out and "
+        f"register it with LOCATION {string_literal(location)}, for INSERT or INSERT OVERWRITE; if an interrupted "
+        "statement has left it, delete its files"
+    )
 
 
 def is_location_of(replaced: CatalogTable | None, storage: Storage) -> bool:

@@ -9,8 +9,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.catalog_registration import register
-from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
+from pyhudi.spark.sql.commands.ddl.drop_table import register_instead
 from pyhudi.spark.sql.commands.ddl.table_definition import declared_columns, with_spelling_of_schema
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable
@@ -62,6 +61,6 @@ def register_existing(
     fields = tuple(field.name for field in config.partition_fields)
     if statement.partitioned_by and statement.partitioned_by != fields:
         raise ConfigError(f"the Hudi table at {table.location!r} is partitioned by ({', '.join(fields)})")
-    drop_replaced(spark, replaced)
     recorded = registered_properties(config.record_keys, config.ordering_fields, config.table_type)
-    register(spark, replace(table, properties={**recorded, **table.properties}), schema, statement.comment)
+    registered = replace(table, properties={**recorded, **table.properties})
+    register_instead(spark, replaced, registered, schema, statement.comment)
