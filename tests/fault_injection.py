@@ -14,7 +14,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
@@ -36,6 +36,10 @@ WRITES = (
     "delete_tree",
     "close_output",
 )
+
+
+LOCK_FILE = ".hoodie/lock"
+"""Lock of ``FileSystemBasedLockProvider``."""
 
 
 class Killed(BaseException):
@@ -209,6 +213,29 @@ class FaultyStorage:
             yield sink
             with self._operation("close_output", path):
                 stack.pop_all().close()
+
+
+class SuspendedStorage(FaultyStorage):
+    """Storage of a process that is suspended once, for longer than its lease: after the first operation under its lock
+    that is named ``operation`` and whose path matches the regular expression ``path``. Its lock, that of
+    ``FileSystemBasedLockProvider``, is broken, and another process does something ``meanwhile``."""
+
+    def __init__(self, inner: Storage, operation: str, path: str, meanwhile: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._suspends_after = operation, path
+        self._meanwhile = meanwhile
+        self.was_suspended = False
+
+    @contextlib.contextmanager
+    def _operation(self, operation: str, path: str) -> Iterator[None]:
+        with super()._operation(operation, path):
+            yield
+        wanted, pattern = self._suspends_after
+        if self.was_suspended or operation != wanted or re.search(pattern, path) is None:
+            return
+        if self.inner.delete(LOCK_FILE):
+            self.was_suspended = True
+            self._meanwhile()
 
 
 def _rebuilt(inner: Storage, faults: Sequence[Fault], latency: float, latencies: Mapping[str, float]) -> FaultyStorage:

@@ -153,7 +153,7 @@ class Restorer:
             TransactionError: Another restore is pending, cleaning has deleted files of that snapshot, or a later write
                 has been archived or has a savepoint.
             BusyError: A write is running.
-            LockError: The lock of the table could not be acquired.
+            LockError: The lock of the table could not be acquired, or was lost; the restore is pending then.
         """
         with in_process_writer_lock(self._storage, self._opts), self._generator.lock:
             with self._phases("plan"):
@@ -164,6 +164,7 @@ class Restorer:
                     plan = self._scheduled(active, config, to)
             begun = time.monotonic()
             with self._phases("rollback"):
+                self._generator.lock.ensure_held()
                 # Delta commits of a metadata table of version 6 have the instants of rollbacks, which will be removed.
                 without = delete_metadata_table(self._storage, config) if config.version < 8 else config
                 entry = active.timeline.find(plan.instant or "", Action.RESTORE)
@@ -213,6 +214,7 @@ class Restorer:
         rollbacks.complete_and_roll_back(active, [])
         with self._generator.reserve(locked=True) as reserved:
             instant = reserved.take(active.latest_time)
+            self._generator.lock.ensure_held()
             active.create_requested(Action.RESTORE, instant, plan.encode(config.version))
         return RestorePlan(plan.to, plan.targets, instant)
 
@@ -231,6 +233,7 @@ class Restorer:
     def _complete(self, active: ActiveTimeline, entry: Instant, plan: RestorePlan, millis: int) -> int:
         """Complete the restore with the results of its rollbacks, which are removed from the timeline. Return the
         number of deleted files."""
+        self._generator.lock.ensure_held()  # Who completes the restore deletes its rollbacks.
         rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).after(entry.requested).instants
         targets = {requested for requested, _ in plan.targets}
         metadata: dict[str, list[Any]] = {}
@@ -251,7 +254,9 @@ class Restorer:
         version = self._client.config.version
         content = encode_record(Action.RESTORE, State.COMPLETED, result, version)
         with self._generator.reserve(locked=True) as reserved:
-            active.complete(entry, content, reserved.take(active.latest_time) if version >= 8 else None)
+            completion = reserved.take(active.latest_time) if version >= 8 else None
+            self._generator.lock.ensure_held()
+            active.complete(entry, content, completion)
         states = [state for rollback in own_rollbacks for state in active.states(rollback)]
         # The completed file is deleted last: without it the others would look like an interrupted rollback.
         for kind in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):

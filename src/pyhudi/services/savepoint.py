@@ -22,7 +22,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import has_archived_after
-from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish_archival
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
 from pyhudi.transaction.locks.lock_factory import make_time_generator
@@ -77,13 +77,16 @@ def create_savepoint(
     Raises:
         InstantNotFoundError: The active timeline has no such completed write.
         TransactionError: Cleaning has deleted files of that snapshot, or a restore is pending.
-        LockError: The lock of the table could not be acquired.
+        LockError: The lock of the table could not be acquired, or was lost; there is no savepoint then.
     """
     storage, phases = client.storage, PhaseTimer()
-    with make_time_generator(storage, opts, client.config.timezone).reserve() as reserved, phases("create"):
+    generator = make_time_generator(storage, opts, client.config.timezone)
+    with generator.reserve() as reserved, phases("create"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)
+        if finish_archival(storage, active):  # Which would otherwise remove the write from under its savepoint.
+            active = active.reload()
         target = completed_write(active, instant, storage.uri())
         existing = active.timeline.find(target.requested, Action.SAVEPOINT)
         if existing is not None and existing.is_completed:
@@ -106,7 +109,9 @@ def create_savepoint(
             "version": 1,
         }
         content = encode_record(Action.SAVEPOINT, State.COMPLETED, record, config.version)
-        active.complete(entry, content, reserved.take(active.latest_time) if config.version >= 8 else None)
+        completion = reserved.take(active.latest_time) if config.version >= 8 else None
+        generator.lock.ensure_held()  # A clean may have been planned since, which deletes its files.
+        active.complete(entry, content, completion)
     counts, size = {"files": files.num_rows}, int(pc.sum(files["size"]).as_py() or 0)
     return ServiceResult(SERVICE, storage.uri(), (target.requested,), counts, size, phases.millis).published(opts)
 
@@ -121,7 +126,8 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, PhaseTimer()
-    with make_time_generator(storage, opts, client.config.timezone).lock, phases("delete"):
+    lock = make_time_generator(storage, opts, client.config.timezone).lock
+    with lock, phases("delete"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)
@@ -141,7 +147,8 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
                     "back. Clean the table first (HudiTable.services.clean()); if the files remain, an earlier "
                     "savepoint or the cleaner's options retain them"
                 )
-            archive(storage, active, [saved], ArchiveOptions(config.timezone))
+            archive(storage, active, [saved], ArchiveOptions(config.timezone), ensure_held=lock.ensure_held)
+        lock.ensure_held()
         for state in active.states(entry):
             active.delete(state)
     return ServiceResult(SERVICE, storage.uri(), (instant,), {"deleted": 1}, millis=phases.millis).published(opts)

@@ -23,6 +23,7 @@ from pyhudi.errors import CommitStateUnknownError, HudiError, NonRetryableConfli
 from pyhudi.format.log import LogSlice
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
@@ -31,6 +32,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, State
 from pyhudi.transaction.commit_outcome import Committed
@@ -62,6 +64,7 @@ SERVICES = {
     "hoodie.compact.inline.max.delta.commits": "1",
     "hoodie.clustering.inline.max.commits": "1",
 }
+ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 SEVERAL = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 WRITTEN = row("a1", "a", 50, "written")
 Rows = dict[str, dict[str, Any]]
@@ -157,13 +160,41 @@ def pending(storage: Any, *actions: str) -> str:
 CLUSTERINGS = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
+def unchanged(rows: Rows) -> Rows:
+    """Return the rows."""
+    return rows
+
+
 @dataclass(frozen=True)
 class Service:
-    """A service: how its plan is made, and in which ways processes carry it out."""
+    """A service: how its plan is made, and in which ways processes carry it out. ``undo`` returns the rows when it is
+    done; a restore may undo the write of the writer, too."""
 
     plan: Callable[[MorTable], object]
     runs: Sequence[Run]
     versions: tuple[int, ...] = (9, 6, 8)
+    undo: Callable[[Rows], Rows] = unchanged
+
+
+def save(mor: MorTable) -> None:
+    mor.table.services.savepoint()
+    mor.delta([row("b1", "b", 40, "gone")])
+
+
+def saved(storage: Any, options: dict[str, str]) -> str:
+    instants: list[str] = table_in(storage, options).services.savepoints()["instant"].to_pylist()
+    return instants[0]
+
+
+def before_last(storage: Any) -> str:
+    return TableMetaClient.open(storage).active_timeline().timeline.completed().writes().instants[-2].requested
+
+
+def grow(mor: MorTable) -> None:
+    for n in range(5, 8):
+        mor.delta([row("a0", "a", n, f"v{n}")])
+        mor.table.services.compact()
+    mor.table.services.clean()
 
 
 CASES = {
@@ -218,6 +249,34 @@ CASES = {
         ),
         versions=(6, 9, 8),
     ),
+    "archival": Service(
+        grow,
+        (
+            lambda s, o: table_in(s, o).services.archive(),
+            lambda s, o: clean_and_archive(*inline(s, o), LOCAL),
+        ),
+        versions=(9, 6, 8),
+    ),
+    "savepoint": Service(
+        lambda m: m.table.services.compact(),
+        (
+            lambda s, o: table_in(s, o).services.savepoint(before_last(s)),
+            lambda s, o: table_in(s, o).services.savepoint(),
+            lambda s, o: table_in(s, o).services.clean(ONE_VERSION),
+            lambda s, o: table_in(s, o).services.archive(),
+        ),
+        versions=(6, 9, 8),
+    ),
+    "restore": Service(
+        save,
+        (
+            lambda s, o: table_in(s, o).services.restore(saved(s, o)),
+            lambda s, o: table_in(s, o).services.restore(saved(s, o)),
+            lambda s, o: table_in(s, o).services.clean(),
+        ),
+        versions=(9, 6, 8),
+        undo=lambda rows: {**rows, "b1": row("b1", "b", 4, "w4")},
+    ),
 }
 
 
@@ -250,12 +309,14 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], tup
 
 @dataclass(frozen=True)
 class Played:
-    """What became of a schedule. ``written``: the outcome of the writer."""
+    """What became of a schedule. ``known``: the instants before, active and archived; ``undo``: see `Service`."""
 
     world: World
     options: dict[str, str]
     runners: Sequence[Actor]
     writer: Actor
+    known: frozenset[str]
+    undo: Callable[[Rows], Rows]
 
     def describe(self) -> list[str]:
         actors = (*self.runners, self.writer)
@@ -279,10 +340,11 @@ def play(seed: int, name: str, version: int, storage: MemoryStorage) -> Played:
         world.actors.append(Actor(("one", "two", "writer")[number], world, work, fault))
     if name == "rollback":
         age_heartbeats(storage)
+    known = known_instants(storage)
     world.run()
     runners, writers = world.actors[:2], world.actors[2:]
     writer = writers[0] if writers else Actor("nobody", world, lambda _: None, outcome="killed")
-    return Played(world, options, runners, writer)
+    return Played(world, options, runners, writer, known, CASES[name].undo)
 
 
 def tidy_up(played: Played, version: int) -> None:
@@ -303,6 +365,8 @@ def finish(world: World, version: int) -> None:
     storage = ActorStorage(Actor("last", world, lambda _: None))
     mor = in_storage(storage, version, SERVICES)
     services = table_in(storage, SERVICES).services
+    if mor.client.active_timeline().timeline.pending().of_actions(Action.RESTORE):
+        services.restore()
     write_nothing(mor)
     for entry in mor.client.active_timeline().timeline.pending():
         if entry.action == Action.COMPACTION:
@@ -332,14 +396,17 @@ def check(played: Played, rows: Rows, version: int) -> None:
     storage = played.world.storage
     failures = [a.outcome for a in (*played.runners, played.writer) if isinstance(a.outcome, BaseException)]
     assert all(isinstance(failure, HudiError) for failure in failures), failures
-    after, outcome = rows | {"a1": WRITTEN}, played.writer.outcome
-    allowed = [rows, after]
+    outcome, undone = played.writer.outcome, played.undo(rows)
+    may_be = [rows, undone] if undone != rows else [rows]
+    with_written = [one | {"a1": WRITTEN} for one in may_be]
+    allowed = [*may_be, *with_written]
     if isinstance(outcome, Committed):
-        allowed = [after]
+        allowed = with_written if undone == rows else [*with_written, undone]
     elif outcome != "killed" and not isinstance(outcome, CommitStateUnknownError):
-        allowed = [rows]
-    assert rows_in(storage) in allowed, "at once"
-    assert rows_in(storage, hoodie__metadata__enable="false") in allowed, "at once, by listing"
+        allowed = may_be
+    at_once = allowed if undone == rows else [*may_be, *with_written]  # a restore may be halfway
+    assert rows_in(storage) in at_once, "at once"
+    assert rows_in(storage, hoodie__metadata__enable="false") in at_once, "at once, by listing"
     tidy_up(played, version)
     assert rows_in(storage) in allowed
     assert rows_in(storage, hoodie__metadata__enable="false") in allowed
@@ -351,6 +418,9 @@ def check_end(played: Played, storage: MemoryStorage, version: int) -> None:
     that die then: archival deletes these."""
     active = TableMetaClient.open(storage).active_timeline()
     assert not active.timeline.pending(), active
+    assert played.undo is not unchanged or played.known <= known_instants(storage)
+    for paths in read_savepoints(active).values():
+        assert set(paths.to_pylist()) <= set(storage.files), "a savepoint lacks files"
     for instant in active.timeline.completed():
         states = [state.state for state in active.states(instant)]
         assert states == [State.COMPLETED, State.INFLIGHT, State.REQUESTED][: len(states)], instant
@@ -361,6 +431,13 @@ def check_end(played: Played, storage: MemoryStorage, version: int) -> None:
     assert not left
     if not any(actor.outcome == "killed" for actor in (*played.runners, played.writer)):
         assert not table.services.delete_orphan_files(dry_run=True).to_pylist()
+
+
+def known_instants(storage: MemoryStorage) -> frozenset[str]:
+    """Return the completed writes, active and archived."""
+    active = TableMetaClient.open(storage).active_timeline()
+    archived = archived_writes(storage, active.layout)["requested"].to_pylist()
+    return frozenset({i.requested for i in active.timeline.completed().writes()} | set(archived))
 
 
 def cases() -> list[Any]:

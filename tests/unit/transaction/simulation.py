@@ -243,9 +243,18 @@ class World:
         ]
 
     def may_steal(self) -> bool:
-        """Return whether the lease of the lock holder may expire now. It must not right before the publication, because
-        the holder checks it there."""
+        """Return whether the lease of the lock holder may expire now. It must not between a check of the holder and the
+        changes that it makes immediately afterwards."""
         return self.steals and self.holder is not None and not self.holder.publishes
+
+    def note(self, actor: Actor, *, changes: bool) -> None:
+        """Note an operation of a lock holder: once it reads again after changes, its last check is over."""
+        locks: list[SimulatedLock | SimulatedLease] = [lease for lease in self.leases if lease.actor is actor]
+        if self.holder is not None and self.holder.actor is actor:
+            locks.append(self.holder)
+        for lock in locks:
+            lock.publishes = lock.publishes and (changes or not lock.has_changed)
+            lock.has_changed = lock.publishes and (changes or lock.has_changed)
 
 
 def age_heartbeats(storage: MemoryStorage) -> None:
@@ -262,7 +271,7 @@ class SimulatedLock(LockProvider):
         super().__init__()
         self.actor = actor
         self._world = actor.world
-        self.publishes = False
+        self.publishes = self.has_changed = False
 
     @property
     def held(self) -> bool:
@@ -278,7 +287,7 @@ class SimulatedLock(LockProvider):
 
     def ensure_held(self) -> None:
         super().ensure_held()
-        self.publishes = True
+        self.publishes, self.has_changed = True, False
 
     def __enter__(self) -> SimulatedLock:
         if self.actor.dead:
@@ -324,7 +333,7 @@ class SimulatedLease(StorageBasedLockProvider):
     def __init__(self, actor: Actor) -> None:
         super().__init__(ActorStorage(actor), clock=lambda: actor.world.clock_ms)  # type: ignore[arg-type]
         self.actor = actor
-        self.publishes = False
+        self.publishes = self.has_changed = False
         actor.world.owners[self._owner] = actor
         actor.world.leases.append(self)
 
@@ -337,7 +346,7 @@ class SimulatedLease(StorageBasedLockProvider):
 
     def ensure_held(self) -> None:
         super().ensure_held()
-        self.publishes = True
+        self.publishes, self.has_changed = True, False
 
     def release(self) -> None:
         self.publishes = False
@@ -404,6 +413,7 @@ class ActorStorage:
         actor.world.step(actor)
         what = args[0] if args and isinstance(args[0], str) else ""
         actor.operations.append(f"{name} {what}")
+        actor.world.note(actor, changes=name in CHANGES)
         if name in CHANGES:
             actor.world.trace.append(f"{actor.name}: {actor.operations[-1]}")
         if actor.fault is None or actor.fault[0] != len(actor.operations):

@@ -6,6 +6,7 @@ So do all instants since the last compaction, which readers need to determine th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
@@ -19,12 +20,19 @@ if TYPE_CHECKING:
 
 
 def archive_metadata_timeline(
-    storage: Storage, opts: Options, data: ActiveTimeline, active: ActiveTimeline, *, timezone: str = "LOCAL"
+    storage: Storage,
+    opts: Options,
+    data: ActiveTimeline,
+    active: ActiveTimeline,
+    *,
+    timezone: str = "LOCAL",
+    ensure_held: Callable[[], None] = lambda: None,
 ) -> list[Instant]:
     """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many, and
     complete an interrupted archival. Return the instants that were removed from the timeline.
 
-    ``timezone`` is that of the table's timeline. The caller holds the lock of the table.
+    ``timezone`` is that of the table's timeline. The caller holds the lock of the table; ``ensure_held`` raises
+    LockError if it was lost.
     """
     if not opts.get_typed(options.AUTO_ARCHIVE):
         return []
@@ -40,7 +48,7 @@ def archive_metadata_timeline(
     )
     instants = [i for i in instants if can_archive(active.layout, i)]
     if instants:
-        archive(storage, active, instants, ArchiveOptions.from_options(opts, timezone))
+        archive(storage, active, instants, ArchiveOptions.from_options(opts, timezone), ensure_held=ensure_held)
     return [*left, *instants]
 
 

@@ -114,6 +114,7 @@ def schedule_compaction(metadata_context: MetadataWriteContext, config: TableCon
     except _BROKEN as failure:
         _disable_after_failure(storage, config, failure)
         return None
+    metadata_context.ensure_held()  # Delta commits that others have completed since are in none of the slices.
     attempts.begin(deltas).save(storage)
     job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
     if config.version >= 8:  # While the lock is held, no other process can be compacting.
@@ -177,6 +178,9 @@ def complete_compaction(
 
     Partitions that were dropped or rebuilt in the meantime are not published, and nothing is if another process has
     removed the plan or executed it (as Apache Hudi does with pending plans); then the files are deleted.
+
+    Raises:
+        LockError: The lock was lost; nothing is published, because writes of others since then could be missing.
     """
     begun = time.perf_counter()
     storage = job.storage
@@ -191,13 +195,21 @@ def complete_compaction(
         discard_job(metadata_context, config, job)
         return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
+    metadata_context.ensure_held()
     done = metadata_context.completed_at(job.version)
     complete_delta_commit(active, entry, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
     delete_attempts(storage)
     try:
         clean_metadata_table(storage, config, active, metadata_context.completion)
         opts, data = metadata_context.opts, metadata_context.data
-        archive_metadata_timeline(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
+        archive_metadata_timeline(
+            storage,
+            opts,
+            data,
+            metadata_context.own_timeline(config),
+            timezone=config.timezone,
+            ensure_held=metadata_context.ensure_held,
+        )
     except Exception as failure:  # After the next compaction.
         _log.warning("the metadata table of %s was not cleaned or archived: %s", storage.root, failure)
     return MetadataServiceResult(

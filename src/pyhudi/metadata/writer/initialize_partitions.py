@@ -133,6 +133,7 @@ def build_partition(
             storage.delete_tree(join_path(METADATA_FOLDER, partition))
         raise
     commit = MetadataCommit(stats, BULK_INSERT_PREPPED)
+    metadata_context.ensure_held()  # It would lack the writes that another process has committed meanwhile.
     complete_delta_commit(active, entry, commit, version, metadata_context.completed_at(version))
 
 

@@ -21,8 +21,9 @@ class MetadataWriteContext:
     """A table whose lock is held, for changes to its metadata table.
 
     ``data`` is the current timeline of the table. ``completion`` returns a new completion time, later than all known
-    ones (used from version 8 on). ``stats_reader`` reads the files of the table to build indexes. The configuration of
-    the table changes during the work, so it is a separate argument.
+    ones (used from version 8 on). ``stats_reader`` reads the files of the table to build indexes. ``ensure_held``
+    raises LockError if the lock was lost during the work, which may be long. The configuration of the table changes
+    meanwhile, so it is a separate argument.
     """
 
     storage: Storage
@@ -30,6 +31,7 @@ class MetadataWriteContext:
     data: ActiveTimeline
     completion: Callable[[], str]
     stats_reader: FileStatsReader = LOCAL
+    ensure_held: Callable[[], None] = lambda: None
 
     def completed_at(self, version: int) -> str | None:
         """Return a new completion time for a timeline with completion times, otherwise None."""

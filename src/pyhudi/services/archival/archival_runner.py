@@ -43,7 +43,7 @@ def archive_table(
     Raises:
         TransactionError: A restore is pending.
         CorruptInstantError: The timeline or the archived timeline cannot be read.
-        LockError: The lock of the table could not be acquired.
+        LockError: The lock of the table could not be acquired, or was lost.
     """
     phases = PhaseTimer()
     table = TableSnapshot.load(client)
@@ -51,7 +51,8 @@ def archive_table(
     if only_if_due and not is_archival_due(table, opts):
         return nothing
     storage = client.storage
-    with make_time_generator(storage, opts, client.config.timezone).lock:
+    lock = make_time_generator(storage, opts, client.config.timezone).lock
+    with lock:
         with phases("plan"):
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
@@ -64,6 +65,7 @@ def archive_table(
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
                 start = _remaining_start(active, to_archive)
+                lock.ensure_held()
                 late_data_files.delete_files_older_than(active, start)
                 late_data_files.delete_slices_of_resizes(active, start)
                 archive(
@@ -71,6 +73,7 @@ def archive_table(
                     active,
                     to_archive,
                     ArchiveOptions.from_options(opts, config.timezone, _small_files(opts)),
+                    ensure_held=lock.ensure_held,
                 )
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
             removed = {i.requested for i in (*left, *to_archive)}

@@ -153,6 +153,7 @@ class Cleaner:
                     return
             plan = after_last_clean(plan, active, self._opts)
             instant = reserved.take(active.latest_time)
+            self._generator.lock.ensure_held()  # There may be a savepoint or a plan since that needs these files.
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
         self._execute(plan.scheduled(instant))
 
@@ -189,6 +190,7 @@ class Cleaner:
                 if not len(plan):
                     return None
             instant = reserved.take(active.latest_time)
+            self._generator.lock.ensure_held()  # There may be a savepoint or a plan since that needs these files.
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
         return plan.scheduled(instant)
 
@@ -251,7 +253,7 @@ class Cleaner:
             entry = _pending(active, plan.instant)
             if entry is None:
                 return False
-            dropped = [] if _is_written(active) else _drop_empty(self._storage, plan.partitions)
+            dropped = [] if _is_written(active) else self._drop_empty(plan.partitions)
             metadata_context = self._metadata_updates.context(active, reserved)
             config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
@@ -261,6 +263,14 @@ class Cleaner:
             job = self._metadata_updates.plan_services(metadata_context, config)
         self._metadata_updates.run_services(config, job)
         return True
+
+    def _drop_empty(self, partitions: Sequence[str]) -> list[str]:
+        """Delete the folders of those of the partitions that are empty. Return these partitions."""
+        empty = list(compress(partitions, concurrent_map(partial(_is_empty, self._storage), partitions)))
+        if empty:
+            self._generator.lock.ensure_held()  # A write may have begun since that adds files to them.
+            concurrent_map(self._storage.delete_tree, empty)
+        return empty
 
 
 def _retaining_instants(active: ActiveTimeline) -> set[tuple[str, str]]:
@@ -292,18 +302,10 @@ def _is_written(active: ActiveTimeline) -> bool:
     return any(not is_clustering(active, i) for i in writes)
 
 
-def _drop_empty(storage: Storage, partitions: Sequence[str]) -> list[str]:
-    """Delete the folders of those of the partitions that are empty. Return these partitions."""
-    return list(compress(partitions, concurrent_map(partial(_drop, storage), partitions)))
-
-
-def _drop(storage: Storage, partition: str) -> bool:
-    """Delete the folder of a partition if it is empty."""
+def _is_empty(storage: Storage, partition: str) -> bool:
+    """Return True if the folder of a partition has no data; that of the whole table never counts."""
     names = [file_name_of(path) for path in storage.list(partition, recursive=True)["path"].to_pylist()]
-    if not partition or not all(name.startswith(PARTITION_METADATA) for name in names):
-        return False
-    storage.delete_tree(partition)
-    return True
+    return bool(partition) and all(name.startswith(PARTITION_METADATA) for name in names)
 
 
 def clean(

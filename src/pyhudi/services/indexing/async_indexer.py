@@ -238,12 +238,14 @@ class IndexBuildAttempt:
     def _publish(self, table: LockedTable, begun: RunningBuild, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         storage, config, data = table.storage, table.config, table.data
         partitions = [one.partition for one in begun.prepared]
+        table.ensure_held()  # A write that another process has committed since may be missing.
         active = metadata_timeline(storage, config.version)
         entry = begin_delta_commit(active, self._instant)
         completed_at = table.completion() if config.version >= 8 else None
         complete_delta_commit(active, entry, MetadataCommit(stats, BULK_INSERT_PREPPED), config.version, completed_at)
         upto = last_contiguous_write(data) or self._plan.upto
         content = encode_built(partitions, max(upto, self._plan.upto), config.version)
+        table.ensure_held()
         data.complete(begun.entry, content, table.completion() if config.version >= 8 else None)
         declare_partitions(storage, config, partitions)
         self._claim.release()

@@ -62,7 +62,7 @@ class IndexResult:
 @dataclass(frozen=True, slots=True)
 class LockedTable:
     """A table whose lock is held: its current configuration and timeline. ``completion`` returns a new time,
-    ``stats_reader`` reads the files of the table."""
+    ``stats_reader`` reads the files of the table, ``ensure_held`` raises LockError if the lock was lost."""
 
     storage: Storage
     config: TableConfig
@@ -70,10 +70,13 @@ class LockedTable:
     data: ActiveTimeline
     completion: Callable[[], str]
     stats_reader: FileStatsReader = LOCAL
+    ensure_held: Callable[[], None] = lambda: None
 
     def metadata_context(self) -> MetadataWriteContext:
         """Context of changes to the metadata table."""
-        return MetadataWriteContext(self.storage, self.opts, self.data, self.completion, self.stats_reader)
+        return MetadataWriteContext(
+            self.storage, self.opts, self.data, self.completion, self.stats_reader, self.ensure_held
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -95,7 +98,9 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
         config = current_config(storage, client.config)
         data = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
         refuse_pending_restore(data)
-        yield LockedTable(storage, config, opts, data, lambda: reserved.take(data.latest_time), stats_reader)
+        yield LockedTable(
+            storage, config, opts, data, lambda: reserved.take(data.latest_time), stats_reader, reserved.ensure_held
+        )
 
 
 @dataclass(frozen=True, slots=True)

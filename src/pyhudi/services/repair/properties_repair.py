@@ -53,8 +53,9 @@ def repair_properties(
     if dry_run:
         repaired[TABLE_CHECKSUM] = table_checksum(repaired)
         return _compared(before, repaired)
-    with make_lock_provider(storage, opts):
+    with make_lock_provider(storage, opts) as lock:
         check_not_in_use(ActiveTimeline.load(storage, config.layout), opts)
+        lock.ensure_held()
         return _compared(before, overwrite_properties(storage, repaired))
 
 
@@ -87,10 +88,11 @@ def change_properties(
     before = load_properties(storage)
     after = changed(before)
     if not dry_run:
-        with make_lock_provider(storage, opts):
+        with make_lock_provider(storage, opts) as lock:
             check_not_in_use(ActiveTimeline.load(storage, _checked(after, before).layout), opts)
             before = load_properties(storage)
             changed(before)
+            lock.ensure_held()
             after = update_properties(storage, put=put, remove=remove)
     rows = _compared(before, after)
     rows = rows.filter(pc.invert(pc.equal(rows["property"], TABLE_CHECKSUM)))

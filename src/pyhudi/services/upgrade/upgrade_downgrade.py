@@ -134,10 +134,10 @@ class UpgradeDowngrade:
         Raises:
             ConfigError: The version does not exist, or is in the other direction.
             UnsupportedTableError: The version does not support a feature of the table, or keys of it.
-            TransactionError: A plan of a table service is pending.
+            TransactionError: A plan of a table service is pending, or Apache Hudi has changed the version halfway.
             BusyError: A write is running.
             CorruptInstantError: A file of the timeline cannot be parsed.
-            LockError: The lock of the table could not be acquired.
+            LockError: The lock of the table could not be acquired, or was lost.
         """
         config = self._client.config
         start = config.version
@@ -191,12 +191,16 @@ class UpgradeDowngrade:
         with self._phases("timeline"):
             metadata_active = metadata_timeline(storage, config.version) if has_metadata else None
             if moves:
+                # The copy begins with the deletion of what is there: by now that may be the timeline of the table.
+                self._generator.lock.ensure_held()
                 self._copy_timelines(config, active, metadata_active, to, copied=copied)
             if to >= 9 > config.version:
                 self._complete_definitions(config)
         with self._phases("switch"):
+            self._generator.lock.ensure_held()
             config = self._switch_version(config, active, to, has_metadata=has_metadata)
         with self._phases("clean up"):
+            self._generator.lock.ensure_held()
             self._clean_up(config, before, to, rebuild=not has_metadata)
 
     def _copy_timelines(
@@ -258,6 +262,8 @@ class UpgradeDowngrade:
                 properties[METADATA_PARTITIONS] = partitions
             properties.pop(METADATA_PARTITIONS_INFLIGHT, None)
 
+        # The other timeline has no commits of others since it was copied.
+        self._generator.lock.ensure_held()
         config = config.updated(self._storage, change=change)
         assert config.properties[property_keys.VERSION] == str(to)
         return config

@@ -23,7 +23,6 @@ from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, c
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
 from pyhudi.metadata.records.record_index_file_groups import estimate_file_group_count
 from pyhudi.metadata.writer.initialize_partitions import build_partition
-from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -49,7 +48,7 @@ def build_secondary_index(spark: SparkSession, table: LockedTable, index: Second
         UnsupportedTableError: A value is too long for the index.
     """
     first = InitialEntries.from_table(spark, table, index)
-    context = MetadataWriteContext(table.storage, table.opts, table.data, table.completion)
+    context = table.metadata_context()
     build_partition(
         context, table.config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -87,11 +87,18 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
 
 
 def add(
-    storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], timezone: str, batch: int = BATCH
+    storage: Storage,
+    active: ActiveTimeline,
+    instants: Sequence[Instant],
+    timezone: str,
+    batch: int = BATCH,
+    *,
+    ensure_held: Callable[[], None] = lambda: None,
 ) -> None:
     """Archive completed instants, a sorted and non-empty sequence.
 
-    ``timezone`` is that of the timeline, ``batch`` the number of records per block.
+    ``timezone`` is that of the timeline, ``batch`` the number of records per block. ``ensure_held`` raises LockError if
+    the lock of the table was lost: an instant that was rolled back since must not be archived.
 
     Raises:
         CorruptInstantError: The file of an instant cannot be parsed.
@@ -104,8 +111,9 @@ def add(
     changed = _change_times(storage, active.layout, timezone)
     states = [state for instant in instants for state in reversed(active.states(instant))]
     schema = _schema()
-    records = read_ahead(lambda state: _record(active, state, schema, changed.get(active.path(state))), states)
-    _write(storage, active.layout, schema, list(records), batch)
+    records = list(read_ahead(lambda state: _record(active, state, schema, changed.get(active.path(state))), states))
+    ensure_held()
+    _write(storage, active.layout, schema, records, batch)
 
 
 def append(

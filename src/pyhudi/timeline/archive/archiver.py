@@ -6,7 +6,7 @@ see each instant in one or both of them, and the next run continues. The caller 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,9 +64,22 @@ class ArchiveOptions:
 
 
 def archive(
-    storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], settings: ArchiveOptions | None = None
+    storage: Storage,
+    active: ActiveTimeline,
+    instants: Sequence[Instant],
+    settings: ArchiveOptions | None = None,
+    *,
+    ensure_held: Callable[[], None] = lambda: None,
 ) -> None:
     """Move completed instants to the archived timeline (`pyhudi.timeline.archive.archived_timeline`).
+
+    Args:
+        storage: Storage of the table.
+        active: Its active timeline.
+        instants: The instants.
+        settings: Settings of the files.
+        ensure_held: Raises LockError if the lock was lost. It is called before each file that other archivals replace,
+            because their entries would be lost.
 
     Raises:
         CorruptInstantError: The manifest of the archived timeline, or (in layout 1) its newest file or the file of an
@@ -79,12 +92,12 @@ def archive(
     already_archived = set(_archived(storage, layout, instants))  # By a killed run.
     new = sorted(i for i in instants if i not in already_archived)
     if new and layout.version >= 2:
-        lsm_timeline_writer.add(storage, active, new)
+        lsm_timeline_writer.add(storage, active, new, ensure_held)
     elif new:
-        archive_log_writer.add(storage, active, new, settings.timezone, settings.block_records)
+        archive_log_writer.add(storage, active, new, settings.timezone, settings.block_records, ensure_held=ensure_held)
     _delete_archived(active, instants)
     if layout.version >= 2:
-        lsm_timeline_writer.compact_and_clean(storage, layout, settings.merged_files)
+        lsm_timeline_writer.compact_and_clean(storage, layout, settings.merged_files, ensure_held)
     elif settings.small_files is not None:
         archive_log_writer.merge_small_files(storage, layout, settings.small_files, settings.block_records)
 

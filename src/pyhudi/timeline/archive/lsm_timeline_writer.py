@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -68,20 +68,28 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
     return [i for i in instants if completions.get(i.requested) == i.completion]
 
 
-def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> None:
-    """Archive completed instants, a sorted and non-empty sequence.
+def add(
+    storage: Storage,
+    active: ActiveTimeline,
+    instants: Sequence[Instant],
+    ensure_held: Callable[[], None] = lambda: None,
+) -> None:
+    """Archive completed instants, a sorted and non-empty sequence. ``ensure_held`` raises LockError if the lock of the
+    table was lost.
 
     Raises:
         CorruptInstantError: The manifest of the archived timeline cannot be parsed.
         InstantNotFoundError: An instant has disappeared from the active timeline.
     """
     rows = pa.Table.from_pylist(list(read_ahead(partial(_row, active), instants)), schema=LSM_SCHEMA)
-    append(storage, active.layout, [rows])
+    append(storage, active.layout, [rows], ensure_held)
 
 
-def append(storage: Storage, layout: Layout, parts: Iterable[pa.Table]) -> None:
+def append(
+    storage: Storage, layout: Layout, parts: Iterable[pa.Table], ensure_held: Callable[[], None] = lambda: None
+) -> None:
     """Write archived instants (`LSM_SCHEMA`, each part sorted by instant and not empty): one file per part, and one
-    manifest.
+    manifest. ``ensure_held`` raises LockError if the lock of the table was lost.
 
     Raises:
         CorruptInstantError: The manifest of the archived timeline cannot be parsed.
@@ -89,15 +97,18 @@ def append(storage: Storage, layout: Layout, parts: Iterable[pa.Table]) -> None:
     files = manifest_files(storage, layout)
     added = [write_file(storage, layout, rows, 0) for rows in parts]
     if added:
-        _publish(storage, layout, [*files, *added])
+        _publish(storage, layout, [*files, *added], ensure_held)
 
 
-def compact_and_clean(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
-    """Merge small files, ``batch`` of a level at a time, and delete obsolete files."""
+def compact_and_clean(
+    storage: Storage, layout: Layout, batch: int = BATCH, ensure_held: Callable[[], None] = lambda: None
+) -> None:
+    """Merge small files, ``batch`` of a level at a time, and delete obsolete files. ``ensure_held`` raises LockError if
+    the lock of the table was lost."""
     try:
-        _merge_levels(storage, layout, batch)
+        _merge_levels(storage, layout, batch, ensure_held)
     finally:
-        _clean(storage, layout)
+        _clean(storage, layout, ensure_held)
 
 
 def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
@@ -128,14 +139,17 @@ def write_file(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> 
     return {"fileName": name, "fileLen": len(sink.getvalue())}
 
 
-def _publish(storage: Storage, layout: Layout, files: _Files) -> None:
-    """Publish a manifest of these files."""
+def _publish(storage: Storage, layout: Layout, files: _Files, ensure_held: Callable[[], None]) -> None:
+    """Publish a manifest of these files. Another process that has the lock would write one of the same number, without
+    those that are added here."""
     number = manifest_number(storage, layout) + 1
+    ensure_held()
     storage.write(f"{layout.history}/manifest_{number}", pretty({"files": files}).encode())
+    ensure_held()
     storage.write(f"{layout.history}/{VERSION_FILE}", str(number).encode())
 
 
-def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
+def _merge_levels(storage: Storage, layout: Layout, batch: int, ensure_held: Callable[[], None]) -> None:
     """Merge the oldest files of each level with many files into one of the next level."""
     level = 0
     while True:
@@ -149,7 +163,8 @@ def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
                     tables.append(pq.read_table(source).select(LSM_SCHEMA.names).cast(LSM_SCHEMA))
             rows = sort_rows(pa.concat_tables(tables), "instantTime")
             left = [file for file in files if file["fileName"] not in merged]
-            _publish(storage, layout, [*left, write_file(storage, layout, rows, level + 1)])
+            added = write_file(storage, layout, rows, level + 1)
+            _publish(storage, layout, [*left, added], ensure_held)
         elif not any(_level_of(name) > level for name in names):
             return
         else:
@@ -186,7 +201,7 @@ def _level_of(name: str) -> int:
     return int(level) if level.isdigit() else -1
 
 
-def _clean(storage: Storage, layout: Layout) -> None:
+def _clean(storage: Storage, layout: Layout, ensure_held: Callable[[], None]) -> None:
     """Delete manifests that no reader uses any more, and files that none of the remaining ones lists."""
     number = manifest_number(storage, layout)
     paths: list[str] = storage.list(layout.history)["path"].to_pylist()
@@ -198,4 +213,5 @@ def _clean(storage: Storage, layout: Layout) -> None:
     kept = [n for n in numbers if number - _KEPT_MANIFESTS < n <= number]
     listed = {file["fileName"] for n in kept for file in manifest_files(storage, layout, n)}
     unlisted = [f"manifest_{n}" for n in old] + [n for n in names if n.endswith(".parquet") and n not in listed]
+    ensure_held()  # Another archival may have written files that it is about to list.
     storage.delete_many(f"{layout.history}/{name}" for name in unlisted)

@@ -81,7 +81,8 @@ class LockProvider(ABC):
         immediately before the protected step."""
         if not self.held:
             raise LockError(
-                f"{self.describe()} is no longer held; another writer may hold it, so nothing may be committed"
+                f"{self.describe()} is no longer held; another writer may hold it, so nothing may be committed or "
+                "deleted any more. Run the operation again; what it has begun is continued then, or rolled back"
             )
 
     def describe(self) -> str:

@@ -49,7 +49,12 @@ class MetadataUpdates:
     def context(self, active: ActiveTimeline, reserved: ReservedTime) -> MetadataWriteContext:
         """Return the context for changes of the metadata table. The caller holds the lock of the table."""
         return MetadataWriteContext(
-            self.storage, self.opts, active, lambda: reserved.take(active.latest_time), self.stats_reader
+            self.storage,
+            self.opts,
+            active,
+            lambda: reserved.take(active.latest_time),
+            self.stats_reader,
+            reserved.ensure_held,
         )
 
     def plan_services(self, context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:

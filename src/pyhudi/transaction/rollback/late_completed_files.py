@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -22,11 +23,12 @@ def delete_completed_files(active: ActiveTimeline, target: Instant | None) -> No
                 active.delete(instant)
 
 
-def delete_late_completed_files(active: ActiveTimeline) -> None:
+def delete_late_completed_files(active: ActiveTimeline, ensure_held: Callable[[], None]) -> None:
     """Delete completed files that appeared after their writes had been rolled back, by delayed requests.
 
     Such a file has no inflight file, because the rollback has deleted it, or it is older than a rollback of the
-    attempt that created it. Rollbacks are read only if there is such a file.
+    attempt that created it. Rollbacks are read only if there is such a file. ``ensure_held`` raises LockError if the
+    lock of the table was lost, so that a later attempt may have created a valid file of the same name.
     """
     late = [(files, files[0].requested) for files in active.inconsistent_instants()]
     late_writes = {requested for files, requested in late if files[0].is_write}
@@ -38,6 +40,7 @@ def delete_late_completed_files(active: ActiveTimeline) -> None:
             continue
         for files in (files for files, requested in late if requested == plan.instant):
             for instant in _invalidated_files(files, rollback, forgets=plan.action in REMOVED_WITH_PLAN):
+                ensure_held()
                 _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
                 active.delete(instant)
 

@@ -65,7 +65,8 @@ _log = logging.getLogger(__name__)
 class RollbackExecutor:
     """Rollbacks on one table. The caller holds the lock of the table for every call.
 
-    ``heartbeats`` determines which writers are considered dead.
+    ``heartbeats`` determines which writers are considered dead. A process that has lost the lock raises LockError
+    before its next change: the one that has it now completes the rollback.
     """
 
     storage: Storage
@@ -104,7 +105,7 @@ class RollbackExecutor:
 
     def complete_and_roll_back(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
         """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
-        delete_late_completed_files(active)
+        delete_late_completed_files(active, self.generator.lock.ensure_held)
         done: list[Instant | None] = []
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
             plan = read_rollback_plan(active, pending)
@@ -137,9 +138,11 @@ class RollbackExecutor:
                 return self._finish(active, begun, existing_plan, announced_for=target)
         kind = "completed" if target.is_completed else "failed"
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
+        self.generator.lock.ensure_held()
         close_fences(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
         with self.generator.reserve(locked=True) as reserved:
             plan = plan_rollback(active, self.version, target, with_plan=with_plan)
+            self.generator.lock.ensure_held()
             requested = active.create_requested(Action.ROLLBACK, reserved.take(active.latest_time), plan.encode())
         return self._finish(active, requested, plan, announced_for=target)
 
@@ -166,6 +169,8 @@ class RollbackExecutor:
         self._refuse_log_blocks(plan, rollback)
         begun = time.monotonic()
         active.refresh()  # A process that publishes the write from now on detects the rollback.
+        # Who has the lock completes this rollback, and may have started another attempt at the same instant.
+        self.generator.lock.ensure_held()
         target = active.timeline.find(plan.instant)  # A completed compaction or clustering has another action.
         if rollback.state is State.REQUESTED:
             if _completed_before_rollback(target, rollback, announced_for):
@@ -177,7 +182,9 @@ class RollbackExecutor:
             except AlreadyExistsError:  # By a delayed request.
                 _log.warning("%s was begun already", rollback)
         paths, commands = self._delete_data(active, plan, rollback, target)
+        self.generator.lock.ensure_held()
         roll_back_metadata_table(active, _metadata_rollback(self.storage, plan, rollback, commands), self.generator)
+        self.generator.lock.ensure_held()
         self._delete_records_of_write(active, plan)
         with self.generator.reserve(locked=True) as reserved:
             self._close_instant(active, plan, target)
@@ -189,6 +196,7 @@ class RollbackExecutor:
                 partitions=_rolled_back_partitions(self.storage, plan, paths, commands),
             )
             completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
+            self.generator.lock.ensure_held()
             return _complete(active, rollback, metadata.encode(), completion)
 
     def _delete_data(
@@ -203,7 +211,9 @@ class RollbackExecutor:
             delete_metadata_table_if_merged(self.storage, target)
         delete_completed_files(active, target)  # First make it invisible.
         close_fences(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
-        self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
+        unplanned = unplanned_paths(self.storage, self.version, plan)
+        self.generator.lock.ensure_held()  # Markers of a later attempt name its files, too.
+        self.storage.delete_many(unplanned)
         paths = planned_paths(plan)
         self.storage.delete_many(chain.from_iterable(paths.values()))
         return paths, write_rollback_blocks(self.storage, plan.requests, rollback.requested, plan.instant)
@@ -222,6 +232,7 @@ class RollbackExecutor:
         # A completed compaction is a commit, so the action in the plan is used.
         keeps_plan = plan.action not in REMOVED_WITH_PLAN or (target is not None and is_clustering(active, target))
         active.refresh()
+        self.generator.lock.ensure_held()
         # A delayed request may have published the write since its completed files were deleted.
         delete_completed_files(active, active.timeline.find(plan.instant))
         if keeps_plan:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import HudiError
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
-from pyhudi.table.config.properties_file import PATH
+from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 
@@ -30,6 +30,7 @@ def remove_table(storage: Storage) -> None:
     Raises:
         StorageError: Files were not removed.
     """
+    storage.delete(BACKUP_PATH)  # Of a rewrite that was interrupted.
     storage.delete(PATH)  # Without its properties the rest is no table, regardless of interruptions.
     storage.delete_tree("")
 
@@ -62,10 +63,11 @@ def remove_empty_table(storage: Storage, options: Mapping[str, str], *, folder_w
         LockError: The lock of the table could not be acquired.
         StorageError, TableError: The table was not removed.
     """
-    with make_lock_provider(storage, options):
+    with make_lock_provider(storage, options) as lock:
         client = TableMetaClient.open(storage)
         if client.active_timeline().timeline.writes():
             return
+        lock.ensure_held()
         if folder_was_empty:
             paths = storage.list(recursive=True)["path"]
             storage.delete_many(paths.filter(pc.match_substring(paths, PARTITION_METADATA)).to_pylist())
@@ -73,6 +75,7 @@ def remove_empty_table(storage: Storage, options: Mapping[str, str], *, folder_w
             if (folder := join_path(META_FOLDER, name)) not in _LOCKS:
                 storage.delete_tree(folder)
         files = storage.list(META_FOLDER)["path"].to_pylist()
+        lock.ensure_held()
         storage.delete_many(path for path in files if path not in (PATH, *_LOCKS))
         storage.delete(PATH)
         if not storage.list(META_FOLDER, recursive=True).num_rows:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import StorageError, UnsupportedTableError
+from pyhudi.errors import LockError, StorageError, UnsupportedTableError
 from pyhudi.format.file_names import split_paths
 from pyhudi.storage.table_paths import (
     BUCKET_FOLDER,
@@ -78,6 +78,7 @@ def replace_table(
     Raises:
         UnsupportedTableError: Two timeline layouts would share a folder; nothing has been committed.
         StorageError: The rows were replaced, but the properties could not be.
+        LockError: So they were, because the lock was lost.
         The errors of `Transaction.commit`.
     """
     old, new = tx.config.layout, config.layout
@@ -95,15 +96,32 @@ def replace_table(
         tx.storage.delete_tree(BUCKET_FOLDER)
         keep_index()
         entered.append(done if old.folder == new.folder else _complete_in_new_layout(config, tx, done, metadata))
+        _ensure_lock_for_properties(tx, done)
         tx.config.updated(tx.storage, change=lambda properties: _replace(properties, config.properties))
         try:
+            tx.lock.ensure_held()  # Other writers may have added files to the new table.
             _delete_old_table(tx.storage, old, new, published=done.requested, stats=metadata.stats, retained=retained)
-        except StorageError as error:
+        except (StorageError, LockError) as error:
             _log.warning("invisible leftovers of the old table at %s were not deleted: %s", tx.storage.root, error)
         tx.build_metadata_table(metadata)
 
     outcome = tx.commit(metadata, exchange_table=replace_with)
     return (Committed(entered[0]) if isinstance(outcome, Committed) else outcome), metadata
+
+
+def _ensure_lock_for_properties(tx: Transaction, done: Instant) -> None:
+    """Check that no other writer may have committed to the old table since its rows were replaced.
+
+    Raises:
+        LockError: The lock was lost.
+    """
+    try:
+        tx.lock.ensure_held()
+    except LockError as lost:
+        raise LockError(
+            f"the rows of the table at {tx.storage.uri()} were replaced ({done}), but it keeps its properties and "
+            f"columns, because other writers may have added rows since: {lost}"
+        ) from lost
 
 
 def _replace(properties: dict[str, str], new_properties: Mapping[str, str]) -> None:

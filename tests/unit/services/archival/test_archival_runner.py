@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import CorruptInstantError, TransactionError
+from pyhudi.errors import CorruptInstantError, InstantNotFoundError, TransactionError
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.post_commit_services import clean_and_archive
@@ -22,6 +22,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from tests.cases import seldom
+from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
@@ -243,6 +244,19 @@ def test_after_a_death_the_next_one_goes_on(hand: HandMadeTable) -> None:
         assert dead.history(archived=True)["requested"].to_pylist() == everything
         left = ActiveTimeline.load(storage, hand.active.layout).timeline
         assert [i.requested for i in left] == [at(n) for n in (6, 7, 8)]
+
+
+def test_a_write_that_a_dead_archival_has_archived_gets_no_savepoint(hand: HandMadeTable) -> None:
+    """The next archival would remove the write from under it."""
+    opts, where = Options.parse(OPTIONS), "_version_$" if hand.version >= 8 else r"\.commits_\.archive\.1_"
+    dying = FaultyStorage(hand.active.storage, [Fault("writes", 1, "after", Killed, path=where)])
+    with pytest.raises(Killed):
+        archive_table(TableMetaClient.open(dying, opts), opts)
+    first = on_timeline(hand)[0]
+    with pytest.raises(InstantNotFoundError, match="have been archived"):
+        opened(hand).services.savepoint(first)
+    assert first not in on_timeline(hand)
+    assert opened(hand).services.savepoint()
 
 
 def test_a_corrupt_manifest_is_named_and_nothing_is_moved(hand: HandMadeTable) -> None:

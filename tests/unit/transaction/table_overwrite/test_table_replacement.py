@@ -12,7 +12,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import TransactionError, UnsupportedTableError, ValidationError
+from pyhudi.errors import LockError, TransactionError, UnsupportedTableError, ValidationError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts, store_first_counts
 from pyhudi.spark.write.precommit_validation import StagedTable
 from pyhudi.storage import Storage, open_storage
@@ -29,7 +29,7 @@ from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts, retained_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from pyhudi.transaction.transaction import Transaction
-from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed, SuspendedStorage
 from tests.properties import places
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
 
@@ -310,3 +310,30 @@ def test_what_the_new_table_knows_of_its_index_takes_the_place_of_the_old(tmp_pa
 
 def buckets(rules: str) -> Options:
     return Options.parse({"hoodie.bucket.index.num.buckets": "8", "hoodie.bucket.index.partition.expressions": rules})
+
+
+LOCKED = {**OPTIONS, "hoodie.write.lock.provider": "FileSystemBasedLockProvider"}
+
+
+def test_a_lock_that_was_lost_before_the_properties_change(tmp_path: Path) -> None:
+    """Another writer has added to the old table since its rows were replaced."""
+    storage = old_table(tmp_path, 9)
+    other = Write(("a",), options=LOCKED, file_ids={"a": "X"})
+    suspended = SuspendedStorage(storage, "delete_tree", "bucket", lambda: other.run(storage))
+    with pytest.raises(LockError, match=r"keeps its properties.*no longer held.*Run the operation again"):
+        overwrite(suspended, 9, LOCKED)
+    assert TableConfig.load(storage).name == "t"
+    assert sorted(visible(storage)) == [("a", "X"), *NEW]
+    assert isinstance(overwrite(storage, 9, LOCKED, "M"), Committed)
+    assert sorted(visible(storage)) == [("b", "M"), ("c", "M")]
+
+
+def test_a_lock_that_was_lost_before_the_old_table_is_deleted(tmp_path: Path) -> None:
+    """Another writer has added to the new table."""
+    storage = old_table(tmp_path, 9)
+    other = Write(("c",), options=LOCKED, file_ids={"c": "X"})
+    suspended = SuspendedStorage(storage, "replace", r"hoodie\.properties$", lambda: other.run(storage))
+    assert isinstance(overwrite(suspended, 9, LOCKED), Committed)
+    assert suspended.was_suspended
+    assert TableConfig.load(storage).name == "new"
+    assert sorted(visible(storage)) == [*NEW, ("c", "X")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -30,15 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def build_record_index(
-    spark: SparkSession,
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    *,
-    data: ActiveTimeline,
-    completion: Callable[[], str],
-) -> TableConfig:
+def build_record_index(spark: SparkSession, metadata_context: MetadataWriteContext, config: TableConfig) -> TableConfig:
     """Build the record index of the table at its timeline, and declare it. Runs a Spark job.
 
     The caller holds the lock. The index is partitioned unless the options request a global one.
@@ -46,11 +38,12 @@ def build_record_index(
     Raises:
         UnsupportedTableError: The files do not store keys; keys are in more than one file group, but an index has one
             location per key; or tables of that version have no partitioned index.
+        LockError: The lock was lost.
     """
+    storage, opts, data = metadata_context.storage, metadata_context.opts, metadata_context.data
     partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
     check_record_index(config, opts)
     first = InitialKeys.from_table(spark, storage, config, opts, data, partitioned=partitioned)
-    metadata_context = MetadataWriteContext(storage, opts, data, completion)
     build_partition(
         metadata_context, config, RECORD_INDEX, first.groups.ids, lambda groups: first.write(groups.files.instant)
     )
@@ -84,7 +77,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
         with lock_table(client, opts) as table:
             if not wants_record_index(opts, table.config):
                 return False
-            build_record_index(spark, storage, table.config, opts, data=table.data, completion=table.completion)
+            build_record_index(spark, table.metadata_context(), table.config)
     except HudiError as reason:
         _log.warning("the record index of %s was not built: %s", storage.root, reason)
         return False
