@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
 from tests.index_contents import indexed_locations, secondary_entries, stored_locations
-from tests.random_sequences.conditions import draw_condition
+from tests.random_sequences.conditions import draw_condition, draw_condition_on
 from tests.random_sequences.life import Life
 from tests.random_sequences.model import Place, Records
 from tests.random_sequences.rows import NUMBERS, Row
@@ -30,7 +30,7 @@ def check(life: Life, rng: Random) -> None:
     """Check the snapshot, and some of the other queries."""
     snapshot(life)
     checks: list[Callable[[Life, Random], None]] = [filters, lookups, secondary_lookup, incremental, time_travel]
-    checks += [read_optimized, change_data, metadata]
+    checks += [read_optimized, change_data, metadata, filters_of_other_queries]
     for one in rng.sample(checks, 4):
         one(life, rng)
     if rng.random() < 0.35:
@@ -63,6 +63,27 @@ def filters(life: Life, rng: Random) -> None:
             assert found.column_names == columns
             what = f"{condition.sql} with {options or 'all indexes'}"
             _same(life, what, found, expected, columns)
+
+
+def filters_of_other_queries(life: Life, rng: Random) -> None:
+    """Check that filters of base files, of an earlier snapshot and of changes give the rows of the query that meet
+    them, which nothing else tells."""
+    table = HudiTable.for_path(life.path)
+    times = [commit.completion for commit in life.model.history if commit.is_alone]
+    queries: list[dict[str, Any]] = [{"read_optimized": True}]
+    queries += [{name: rng.choice(times)} for name in ("as_of", "begin") if times]
+    for query in queries:
+        whole = _unless_cleaned(life, table.scan(**query).to_arrow)
+        if whole is None or "num" not in whole.column_names:
+            continue
+        rows = whole.to_pylist()
+        for _ in range(4):
+            condition = draw_condition_on(rng, whole.schema, rows)
+            expected = whole.filter(pa.array([condition.holds(row) for row in rows], pa.bool_()))
+            found = table.scan(condition.filter, **query).to_arrow()
+            columns = whole.column_names
+            what = f"{condition.sql} of {query}"
+            _named(what, encode_table(found, columns), encode_table(expected, columns), columns)
 
 
 def lookups(life: Life, rng: Random) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+
+import pyarrow as pa
 
 from tests.random_sequences.model import TableModel
 from tests.random_sequences.rows import Row
@@ -60,9 +62,14 @@ class Condition:
 
 def draw_condition(rng: Random, model: TableModel) -> Condition:
     """Draw a condition, mostly on a value that a record has."""
-    column = rng.choice([*_COMPARED, *model.schema.names[len(_COMPARED) :][-2:]])
-    column = column if column in model.schema.names and _is_simple(model, column) else "num"
-    values = sorted({stored.row[column] for stored in model.records.values() if stored.row.get(column) is not None})
+    return draw_condition_on(rng, model.schema, [stored.row for stored in model.records.values()])
+
+
+def draw_condition_on(rng: Random, schema: pa.Schema, rows: Iterable[Row]) -> Condition:
+    """Draw a condition on rows of these columns, mostly on a value that one of them has."""
+    column = rng.choice([*_COMPARED, *schema.names[len(_COMPARED) :][-2:]])
+    column = column if column in schema.names and _is_simple(schema, column) else "num"
+    values = sorted({row[column] for row in rows if row.get(column) is not None})
     if not values or rng.random() < 0.1:
         return Condition(column, "is null")
     value = rng.choice(values)
@@ -72,5 +79,5 @@ def draw_condition(rng: Random, model: TableModel) -> Condition:
     return Condition(column, rng.choice(("=", "=", *(_OPERATORS if orders else ("=",)))), value)
 
 
-def _is_simple(model: TableModel, column: str) -> bool:
-    return str(model.schema.field(column).type) in ("string", "int32", "int64", "double")
+def _is_simple(schema: pa.Schema, column: str) -> bool:
+    return str(schema.field(column).type) in ("string", "int32", "int64", "double")
