@@ -116,10 +116,12 @@ def _operand(value: Any, kind: pa.DataType) -> Any:
 
     Integers of more than 64 bits become decimals, and operands of single-precision columns stay single-precision,
     regardless of ``spark.sql.ansi.enabled``. Dates and times become texts, because PySpark interprets those without a
-    time zone in the zone of the driver.
+    time zone in the zone of the driver. -0.0 becomes 0.0, which equals it, but not to Spark's reader of Parquet.
     """
     if is_date_or_time(kind):
         return sf.lit(str(value)).cast(spark_schema(pa.schema([("value", kind)])).fields[0].dataType)
+    if isinstance(value, float):
+        return value + 0.0
     if not isinstance(value, int):
         return value
     if not -(1 << 63) <= value < 1 << 63:
