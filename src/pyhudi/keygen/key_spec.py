@@ -68,8 +68,9 @@ class KeySpec:
     ``named_parts``: the key is ``f1:v1,f2:v2`` instead of the text of a single value. ``partition_fields``: path
     segments in order; empty: not partitioned. ``slash_dates``: dashes in the (single, simple) partition value are
     replaced by slashes. ``consistent_timestamps``: timestamps are formatted like ``2024-01-02 03:04:05.678`` in the
-    JVM's time zone, truncated to milliseconds, instead of epoch microseconds. ``key_class``, ``path_class``: class name
-    of the registered generator that makes record keys (partition paths) of the fields, instead of their texts.
+    JVM's time zone, truncated to milliseconds, instead of epoch microseconds. ``sql_timestamps``: so are those in
+    partition paths, truncated to seconds, with ``%3A`` for colons. ``key_class``, ``path_class``: class name of the
+    registered generator that makes record keys (partition paths) of the fields, instead of their texts.
     """
 
     keygen: KeyGenType
@@ -80,6 +81,7 @@ class KeySpec:
     url_encode: bool = False
     slash_dates: bool = False
     consistent_timestamps: bool = False
+    sql_timestamps: bool = False
     timestamp: TimestampSpec | None = None
     key_class: str | None = None
     path_class: str | None = None

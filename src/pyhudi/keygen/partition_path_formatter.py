@@ -9,6 +9,7 @@ from pyhudi.config import property_keys
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
 from pyhudi.keygen.record_key_formatter import check_texts_of_floats, value_text
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
 INVALID_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
@@ -60,6 +61,12 @@ def _level(rows: pa.RecordBatch, field: PartitionField, spec: KeySpec) -> pa.Str
             f"the partition field {field.name!r} holds formatted times, which are supported only on Spark"
         )
     encoded = value_text(rows, field.name, spec).dictionary_encode()
+    kind = None if not spec.sql_timestamps else field_type(rows.schema, field.name)
+    if kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
+        raise UnsupportedTableError(
+            f"the partition field {field.name!r} holds timestamps in the time zone of Apache Hudi's SQL statements, "
+            "which are supported only on Spark with pyhudi.activate"
+        )
     text = encoded.dictionary
     text = pc.if_else(pc.equal(text, ""), DEFAULT_PARTITION, text)
     if spec.url_encode:

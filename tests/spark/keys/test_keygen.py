@@ -197,6 +197,21 @@ def test_consistent_timestamps_in_the_zone_of_the_jvm(values: DataFrame) -> None
     ]
 
 
+def test_timestamps_of_sql_statements_in_partition_paths(values: DataFrame) -> None:
+    fields = {"partition": "stamp,local", "hive_style": True}
+    made = replace(spec("COMPLEX", **fields), sql_timestamps=True)
+    utc, tokyo = (partition_path(values.schema, made, zone) for zone in ("UTC", "Asia/Tokyo"))
+    found = collect(values, [utc, tokyo])
+    assert [row[0] for row in found[:4]] == [
+        f"stamp=2024-01-02 03%3A04%3A05/local={MICROS[0]}",
+        f"stamp=1969-12-31 23%3A59%3A59/local={MICROS[1]}",
+        f"stamp=1970-01-01 00%3A00%3A00/local={MICROS[2]}",
+        f"stamp=1950-01-01 01%3A02%3A03/local={MICROS[3]}",
+    ]
+    assert found[0][1].startswith("stamp=2024-01-02 12%3A04%3A05/")
+    assert collect(values, [partition_path(values.schema, spec("COMPLEX", **fields))])[0][0].startswith("stamp=17041")
+
+
 OUT = "yyyy-MM-dd'T'HH.mm.ss.SSS"
 LIST = "yyyy-MM-dd'T'HH:mm:ssZ,yyyy-MM-dd'T'HH:mm:ss.SSSZ,yyyy-MM-dd HH:mm:ss"
 MIXED_TEXTS = [

@@ -10,7 +10,7 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType, StructType, TimestampType
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
@@ -25,7 +25,7 @@ from pyhudi.spark.keys.registered_generator import (
     registered_record_key,
 )
 from pyhudi.spark.keys.timestamp_formatter import time_text
-from pyhudi.spark.keys.value_formatter import has_empty_text, url_encoded, value_text
+from pyhudi.spark.keys.value_formatter import has_empty_text, sql_timestamp_text, url_encoded, value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
 _ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
@@ -118,6 +118,9 @@ def _valid_folder(path: Column, *, url_encode: bool = False) -> Column:
 
 def _segment(schema: StructType, spec: KeySpec, field: PartitionField, zone: str) -> Column:
     column, kind = resolve(schema, field.name, "partition path", SchemaMismatchError)
+    if spec.sql_timestamps and field.kind is PartitionKind.SIMPLE and isinstance(kind, TimestampType):
+        text = F.coalesce(sql_timestamp_text(column, zone), F.lit(DEFAULT_PARTITION))  # never encoded again
+        return F.concat(F.lit(f"{field.name}="), text) if spec.hive_style else text
     if field.kind is PartitionKind.TIMESTAMP:
         assert spec.timestamp is not None
         text = time_text(column, kind, spec.timestamp, field.name, consistent=spec.consistent_timestamps, jvm_zone=zone)
@@ -149,6 +152,8 @@ def _auto_key(instant: str) -> Column:
 def _needs_zone(schema: StructType, spec: KeySpec) -> bool:
     """Return True if any key or path depends on the time zone of the JVM."""
     if spec.timestamp is not None and (spec.timestamp.output_zone is None or spec.timestamp.input_zone is None):
+        return True
+    if spec.sql_timestamps:
         return True
     if not spec.consistent_timestamps:
         return False

@@ -106,6 +106,14 @@ def _consistent_text(micros: Column, zone: str) -> Column:
     return F.when(text.contains("."), text).otherwise(F.concat(text, F.lit(".0")))
 
 
+def sql_timestamp_text(column: Column, zone: str) -> Column:
+    """Return timestamps in *zone* in the form that Apache Hudi's SQL gives them in partition paths: ``2024-01-02
+    03%3A04%3A05``."""
+    millis = truncated_division(F.unix_micros(column), 1000)
+    text = F.substring_index(zoned(millis * 1000, zone).cast("string"), ".", 1)
+    return F.replace(text, F.lit(":"), F.lit("%3A"))
+
+
 def url_encoded(text: Column) -> Column:
     """Return the text with the characters of ENCODED_CHARS written as ``%XX``."""
     encoded = F.replace(text, F.lit("%"), F.lit("%25"))

@@ -35,6 +35,7 @@ from pyhudi.table.bucket_index_detection import check_not_bucketed
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.sql_timestamps import has_sql_timestamps
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.transaction.locks.lock_factory import check_lock_provider
 from pyhudi.write.settings.write_target import WriteTarget
@@ -47,6 +48,8 @@ _ENCRYPTION = "parquet.crypto.factory.class"
 def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
     """Return the specification of the keys of a table."""
     spec, version = KeySpec.from_config(client.config, opts), client.config.version
+    if has_sql_timestamps(client.storage, client.config):
+        spec = replace(spec, sql_timestamps=True)
     if spec.keygen is not KeyGenType.COMPLEX or len(spec.record_fields) != 1 or version >= 9:
         return spec
     keys = sample_keys(client)

@@ -274,7 +274,8 @@ def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
 def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callable[[StructType], Column]:
     """Return a function that creates the partition path column of a schema."""
     spec = key_spec(client, opts)
-    zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
+    needs_zone = spec.timestamp is not None or spec.consistent_timestamps or spec.sql_timestamps
+    zone = jvm_zone(spark) if needs_zone else "UTC"
     return lambda schema: partition_path(schema, spec, zone)
 
 
