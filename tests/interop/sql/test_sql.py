@@ -219,6 +219,29 @@ def test_timestamps_in_partition_paths(oracle: Oracle, spark: SparkSession, tmp_
     oracle.sql("DROP TABLE timed")
 
 
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize(("version", "kind"), [(8, "cow"), seldom((6, "cow")), seldom((9, "mor"))])
+def test_nulls_where_null_is_no_value(
+    oracle: Oracle, spark: SparkSession, tmp_path: Path, version: int, kind: str
+) -> None:
+    """With PartialUpdateAvroPayload, UPDATE cannot set what is null."""
+    payload = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+    found = []
+    for name, run in ("nulls_theirs", oracle.sql), ("nulls_ours", spark.sql):
+        run(
+            f"CREATE TABLE {name} (id INT, a STRING, b STRING, o BIGINT) USING hudi TBLPROPERTIES (primaryKey = 'id', "
+            f"preCombineField = 'o', type = '{kind}', 'hoodie.write.table.version' = '{version}', "
+            f"'hoodie.write.auto.upgrade' = 'false', 'hoodie.datasource.write.payload.class' = '{payload}', "
+            f"'hoodie.compaction.payload.class' = '{payload}') LOCATION '{tmp_path / name}'"
+        )
+        run(f"INSERT INTO {name} VALUES (1, 'a1', 'b1', 10), (2, 'a2', 'b2', 10)")
+        run(f"UPDATE {name} SET a = NULL, b = 'new', o = 20 WHERE id = 2")
+        rows = HudiTable.for_path(str(tmp_path / name)).scan().to_arrow().select(["id", "a", "b", "o"]).to_pylist()
+        found.append(sorted(tuple(row.values()) for row in rows))
+        run(f"DROP TABLE {name}")
+    assert found == [[(1, "a1", "b1", 10), (2, "a2", "new", 20)]] * 2
+
+
 @pytest.mark.slow
 def test_tables_of_a_hive_metastore(tmp_path: Path) -> None:
     metastore = {
