@@ -165,9 +165,7 @@ class MergeBuilder:
 
     def _join(self, target: TargetTable) -> ChangeResult:
         """Run the MERGE as a join of the source with the table."""
-        merge = MergePlan(self.clauses, self.alias, self.source, self.on, target, self.source_alias)
-        merge.check_columns()
-        merge = merge.with_one_moment()
+        merge = planned_join(self, target)
         with CachedFrames() as cached:
             pairs = merge.evaluated_pairs(cached)
             counts: MergeCounts | None = None
@@ -183,16 +181,7 @@ class MergeBuilder:
 
     def _upsert(self, target: TargetSnapshot) -> ChangeResult | None:
         """Run the MERGE as an upsert; None if that is not equivalent."""
-        kinds = {(clause.kind, clause.action) for clause in self.clauses}
-        whole = all(clause.values is None and clause.condition is None for clause in self.clauses)
-        upsert = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
-        if (
-            not whole
-            or kinds != upsert
-            or not joins_by_key(target, self.on, self.alias, self.source, self.source_alias)
-        ):
-            return None
-        rows = rows_to_upsert(self.source, target)
+        rows = upserted_rows(self, target)
         if rows is None:
             return None
         # Rows with the same key would be merged, and tasks would have to search for them.
@@ -206,3 +195,37 @@ class MergeBuilder:
         assert done.planned_changes is not None  # the constraint counts them
         updated = done.planned_changes.rows - done.num_inserts
         return ChangeResult(done, updated, updated, done.num_inserts)
+
+
+def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | None:
+    """Return the rows that are upserted if a MERGE is equivalent to an upsert; None if it is a join.
+
+    Args:
+        merge: The MERGE.
+        target: Its table.
+    """
+    kinds = {(clause.kind, clause.action) for clause in merge.clauses}
+    whole = all(clause.values is None and clause.condition is None for clause in merge.clauses)
+    upsert = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
+    if (
+        not whole
+        or kinds != upsert
+        or not joins_by_key(target, merge.on, merge.alias, merge.source, merge.source_alias)
+    ):
+        return None
+    return rows_to_upsert(merge.source, target)
+
+
+def planned_join(merge: MergeBuilder, target: TargetTable) -> MergePlan:
+    """Return the plan of a MERGE as a join of the source with the table.
+
+    Args:
+        merge: The MERGE.
+        target: Its table.
+
+    Raises:
+        SchemaMismatchError: A column of the source is missing, or has a reserved name.
+    """
+    plan = MergePlan(merge.clauses, merge.alias, merge.source, merge.on, target, merge.source_alias)
+    plan.check_columns()
+    return plan.with_one_moment()

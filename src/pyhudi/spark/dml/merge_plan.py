@@ -215,6 +215,14 @@ class MergePlan:
         matched = reduce(lambda some, more: some.unionByName(more), parts).where(F.col(CLAUSE).isNotNull())
         return MergePairs(matched, source_rows.unique, new_keys, unassigned)
 
+    def describe_join(self) -> str:
+        """Describe in a line how rows of the table and of the source are matched."""
+        evaluator = self._evaluator
+        if evaluator.has(ClauseKind.NOT_MATCHED_BY_SOURCE) or not self._equated():
+            return f"{self._join_type()} join of the table with the source on {self.on}"
+        searched = ", then a search for source rows without a match" if evaluator.has(ClauseKind.NOT_MATCHED) else ""
+        return f"inner join of the table with the source on {self.on}{searched}"
+
     def _join_type(self) -> str:
         """Return the type of the join of table and source that keeps all rows to which clauses apply."""
         evaluator = self._evaluator

@@ -164,7 +164,7 @@ class TargetSnapshot:
         read = dataframe(SparkScan(spark, table, planned, opts)) if read is None else read
         stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
         reads = ReadSet.of_snapshot(table.active.timeline, _groups(planned), replan)
-        return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, reads, locations)
+        return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, reads, locations, planned)
 
     @property
     def placing_columns(self) -> frozenset[str]:
@@ -190,11 +190,13 @@ class TargetTable(TargetSnapshot):
         rows: The rows: the table's own columns and ``helpers``.
         reads: The read set of ``rows``.
         locations: Locations of the rows; None: they have only their keys and partition paths.
+        plan: The file slices that are read.
     """
 
     rows: DataFrame
     reads: ReadSet
     locations: RowLocations | None
+    plan: ScanPlan
 
     @property
     def helpers(self) -> list[str]:

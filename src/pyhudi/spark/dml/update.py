@@ -127,6 +127,25 @@ def update_pinned(
     return ChangeResult(done, matched, rows_updated=matched)
 
 
+def planned_update(
+    spark: SparkSession, pinned: TargetSnapshot, assigned: Mapping[str, object], where: Condition, alias: str | None
+) -> tuple[TargetTable, DataFrame]:
+    """Return the table of `update_pinned`, and the new values of the rows, without running the update. Arguments and
+    errors as there."""
+    target, rows = planned_delete(spark, pinned, where, alias)
+    values = _assigned_values(rows, target, assigned, alias)
+    return target, rows.select(*(value.alias(name) for name, value in values.items()))
+
+
+def planned_delete(
+    spark: SparkSession, pinned: TargetSnapshot, where: Condition, alias: str | None
+) -> tuple[TargetTable, DataFrame]:
+    """Return the table of `delete_pinned`, and the rows to delete, without running the statement. Arguments and errors
+    as there."""
+    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table=False)
+    return target, rows.drop(*target.helpers)
+
+
 def _origin(*expressions: object) -> RowOrigin:
     """Return the origin of rows whose condition and values are these expressions."""
     return RowOrigin.SCAN if all(map(_has_no_subquery, expressions)) else RowOrigin.QUERY

@@ -29,6 +29,7 @@ from pyhudi.spark.sql.commands.ddl.alter_table import alter_properties, rename_t
 from pyhudi.spark.sql.commands.ddl.create_table import create_table
 from pyhudi.spark.sql.commands.ddl.drop_table import drop_table
 from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, truncate
+from pyhudi.spark.sql.commands.dml.explain import explain_change
 from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
 from pyhudi.spark.sql.commands.dml.multi_insert import run_inserts
@@ -55,6 +56,7 @@ _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | Non
     s.Update: run_update,
     s.Delete: run_delete,
     s.Merge: run_merge,
+    s.ExplainChange: explain_change,
     s.SetProperties: alter_properties,
     s.RenameTable: rename_table,
     s.AddColumns: add_columns,

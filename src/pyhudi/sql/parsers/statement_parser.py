@@ -32,6 +32,7 @@ from pyhudi.sql.scripts.script_parser import parse_script
 from pyhudi.sql.statements import (
     CreateTable,
     Delete,
+    ExplainChange,
     Insert,
     Merge,
     MultiInsert,
@@ -159,8 +160,10 @@ def _explained(text: str, head: str) -> Statement | None:
         return SelectStatement(inner.query, f"{head} {inner.head}" if inner.head else head)
     if isinstance(inner, MultiInsert):
         inner = UnsupportedStatement(inner.names[0], "", "", text)
-    if isinstance(inner, Insert | Update | Delete | Merge | CreateTable | UnsupportedStatement):
-        return UnsupportedStatement(inner.name, "EXPLAIN of statements that change it", "EXPLAIN the query", text, head)
+    if isinstance(inner, Insert | Update | Delete | Merge):
+        return ExplainChange(inner.name, inner, head, text)
+    if isinstance(inner, CreateTable | UnsupportedStatement):
+        return UnsupportedStatement(inner.name, "EXPLAIN of this statement", "EXPLAIN the query", text, head)
     return None
 
 

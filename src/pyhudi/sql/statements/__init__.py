@@ -30,8 +30,10 @@ from pyhudi.sql.statements.ddl_statements import (
     Truncate,
 )
 from pyhudi.sql.statements.dml_statements import (
+    Change,
     ClauseKind,
     Delete,
+    ExplainChange,
     Insert,
     Merge,
     MergeClause,
@@ -67,6 +69,7 @@ __all__ = [
     "AlterColumns",
     "CacheTable",
     "Call",
+    "Change",
     "ChangeColumn",
     "ChangeView",
     "ClauseKind",
@@ -83,6 +86,7 @@ __all__ = [
     "DropPartitions",
     "DropTable",
     "ExecuteImmediate",
+    "ExplainChange",
     "Insert",
     "Merge",
     "MergeClause",
@@ -120,6 +124,7 @@ Statement: TypeAlias = (
     | ClearCache
     | RepairPartitions
     | UnsupportedStatement
+    | ExplainChange
     | Insert
     | MultiInsert
     | Update

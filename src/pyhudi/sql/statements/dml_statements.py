@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 
 from pyhudi.sql.statements.statement_types import Name, PartitionSpec
 
@@ -91,3 +92,23 @@ class Merge:
     source: str
     on: str
     clauses: tuple[MergeClause, ...]
+
+
+Change: TypeAlias = Insert | Update | Delete | Merge
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainChange:
+    """EXPLAIN of a statement that changes a table.
+
+    Attributes:
+        name: The table.
+        change: The statement.
+        head: EXPLAIN, with its mode.
+        text: The text of the statement.
+    """
+
+    name: Name
+    change: Change
+    head: str
+    text: str

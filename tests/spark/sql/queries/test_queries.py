@@ -67,7 +67,7 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
     )
     assert rows(spark, "SELECT id, n FROM other") == [(1, "a"), (5, "x"), (7, "z"), (12, "a")]
     for statement, cause in {
-        "EXPLAIN INSERT INTO t SELECT 2, 'b'": "EXPLAIN the query",
+        "EXPLAIN CREATE TABLE t USING hudi AS SELECT 2 AS id": "EXPLAIN the query",
         "FROM (SELECT * FROM t) s INSERT INTO plain SELECT id, n INSERT INTO t SELECT id, n": "one INSERT for each",
         "ANALYZE TABLE t COMPUTE STATISTICS": "column.stats",
         "LOAD DATA INPATH '/x' OVERWRITE INTO TABLE shop.t": "INSERT INTO",

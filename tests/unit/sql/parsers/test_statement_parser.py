@@ -30,6 +30,7 @@ from pyhudi.sql.statements import (
     DropIndex,
     DropPartitions,
     DropTable,
+    ExplainChange,
     Insert,
     Merge,
     MergeClause,
@@ -418,7 +419,7 @@ def test_default_is_null():
 
 
 def test_columns_that_are_called_like_the_end_of_an_expression():
-    over = "CASE WHEN end > 1 THEN t.end WHEN t.case IS NULL THEN end ELSE -end END"
+    over = "CASE WHEN end > 1 THEN t.end WHEN t.case IS NULL THEN end ELSE CASE WHEN any THEN any ELSE t.or END END"
     assert parse(f"UPDATE t SET a = {over}, end = t.case + 1 WHERE end").assigned == {"a": over, "end": "t.case + 1"}
     merge = parse(
         "MERGE INTO t USING s ON CASE WHEN t.end = s.end THEN true END "
@@ -426,6 +427,20 @@ def test_columns_that_are_called_like_the_end_of_an_expression():
     )
     assert merge.on == "CASE WHEN t.end = s.end THEN true END"
     assert [(clause.condition, clause.values) for clause in merge.clauses] == [(over, {"a": over}), (None, None)]
+
+
+@pytest.mark.parametrize("head", ["EXPLAIN", "explain formatted"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM d.t WHERE a = 1",
+        "UPDATE d.t SET a = 1",
+        "WITH c AS (SELECT 1) INSERT INTO d.t SELECT * FROM c",
+        "MERGE INTO d.t USING s ON t.a = s.a WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_explained_changes(head, text):
+    assert parse(f"{head} {text}") == ExplainChange(("d", "t"), parse(text), head, text)
 
 
 def test_a_partition_column_that_is_given_twice():

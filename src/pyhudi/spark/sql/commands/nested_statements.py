@@ -209,6 +209,6 @@ def _uses_hudi_tables(spark: SparkSession, part: str, namespace: s.Name | None =
     match statement:
         case s.Insert(query=query) | s.ChangeView(query=str(query)):
             return reads_hudi_tables(spark, query, namespace)
-        case s.Update() | s.Delete() | s.Merge() | s.UnsupportedStatement():
+        case s.Update() | s.Delete() | s.Merge() | s.ExplainChange() | s.UnsupportedStatement():
             return reads_hudi_tables(spark, part, namespace)
     return False

@@ -35,6 +35,8 @@ def run_on_other_table(call: StatementCall, statement: Any) -> DataFrame:
             return _run_with_query(call, head, query)
         case s.Update() | s.Delete() | s.Merge():
             return _run_with_query(call, "", call.values.text)
+        case s.ExplainChange(head=head, text=text):
+            return _run_with_query(call, head, text)
         case s.UnsupportedStatement(head=head, text=text, tail=tail):
             return _run_with_query(call, head, text, tail)
         case s.RefreshTable(name=name):

@@ -62,6 +62,23 @@ def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> N
     with_retries(query.storage, opts, attempt, query.reads_same_snapshot)
 
 
+def plan_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> PlannedInsert:
+    """Return what INSERT would write. Nothing is written; values of PARTITION are evaluated.
+
+    Args:
+        spark: The session.
+        table: The table.
+        statement: The statement.
+    """
+    write_opts = write_options(spark, table)
+    rows = RepeatedQuery(spark, statement.query, open_storage(table.location, Options.parse(write_opts))).rows()
+    insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
+    if statement.replace_where is None:
+        return insertion.planned(spark, table, rows, write_opts)
+    condition = _replace_condition(spark, table, statement)
+    return PlannedInsert(insertion.aligned(spark, table, rows), {options.OPERATION.key: f"replace where {condition}"})
+
+
 def _partition_exists(
     spark: SparkSession, table: CatalogTable, statement: Insert, write_opts: Mapping[str, str]
 ) -> bool:
@@ -141,6 +158,21 @@ def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedInsert:
+    """An INSERT that has not been run.
+
+    Attributes:
+        rows: The rows, with the columns of the table.
+        operation: Options of the operation.
+        replaced: Paths of the partitions that are replaced, if they do not depend on the rows.
+    """
+
+    rows: DataFrame
+    operation: Mapping[str, str]
+    replaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Insertion:
     """Options of an INSERT.
 
@@ -161,6 +193,14 @@ class _Insertion:
     ) -> WriteResult:
         """Insert rows once, into the current snapshot. ``write_opts``: the result of `write_options`, which queries
         settings of the session."""
+        planned = self.planned(spark, table, rows, write_opts)
+        options_of_write = {**write_opts, **planned.operation}
+        return append_once(planned.rows, table.location, options_of_write, partitions=planned.replaced)
+
+    def planned(
+        self, spark: SparkSession, table: CatalogTable, rows: DataFrame, write_opts: Mapping[str, str]
+    ) -> PlannedInsert:
+        """Return what `run` writes. Arguments and errors as there."""
         schema = own_schema(spark, table)
         partition = _resolved_names(self.partition, schema, sensitive=is_case_sensitive(spark))
         opts = Options.parse(write_opts)
@@ -181,7 +221,7 @@ class _Insertion:
                 replaced = [values.path]
             elif static and not _is_dynamic(spark, opts):
                 replaced = matching_partitions(spark, table, static, values)
-        return append_once(aligned, table.location, {**write_opts, **operation}, partitions=replaced)
+        return PlannedInsert(aligned, operation, tuple(replaced))
 
     def replace(
         self,
@@ -192,8 +232,11 @@ class _Insertion:
         condition: str | Column,
     ) -> WriteResult:
         """Replace the rows of a snapshot that meet a condition by others."""
-        aligned = self._aligned(rows, own_schema(spark, table), {}, None)
-        return replace_where_pinned(spark, pinned, aligned, condition)
+        return replace_where_pinned(spark, pinned, self.aligned(spark, table, rows), condition)
+
+    def aligned(self, spark: SparkSession, table: CatalogTable, rows: DataFrame) -> DataFrame:
+        """Return the rows with the table's columns."""
+        return self._aligned(rows, own_schema(spark, table), {}, None)
 
     def _aligned(
         self, rows: DataFrame, schema: StructType, static: Mapping[str, str], static_values: StaticValues | None

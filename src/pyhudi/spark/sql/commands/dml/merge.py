@@ -30,29 +30,57 @@ _SOURCE, _TARGET = "_pyhudi_source", "_pyhudi_target"
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE, again after conflicts according to the options."""
-    names = _MergeNames.from_statement(spark, table, statement)
-    statement = names.with_short_qualifiers(spark, table, statement)
-    clauses = _clauses(statement)
     opts = Options.parse(write_options(spark, table))
-    query = RepeatedQuery(spark, f"SELECT * FROM {statement.source}", open_storage(table.location, opts))
-    subqueries = RepeatedSubqueries(spark, table, query.storage)
+    merge = _RepeatedMerge(spark, table, statement, opts)
 
     def attempt() -> ChangeResult:
         pinned = TargetSnapshot.pin(spark, table.location, opts)
-        source = query.rows()
+        return merge.builder().execute_pinned(pinned)
+
+    with_retries(merge.query.storage, opts, attempt, merge.reads_same_snapshot)
+
+
+def plan_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> MergeBuilder:
+    """Return a MERGE that has not been run.
+
+    Args:
+        spark: The session.
+        table: The table.
+        statement: The statement.
+    """
+    return _RepeatedMerge(spark, table, statement, Options.parse(write_options(spark, table))).builder()
+
+
+class _RepeatedMerge:
+    """MERGE whose source and subqueries each attempt reads anew."""
+
+    def __init__(self, spark: SparkSession, table: CatalogTable, statement: Merge, opts: Options) -> None:
+        self._table, self._opts = table, opts
+        self._names = _MergeNames.from_statement(spark, table, statement)
+        self._statement = self._names.with_short_qualifiers(spark, table, statement)
+        self._clauses = _clauses(self._statement)
+        query = f"SELECT * FROM {self._statement.source}"
+        self.query = RepeatedQuery(spark, query, open_storage(table.location, opts))
+        self._subqueries = RepeatedSubqueries(spark, table, self.query.storage)
+
+    def builder(self) -> MergeBuilder:
+        """Read the source, and return the MERGE with it."""
+        source, names, rewritten = self.query.rows(), self._names, self._subqueries.rewritten
         builder = MergeBuilder(
-            table.location,
-            opts,
+            self._table.location,
+            self._opts,
             names.target,
             source if names.source is None else source.alias(names.source),
-            subqueries.rewritten(statement.on),
+            rewritten(self._statement.on),
             source_alias=names.source,
         )
-        for clause in clauses:
-            builder = builder.with_clause(clause.with_texts(subqueries.rewritten))
-        return builder.execute_pinned(pinned)
+        for clause in self._clauses:
+            builder = builder.with_clause(clause.with_texts(rewritten))
+        return builder
 
-    with_retries(query.storage, opts, attempt, lambda: query.reads_same_snapshot() or subqueries.read_same_snapshot())
+    def reads_same_snapshot(self) -> bool:
+        """Return True if another attempt would read the snapshot of the target that the last one has read."""
+        return self.query.reads_same_snapshot() or self._subqueries.read_same_snapshot()
 
 
 def _clauses(statement: Merge) -> tuple[Clause, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.schema.name_resolution import resolve_name
-from pyhudi.spark.dml.target_table import TargetSnapshot
-from pyhudi.spark.dml.update import delete_pinned, update_pinned
+from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
+from pyhudi.spark.dml.update import delete_pinned, planned_delete, planned_update, update_pinned
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
@@ -25,21 +25,10 @@ from pyhudi.write.write_result import ChangeResult
 def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> None:
     """Run UPDATE."""
     statement = with_target_qualifiers(spark, table, statement)
-    alias = statement.alias or statement.name[-1]
 
     def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
-        assigned = {name: subqueries.rewritten(value) for name, value in statement.assigned.items()}
-        where = None if statement.where is None else subqueries.rewritten(statement.where)
-        whole = subqueries.read_target
-        plain = {name: _plain(name, alias, pinned) for name in assigned}
-        values = {name: _plain(value, alias, pinned) for name, value in assigned.items()}
-        condition = None if where is None else _plain(where, alias, pinned)
-        if None in (*plain.values(), *values.values()) or (where is not None and condition is None):
-            return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=whole)
-        if len(set(plain.values())) < len(assigned):
-            raise QueryError(f"a column is assigned twice: {', '.join(assigned)}")
-        plain_values = {str(plain[name]): value for name, value in values.items()}
-        return update_pinned(spark, pinned, plain_values, condition, reads_whole_table=whole)
+        assigned, where, alias = _resolved_update(statement, pinned, subqueries)
+        return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=subqueries.read_target)
 
     _run(spark, table, attempt)
 
@@ -47,16 +36,53 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
 def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
     """Run DELETE."""
     statement = with_target_qualifiers(spark, table, statement)
-    alias = statement.alias or statement.name[-1]
 
     def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
-        where = None if statement.where is None else subqueries.rewritten(statement.where)
-        whole, condition = subqueries.read_target, None if where is None else _plain(where, alias, pinned)
-        if where is not None and condition is None:
-            return delete_pinned(spark, pinned, where, alias, reads_whole_table=whole)
-        return delete_pinned(spark, pinned, condition, reads_whole_table=whole)
+        where, alias = _resolved_delete(statement, pinned, subqueries)
+        return delete_pinned(spark, pinned, where, alias, reads_whole_table=subqueries.read_target)
 
     _run(spark, table, attempt)
+
+
+def plan_change(
+    spark: SparkSession, table: CatalogTable, statement: Update | Delete, pinned: TargetSnapshot
+) -> tuple[TargetTable, DataFrame]:
+    """Return the table as UPDATE or DELETE reads it, and the new values, or the rows to delete. Nothing is written."""
+    subqueries = RepeatedSubqueries(spark, table, pinned.client.storage)
+    if isinstance(statement, Delete):
+        return planned_delete(
+            spark, pinned, *_resolved_delete(with_target_qualifiers(spark, table, statement), pinned, subqueries)
+        )
+    return planned_update(
+        spark, pinned, *_resolved_update(with_target_qualifiers(spark, table, statement), pinned, subqueries)
+    )
+
+
+def _resolved_update(
+    statement: Update, pinned: TargetSnapshot, subqueries: RepeatedSubqueries
+) -> tuple[Mapping[str, str], str | None, str | None]:
+    """Return the assigned values, the condition, and the name of the table in them; None: they are not qualified."""
+    alias = statement.alias or statement.name[-1]
+    assigned = {name: subqueries.rewritten(value) for name, value in statement.assigned.items()}
+    where = None if statement.where is None else subqueries.rewritten(statement.where)
+    plain = {name: _plain(name, alias, pinned) for name in assigned}
+    values = {name: _plain(value, alias, pinned) for name, value in assigned.items()}
+    condition = None if where is None else _plain(where, alias, pinned)
+    if None in (*plain.values(), *values.values()) or (where is not None and condition is None):
+        return assigned, where, alias
+    if len(set(plain.values())) < len(assigned):
+        raise QueryError(f"a column is assigned twice: {', '.join(assigned)}")
+    return {str(plain[name]): str(value) for name, value in values.items()}, condition, None
+
+
+def _resolved_delete(
+    statement: Delete, pinned: TargetSnapshot, subqueries: RepeatedSubqueries
+) -> tuple[str | None, str | None]:
+    """Return the condition, and the name of the table in it; None: it is not qualified."""
+    alias = statement.alias or statement.name[-1]
+    where = None if statement.where is None else subqueries.rewritten(statement.where)
+    condition = None if where is None else _plain(where, alias, pinned)
+    return (where, alias) if where is not None and condition is None else (condition, None)
 
 
 def _plain(text: str, alias: str, pinned: TargetSnapshot) -> str | None:

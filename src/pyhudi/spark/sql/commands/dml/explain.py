@@ -1,0 +1,101 @@
+"""EXPLAIN of statements that change a table: what they would read and write. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import TableType
+from pyhudi.spark.column_names import quoted
+from pyhudi.spark.dml.merge_builder import planned_join, upserted_rows
+from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.commands.command_target import write_options
+from pyhudi.spark.sql.commands.dml.insert import plan_insert
+from pyhudi.spark.sql.commands.dml.merge import plan_merge
+from pyhudi.spark.sql.commands.dml.update_delete import plan_change
+from pyhudi.spark.sql.queries.view_registry import global_name
+from pyhudi.spark.sql.spark_statements import collect_statement, result_frame
+from pyhudi.spark.sql.sql_table import SqlTable
+from pyhudi.sql.statements import Delete, ExplainChange, Insert, Merge, Update
+
+_IN_PLACE = {
+    TableType.COPY_ON_WRITE: "base files with such rows are written again",
+    TableType.MERGE_ON_READ: "log files are added to file groups with such rows",
+}
+
+
+def explain_change(spark: SparkSession, table: CatalogTable, statement: ExplainChange) -> DataFrame:
+    """Run EXPLAIN of a statement that changes a table.
+
+    Args:
+        spark: The session.
+        table: The table.
+        statement: The statement.
+
+    Returns:
+        One row with the text, as of Spark's EXPLAIN: what is written, the file slices that are read, and Spark's plan
+        of the rows.
+    """
+    match statement.change:
+        case Insert():
+            facts, rows = _insert(spark, table, statement.change)
+        case Merge():
+            facts, rows = _merge(spark, table, statement.change)
+        case Update() | Delete():
+            facts, rows = _change(spark, table, statement.change)
+    plan = _plan_of_rows(spark, statement.head, rows)
+    title = f"== Hudi {type(statement.change).__name__.upper()} of {table.sql} =="
+    text = "\n".join([title, *facts, "", "== Rows ==", plan])
+    return result_frame(spark, "plan string", [(text,)])
+
+
+def _insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> tuple[Sequence[str], DataFrame]:
+    planned = plan_insert(spark, table, statement)
+    operation = planned.operation[options.OPERATION.key]
+    replaced = [f"replaces    {', '.join(planned.replaced)}"] if planned.replaced else []
+    config = SqlTable.from_catalog(spark, table).load_config()
+    return [f"table       {config.table_type}", f"operation   {operation}", *replaced], planned.rows
+
+
+def _change(spark: SparkSession, table: CatalogTable, statement: Update | Delete) -> tuple[Sequence[str], DataFrame]:
+    target, rows = plan_change(spark, table, statement, _pinned(spark, table))
+    kind = target.client.config.table_type
+    return [f"table       {kind}", f"writes      {_IN_PLACE[kind]}", target.plan.explain()], rows
+
+
+def _merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> tuple[Sequence[str], DataFrame]:
+    merge, pinned = plan_merge(spark, table, statement), _pinned(spark, table)
+    kind = pinned.client.config.table_type
+    rows = upserted_rows(merge, pinned)
+    if rows is not None:
+        index = pinned.opts.get_typed(options.INDEX_TYPE)
+        how = f"upsert of the source, whose keys are looked up by the index {index}; a join if a key is there twice"
+        return [f"table       {kind}", f"executes    {how}"], rows
+    target = pinned.read(spark)
+    facts = [
+        f"table       {kind}",
+        f"executes    {planned_join(merge, target).describe_join()}",
+        f"writes      {_IN_PLACE[kind]}",
+        target.plan.explain(),
+    ]
+    return facts, merge.source
+
+
+def _pinned(spark: SparkSession, table: CatalogTable) -> TargetSnapshot:
+    return TargetSnapshot.pin(spark, table.location, Options.parse(write_options(spark, table)))
+
+
+def _plan_of_rows(spark: SparkSession, head: str, rows: DataFrame) -> str:
+    """Return the plan of rows that Spark's EXPLAIN shows; ``head``: EXPLAIN with its mode."""
+    view = f"_pyhudi_explained_{uuid4().hex}"
+    names = [name.lower() for name in rows.columns]  # of which a view has none twice
+    distinct = rows if len(set(names)) == len(names) else rows.toDF(*(f"_{n}" for n in range(len(names))))
+    distinct.createOrReplaceGlobalTempView(view)
+    try:
+        return str(collect_statement(spark, f"{head} SELECT * FROM {quoted(global_name(spark, view))}")[0][0])
+    finally:
+        spark.catalog.dropGlobalTempView(view)
