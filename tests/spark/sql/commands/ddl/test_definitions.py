@@ -319,6 +319,16 @@ def test_columns_that_spark_would_have_to_compute_are_refused(spark, clause):
         spark.sql(f"ALTER TABLE t ADD COLUMNS (n STRING {clause})")
 
 
+@pytest.mark.skipif(not hasattr(StringType(), "collation"), reason="Spark has collations from version 4 on")
+@pytest.mark.parametrize("kind", ["STRING COLLATE UTF8_LCASE", "MAP<STRING, ARRAY<STRING COLLATE UNICODE_CI>>"])
+def test_collations_are_refused(spark, kind):
+    with pytest.raises(UnsupportedTableError, match=r"the column 'n' cannot have .*collat.* into comparisons"):
+        spark.sql(f"CREATE TABLE t (id INT, n {kind}) USING hudi")
+    spark.sql("CREATE TABLE t (id INT, n STRING) USING hudi")
+    with pytest.raises(UnsupportedTableError, match="the column 'm' cannot have"):
+        spark.sql(f"ALTER TABLE t ADD COLUMNS (m {kind})")
+
+
 def test_the_version_of_a_new_table(spark):
     table = "CREATE TABLE t{0} (id INT) USING hudi TBLPROPERTIES ('hoodie.{1}table.version' = '{0}')"
     for version in (6, 8, 9):

@@ -13,7 +13,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.schema.logical_types.blobs import is_blob_text
 from pyhudi.schema.logical_types.variants import is_variant_text
 from pyhudi.schema.logical_types.vectors import parse_vector
-from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
+from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema, uncollated_type
 from pyhudi.sql.hudi_column_types import Path, with_string_types, without_hudi_types
 from pyhudi.sql.token_cursor import Cursor
 
@@ -35,7 +35,7 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
 
     Raises:
         UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve, or a column has a
-            default value, or is generated.
+            default value or a collation, or is generated.
         SchemaError: The type of a vector is not valid.
     """
     if any(word in columns.upper() for word in _COMPUTED):
@@ -45,6 +45,7 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:
         raise _refusal(str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')) or e from e
+    _refuse_collations(declared)
     return _marked(declared, types, ())
 
 
@@ -68,6 +69,20 @@ def _refuse_computed_values(columns: str) -> None:
         depth += _DEPTHS.get(word, 0)
         start = not depth and word == ","
         cursor.at += 1
+
+
+def _refuse_collations(declared: StructType) -> None:
+    """Refuse texts that would be compared by other rules than their bytes, as those of files are.
+
+    Raises:
+        UnsupportedTableError: The message has the column.
+    """
+    for field in declared:
+        if uncollated_type(field.dataType) != field.dataType:
+            raise UnsupportedTableError(
+                f"the column {field.name!r} cannot have the type {field.dataType.simpleString()}: a Hudi table does "
+                "not store collations; leave COLLATE out, and write it into comparisons"
+            )
 
 
 def _marked(struct: StructType, types: Mapping[Path, pa.DataType], parent: Path) -> StructType:
