@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 import pyhudi
+from pyhudi import HudiTable
 from pyhudi.errors import SetupError
 from pyhudi.spark import session
-from pyhudi.spark.session import check_workers
+from pyhudi.spark.session import check_not_stopped, check_workers
 from pyhudi.spark.session_settings import session_setting
+from tests.cases import classic
 
 
 class Builder:
@@ -96,6 +98,22 @@ def test_settings_for_one_call_in_several_threads(spark):
         thread.join(30)
     assert seen == ["77", "77"], "the first to leave takes it from nobody"
     assert spark.conf.get(key) == before
+
+
+@classic
+def test_a_session_that_has_been_stopped(spark, tmp_path):
+    """PySpark takes the Java object away from the context, which all sessions of the process share."""
+    check_not_stopped(spark)
+    table, rows = HudiTable.create(str(tmp_path / "t"), {"hoodie.table.name": "t"}), spark.range(1)
+    context = spark.sparkContext
+    java, context._jsc = context._jsc, None
+    try:
+        with pytest.raises(SetupError, match="has been stopped; start one with"):
+            check_not_stopped(spark)
+        with pytest.raises(SetupError, match="has been stopped"):
+            table.insert(rows)
+    finally:
+        context._jsc = java
 
 
 def test_nested_settings_of_one_key(spark):

@@ -140,11 +140,12 @@ class Scan(ArrowConversions):
             A DataFrame with the columns of the scan. It reads the files that the table had at this call.
 
         Raises:
-            SetupError: ``spark`` is None, and there is no active session.
+            SetupError: ``spark`` is None, and there is no active session, or the session has been stopped.
         """
-        from pyhudi.spark.session import active_session
+        from pyhudi.spark.session import active_session, check_not_stopped
 
         spark = spark or active_session()
+        check_not_stopped(spark)
         from pyhudi.spark.read.dataframe_reader import dataframe
         from pyhudi.spark.read.pruning.filter_session import filter_session
         from pyhudi.spark.read.spark_scan import SparkScan

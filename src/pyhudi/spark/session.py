@@ -157,6 +157,28 @@ def check_session(spark: Any) -> None:
         raise SetupError(f"activate takes a Spark session, not {_kind(spark)}: start one with {_START}")
 
 
+def check_not_stopped(spark: SparkSession) -> None:
+    """Check that a session has not been stopped; PySpark would fail with an `AssertionError` without a message.
+
+    Args:
+        spark: Session of a DataFrame, or that reads.
+
+    Raises:
+        SetupError: It has been stopped.
+    """
+    try:
+        context = spark.sparkContext
+    except Exception:  # Spark Connect has no context; the class of the error depends on the release
+        return
+    try:
+        context.version  # noqa: B018
+    except AttributeError as e:  # the context has lost its Java object
+        raise SetupError(
+            f"the Spark session has been stopped; start one with {_START}, and create the DataFrame, or open the "
+            "table, with that"
+        ) from e
+
+
 def _kind(value: object) -> str:
     return f"{value!r}" if isinstance(value, str) else f"a {type(value).__name__}"
 

@@ -31,6 +31,7 @@ from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.read.spark_scan import SparkScan
+from pyhudi.spark.session import check_not_stopped
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dml_commit import RowLocations
 from pyhudi.spark.write.write_preparation import key_spec
@@ -79,7 +80,9 @@ class TargetSnapshot:
 
         Raises:
             ConfigError: The table has no columns.
+            SetupError: The session has been stopped.
         """
+        check_not_stopped(spark)
         opts = Options.parse({**session_settings(spark, path), **statement_opts})
         client = TableMetaClient.open(path, opts)
         opts = client.config.validate_against(opts)

@@ -30,7 +30,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
-from pyhudi.spark.session import check_workers
+from pyhudi.spark.session import check_not_stopped, check_workers
 from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.spark.write.operations.bootstrap import write_bootstrap
 from pyhudi.spark.write.operations.delete_partition import delete_partitions
@@ -168,6 +168,7 @@ class _WriteRequest:
         cls, df: DataFrame, target: TableMetaClient | str, write_options: Mapping[str, object], mode: str
     ) -> _WriteRequest:
         """Check the arguments."""
+        check_not_stopped(df.sparkSession)
         check_workers(df.sparkSession)
         refuse_misspelled(write_options)
         location = target.storage.uri() if isinstance(target, TableMetaClient) else target
