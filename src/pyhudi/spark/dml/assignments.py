@@ -167,12 +167,15 @@ def convert_values(rows: DataFrame, values: Iterable[tuple[str, Column]], schema
     Raises:
         ConfigError: The policy of store assignment is LEGACY, a value may not fit, and the session has ANSI mode.
         SchemaMismatchError: A type cannot be converted to that of its column.
-        AnalysisException: Spark cannot resolve an expression.
+        AnalysisException: Spark cannot resolve an expression, or it makes several rows.
     """
     rules = StoreRules.for_changes(rows.sparkSession)
     named = dict(values)
     aliases = {name: f"_pyhudi_value_{number}" for number, name in enumerate(named)}
-    kinds = rows.select(*(value.alias(aliases[name]) for name, value in named.items())).schema
+    # in a struct, where Spark refuses functions such as explode, which would make several rows of one
+    values_of_row = F.struct(*(value.alias(aliases[name]) for name, value in named.items()))
+    kinds = rows.select(values_of_row.alias("_pyhudi_values")).schema[0].dataType
+    assert isinstance(kinds, StructType)
     return {
         name: stored_as(value, kinds[aliases[name]].dataType, schema[name].dataType, name, rules)
         for name, value in named.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from tests.spark.sql.ride_tables import rows
 
@@ -20,6 +21,18 @@ def test_fields_of_a_column_that_is_called_like_the_table(spark):
     assert rows(spark, "SELECT id, s.x, s.s.y, s.y FROM s WHERE s.x = 8 AND s.y = 10") == expected[1:]
     spark.sql("DELETE FROM s WHERE s.x = 8")
     assert rows(spark, "SELECT id FROM s") == [(1,)]
+
+
+def test_a_value_is_one_value(spark):
+    spark.sql("CREATE TABLE t (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO t VALUES (1, 1)")
+    for change in (
+        "UPDATE t SET n = explode(array(7, 8))",
+        "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = explode(array(7, 8))",
+    ):
+        with pytest.raises(AnalysisException, match="UNSUPPORTED_GENERATOR"):
+            spark.sql(change)
+    assert rows(spark, "SELECT id, n FROM t") == [(1, 1)]
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
