@@ -46,11 +46,16 @@ def merge_base(
     replaced, deleted = wins & ~dead, wins & dead
     fills = _Fills(base, positions, updates, rules, replaced=replaced, kept_base=~wins & ~dead)
     changed = replaced | fills.filled
+    newest = frozenset(rules.newest_columns(base.schema)).difference(stamp)
     kept, none = _KeptRows.without(positions[deleted], base.num_rows), np.zeros(len(positions), dtype=np.bool_)
     columns = []
     for i, name in enumerate(base.schema.names):
-        # all versions of a record have its key
-        replaced_rows = none if name == RECORD_KEY else changed if name in stamp else fills.replaced_mask(name)
+        if name == RECORD_KEY:  # all versions of a record have it
+            replaced_rows = none
+        elif name in newest:
+            replaced_rows = ~dead
+        else:
+            replaced_rows = changed if name in stamp else fills.replaced_mask(name)
         columns.append(kept.patched(base.column(i), updates.rows.column(name), positions, replaced_rows))
     return Merged(pa.RecordBatch.from_arrays(columns, schema=base.schema), changed, deleted)
 

@@ -150,6 +150,7 @@ class LogRecordVersions:
                     for i, name in enumerate(self._schema.names)
                     if (there := self._given_of(i, rows, assigned.get(name))) is not None
                 },
+                newest=self._rules.newest_columns(self._schema),
             )
         )
         winner = folded.winner

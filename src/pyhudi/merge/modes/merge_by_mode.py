@@ -16,7 +16,7 @@ loses later. All computations are on whole columns, regardless of the number of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import overload
 
@@ -69,7 +69,7 @@ class Versions:
     ``record``: record number of each version, integers from 0 without gaps. ``natural``: deletes without an ordering
     value, a subset of ``is_delete``. ``rank`` returns integers for rows (by index) with the order of their ordering
     values; None: by commit time. ``given`` are the columns that a version may omit. ``replaces_deletes``: as in
-    `MergeRules`.
+    `MergeRules`. ``newest``: columns that a record takes from its newest version, also if another one wins.
     """
 
     record: Index
@@ -78,6 +78,7 @@ class Versions:
     rank: Callable[[Index], Index] | None = None
     given: Mapping[str, Given] | None = None
     replaces_deletes: bool = False
+    newest: Collection[str] = ()
 
 
 def fold(versions: Versions) -> Folded:
@@ -94,7 +95,7 @@ def fold(versions: Versions) -> Folded:
         return Folded(winner, {})  # The last version.
     sizes = np.diff(np.append(starts, n))
     several = sizes > 1
-    sources = {name: winner.copy() for name in versions.given or ()}
+    sources = {name: winner.copy() for name in (*(versions.given or ()), *versions.newest)}
     if several.any():
         rows = order[np.repeat(several, sizes)]
         ends = np.cumsum(sizes[several])
@@ -103,6 +104,8 @@ def fold(versions: Versions) -> Folded:
         winner[several] = rows[groups.winner]
         for name, mask_of_rows in (versions.given or {}).items():
             sources[name][several] = rows[groups.source(mask_of_rows(rows))]
+        for name in versions.newest:
+            sources[name][several] = rows[groups.newest]
     return Folded(winner, sources)
 
 
@@ -131,6 +134,11 @@ class _Groups:
         deleted = self._last(self._won & self._delete)
         since = self._next(self._won & (self._place > deleted[self._of]), default=n)
         self._fillable = live & ~self._delete & (self._place >= since[self._of])
+
+    @property
+    def newest(self) -> Index:
+        """Return the newest version of each record since the last delete that won; that delete if none came later."""
+        return np.where(self._delete[self.winner], self.winner, self._last(self._fillable))
 
     def source(self, is_assigned: Mask | None) -> Index:
         """Return the version that provides each record's value of a column."""

@@ -19,6 +19,7 @@ from pyhudi.config.enums import MergeMode, PartialUpdateMode
 from pyhudi.merge.mergers.merger_registry import registered
 from pyhudi.merge.ordering_values import Index, Mask, as_mask, check_orderable, field_of, padded
 from pyhudi.schema.converters.arrow_avro import default_value
+from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.merge_settings import UNAVAILABLE_VALUE, MergeSettings
 
@@ -84,6 +85,13 @@ class MergeRules:
             deletes_win=deletes_win,
             compares_sequences=settings.compares_sequences,
         )
+
+    def newest_columns(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the columns that a merged row takes from the newest version also if an older one wins: the meta
+        columns, where `PartialUpdateAvroPayload` merges versions of different writes below version 9."""
+        if self.partial is not PartialUpdateMode.IGNORE_DEFAULTS or not self.deletes_win:
+            return ()
+        return tuple(name for name in schema.names if is_meta_column(name))
 
     @property
     def combines_versions(self) -> bool:

@@ -100,6 +100,7 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
             partial(ranks_of_rows, changes.ordering) if rules.ordering_fields else None,
             {name: given for i, name in enumerate(schema.names) if (given := _given(changes, rules, schema, i))},
             rules.replaces_deletes,
+            rules.newest_columns(schema),
         )
     )
     picked = changes.take(folded.winner)
