@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError, QueryError
 from pyhudi.format.file_names import BASE, file_name_of, parse_names
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.archive.archived_timeline import has_archived_after
 from pyhudi.timeline.instant import Action, Instant
@@ -73,7 +76,7 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
         and not has_archived_after(active, last_write.requested, as_of)
     ):
         return None
-    return _cleaned_before(active, cleans, as_of)
+    return _cleaned_before(active, cleans, as_of, files_before=False)
 
 
 def retained_by_cleaning(active: ActiveTimeline, as_of: str) -> str | None:
@@ -82,7 +85,7 @@ def retained_by_cleaning(active: ActiveTimeline, as_of: str) -> str | None:
     From that time on, the files before each write are retained, too: a cleaner keeps the version that is current when
     the earliest commit to retain begins.
     """
-    return _cleaned_before(active, _cleans_after(active, as_of), as_of)
+    return _cleaned_before(active, _cleans_after(active, as_of), as_of, files_before=True)
 
 
 def _cleans_after(active: ActiveTimeline, as_of: str) -> list[Instant]:
@@ -91,22 +94,24 @@ def _cleans_after(active: ActiveTimeline, as_of: str) -> list[Instant]:
     return [i for i in active.timeline if i.action == Action.CLEAN and i.is_completed and i.requested > as_of]
 
 
-def _cleaned_before(active: ActiveTimeline, cleans: list[Instant], as_of: str) -> str | None:
+def _cleaned_before(active: ActiveTimeline, cleans: list[Instant], as_of: str, *, files_before: bool) -> str | None:
     """Return the latest bound of some cleans that is after ``as_of``; None if there is none.
+
+    ``files_before``: the files before each write are needed, too.
 
     A change of the policy or a clean of some partitions may record an earlier bound than a clean before. A clean by
     commits records it; a clean by file versions does not, so its deleted files are used.
     """
     # the newest clean mostly has the latest bound
     for clean in reversed(cleans):
-        earliest = _retained_by(active, clean, as_of)
+        earliest = _retained_by(active, clean, as_of, files_before=files_before)
         if earliest is not None:
             return earliest
     return None
 
 
-def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str) -> str | None:
-    """Return the bound of one clean, as :func:`retained_from`.
+def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str, *, files_before: bool) -> str | None:
+    """Return the bound of one clean, as :func:`_cleaned_before`.
 
     With cleaning by versions a snapshot is complete from the newest deletion on: a deleted base file was needed until
     the next version of its group, which is at the latest the last write before the clean. Archived cleans may have
@@ -117,14 +122,40 @@ def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str) -> str | No
     if recorded:
         return recorded if as_of < recorded else None
     writes = active.timeline.writes().completed()
-    patterns = [n for p in record["partitionMetadata"].values() for n in p["deletePathPatterns"]]
-    names = [file_name_of(n) for n in patterns]
-    parsed = parse_names(pa.array(names, pa.string()))
-    deleted = parsed.filter(pc.equal(parsed["kind"], BASE))["instant"]
-    if len(deleted) and pc.min(deleted).as_py() <= as_of:
+    deleted = _deleted_base_files(record["partitionMetadata"])
+    if deleted.num_rows and pc.min(deleted["instant"]).as_py() <= as_of:
         last = writes.up_to(clean.requested).last
         needed_until = last.requested if last is not None else clean.requested
+        if as_of < needed_until and not files_before:
+            needed_until = _last_successor(active, deleted) or needed_until
         if as_of < needed_until:
             return needed_until
     start = active.timeline.start
     return start if start is not None and as_of < start else None
+
+
+def _deleted_base_files(partitions: Mapping[str, Any]) -> pa.Table:
+    """Return the base files in the metadata of a clean: partition, file_id, instant."""
+    patterns = [(path, file_name_of(n)) for path, p in partitions.items() for n in p["deletePathPatterns"]]
+    parsed = parse_names(pa.array([name for _, name in patterns], pa.string()))
+    files = pa.table(
+        [pa.array([path for path, _ in patterns], pa.string()), parsed["file_id"], parsed["instant"]],
+        names=["partition", "file_id", "instant"],
+    )
+    return files.filter(pc.equal(parsed["kind"], BASE))
+
+
+def _last_successor(active: ActiveTimeline, deleted: pa.Table) -> str | None:
+    """Return the instant from which on no snapshot needs deleted base files, as their file groups have later ones in
+    storage; None if one has not."""
+    partitions = pc.unique(deleted["partition"]).to_pylist()
+    present, _ = list_files(active.storage, partitions, (BASE,))
+    present = present.filter(instant_mask(present["instant"], active.timeline.contains_or_before_start))
+    present = present.select(["partition", "file_id", "instant"]).rename_columns(["partition", "file_id", "successor"])
+    numbered = deleted.append_column("number", pa.array(range(deleted.num_rows)))
+    later = numbered.join(present, ["partition", "file_id"], join_type="inner")
+    later = later.filter(pc.greater(later["successor"], later["instant"]))
+    first = later.group_by("number").aggregate([("successor", "min")])
+    if first.num_rows < deleted.num_rows:
+        return None
+    return str(pc.max(first["successor_min"]).as_py())

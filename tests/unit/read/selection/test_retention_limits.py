@@ -43,6 +43,16 @@ def test_another_policy_does_not_bring_cleaned_snapshots_back(tmp_path: Path, ve
     assert values(table, 11) == {"slow": 11, "fast": 10}
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_versions_that_a_clean_has_left_are_read(tmp_path: Path, version: int) -> None:
+    table = rewritten(tmp_path, version)
+    HudiTable.for_path(str(table.root), QUIET).services.clean(BY_VERSIONS)
+    assert values(table, 8) == {"slow": 2, "fast": 8}
+    assert values(table, 9) == {"slow": 2, "fast": 9}
+    with pytest.raises(QueryError, match=at(8)):
+        values(table, 7)
+
+
 def test_archived_cleans_by_versions_count_too(tmp_path: Path) -> None:
     """Cleans that only the archive has may have deleted files that the active ones do not name."""
     table = rewritten(tmp_path, 9)
