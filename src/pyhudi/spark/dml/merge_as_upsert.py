@@ -81,7 +81,8 @@ def joins_by_key(
 
 def has_plain_keys(spec: KeySpec) -> bool:
     """Return True if record keys and partition paths are the plain texts of the values of their columns."""
-    return bool(spec.record_fields) and spec.keygen in _PLAIN_KEYS and not spec.slash_dates
+    plain_paths = not spec.slash_dates and not spec.sql_timestamps
+    return bool(spec.record_fields) and spec.keygen in _PLAIN_KEYS and plain_paths
 
 
 def key_columns(target: TargetSnapshot) -> list[str]:
