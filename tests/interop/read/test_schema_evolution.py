@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,29 @@ def test_large_floats_that_became_text(oracle: Oracle, spark: SparkSession, tmp_
     assert found(HudiTable.for_path(str(path)).scan().to_arrow()) == theirs | {"a": "1.8975089E9"}
     oracle.write(path, rows("x", "e", ["1.5"], pa.string()), options)
     assert found(oracle.read(path)) == theirs
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0", seldom("0.15.0")], indirect=True)
+def test_bulk_inserts_of_narrower_types(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Their files have the types of the rows, and their commits those of the table."""
+    path, columns = str(tmp_path / "t"), ["id", "n", "r", "d"]
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "id",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    }
+    types = [pa.string(), pa.int64(), pa.float64(), pa.decimal128(12, 2)]
+    narrow = [pa.string(), pa.int32(), pa.float32(), pa.decimal128(5, 1)]
+    first, then = ("a", 1, 0.5, Decimal("1.50")), ("b", 2, 0.1, Decimal("2.5"))
+    for row, kinds, operation in (first, types, "upsert"), (then, narrow, "bulk_insert"):
+        arrays = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
+        rows = pa.Table.from_arrays(arrays, columns)
+        oracle.write(path, rows, {**options, "hoodie.datasource.write.operation": operation})
+    expected = [tuple(row.values()) for row in rows_of(oracle.read(path, columns=columns))]
+    assert expected == [first, then]
+    scan = HudiTable.for_path(path).scan()
+    for found in (scan.to_arrow(), to_arrow(scan.to_spark(spark))):
+        assert [tuple(row[name] for name in columns) for row in rows_of(found)] == expected
+    for condition, count in ("n = 2", 1), ("r = 0.1D", 1), ("d = 2.50", 1), ("n > 0", 2):
+        assert scan.to_spark(spark).where(condition).count() == count, condition

@@ -171,6 +171,20 @@ def test_files_of_archived_writes_are_asked_for_their_types(tmp_path):
     assert [r["v"] for r in result(table, columns=["v"])] == [1, 2]
 
 
+@pytest.mark.parametrize("operation", ["BULK_INSERT", "INSERT_OVERWRITE"])
+def test_files_that_are_narrower_than_their_commit(tmp_path, operation):
+    """As Apache Hudi's row writer makes them of rows whose types are narrower than the table's."""
+    thin = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int32())])
+    table = HandMadeTable(tmp_path / "t")
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]}, operation="BULK_INSERT")
+    table.write(20, {("a", "f2"): [{"id": "2", "p": "a", "v": 2}]}, schema=thin, recorded=SCHEMA, operation=operation)
+    table.write(30, {("a", "f3"): [{"id": "3", "p": "a", "v": 3}]}, operation="UPSERT")
+    pinned = TableSnapshot.load(table.client())
+    plan = plan_scan(pinned)
+    kinds = {part.file_schema.field("v").type: part.tasks.num_rows for part in file_parts(pinned, plan, plan.tasks)}
+    assert kinds == {pa.int32(): 1, pa.int64(): 2}
+
+
 def test_partition_columns_that_only_paths_hold(tmp_path):
     own = pa.schema([("id", pa.string()), ("v", pa.int64())])
     properties = {

@@ -1,7 +1,8 @@
 """Types in the files of a plan that are narrower than the table's.
 
-All files of a write have its columns, which are recorded in its commit metadata. Only for archived writes, and table
-services that recorded no columns, is one file per instant read.
+All files of a write have its columns, which are recorded in its commit metadata. Only for archived writes, table
+services that recorded no columns, and operations whose files may be narrower than recorded, is one file per instant
+read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyhudi.merge.base_file_readers import read_schema
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.internal_types import ELEMENT, KEY, VALUE
 from pyhudi.schema.evolution.schema_projection import FileNames, nested_columns
+from pyhudi.schema.evolution.write_evolution import promote
 from pyhudi.schema.table_types import to_table_types
 from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.storage.concurrent_reads import concurrent_map
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
     from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_ROW_WRITES = frozenset(("BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"))
+"""Operations that Apache Hudi's row writer runs: its files have the types of the rows, and its commits the table's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +198,33 @@ def written_schemas(active: ActiveTimeline, files: pa.Table) -> dict[str, pa.Sch
 
 def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Schema:
     write = active.timeline.find(instant)
+    recorded: pa.Schema | None = None
     if write is not None and write.is_completed and write.is_write:
-        text = active.commit_metadata(write).schema_json
-        if text:
-            return from_avro(text)
+        metadata = active.commit_metadata(write)
+        recorded = from_avro(metadata.schema_json) if metadata.schema_json else None
+        if recorded is not None and (metadata.operation not in _ROW_WRITES or _is_first(active, files, instant)):
+            return recorded
     path = files["base_path"][pc.index(files["base_instant"], instant).as_py()].as_py()
-    return file_schema(active.storage, path)
+    stored = file_schema(active.storage, path)
+    return stored if recorded is None else _narrowed(recorded, stored)
+
+
+def _is_first(active: ActiveTimeline, files: pa.Table, instant: str) -> bool:
+    """Return True if no earlier write is known, which may have made the table's types wider than those of this one."""
+    first = active.timeline.writes().first
+    return first is not None and instant <= first.requested and instant <= pc.min(files["base_instant"]).as_py()
+
+
+def _narrowed(recorded: pa.Schema, stored: pa.Schema) -> pa.Schema:
+    """Return recorded columns with the types of numbers that a file has for them, if the recorded type takes them."""
+    have = {field.name: field.type for field in stored}
+    return pa.schema([field.with_type(_number_type(field.type, have.get(field.name))) for field in recorded])
+
+
+def _number_type(recorded: pa.DataType, stored: pa.DataType | None) -> pa.DataType:
+    t = pa.types
+    is_number = stored is not None and (t.is_integer(stored) or t.is_floating(stored) or t.is_decimal(stored))
+    return stored if is_number and promote(recorded, stored) == recorded else recorded
 
 
 def file_schema(storage: Storage, path: str) -> pa.Schema:
