@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,38 +17,20 @@ from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
+from pyhudi.spark.sql.queries.function_arguments import FunctionResolver
 from pyhudi.spark.sql.queries.joined_tables import JoinedTables
+from pyhudi.spark.sql.queries.permanent_view import PermanentView
 from pyhudi.spark.sql.queries.query_scope import QueryScope, parse_table_name
-from pyhudi.spark.sql.queries.query_sources import (
-    FunctionSource,
-    QuerySource,
-    Source,
-    ViewSource,
-    query_rows,
-    read_options,
-    show_source,
-)
+from pyhudi.spark.sql.queries.query_sources import Source, ViewSource, read_options, show_source
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
-from pyhudi.spark.sql.queries.table_cache import cached_view, rows_of_view
-from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.queries.time_travel import time_travel_options
-from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
 from pyhudi.spark.sql.queries.view_refresh import refresh_temporary_view
-from pyhudi.spark.sql.queries.view_registry import (
-    TemporaryView,
-    folded,
-    global_name,
-    is_temporary,
-    session_id,
-)
-from pyhudi.spark.sql.queries.view_settings import QUOTES_NAMES, other_settings, stored_settings
+from pyhudi.spark.sql.queries.view_registry import TemporaryView, folded, global_name, session_id
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
-from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_query_shorthand import expand_table_statements
-from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
+from pyhudi.sql.table_references import Reference, find_references, replaced
 
 
 def rewrite_query(
@@ -153,8 +134,10 @@ class _QueryRewriter:
         return "_pyhudi_" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
 
     def _use_function(self, number: int, reference: Reference, arguments: tuple[str, ...]) -> None:
-        source = self._function_source(reference.name[0], arguments)
-        self._show(number, reference, self._view_name(repr(source)), source)
+        resolver = FunctionResolver(self._spark, self._scope, partial(_rewritten, self._spark))
+        resolved = resolver.resolve(reference.name[0], arguments)
+        self._views.extend(resolved.views)
+        self._show(number, reference, self._view_name(repr(resolved.source)), resolved.source)
 
     def _use_temporary_view(self, name: Name) -> bool:
         """Refresh a temporary view. Return False for other names, and for views that depend on no Hudi table."""
@@ -205,88 +188,24 @@ class _QueryRewriter:
 
     def _show_view(self, number: int, reference: Reference, name: Name, stored: CatalogView) -> bool:
         """Replace a permanent view. Return False if it reads no Hudi table."""
-        spark, scope = self._spark, self._scope
-        full = full_name(spark, name)
-        settings = stored_settings(spark, full, stored)
-        others = other_settings(spark, settings)
-        # The conditions of the view must not be evaluated with the settings of the session.
-        prunes = f"{scope.prunes} {number} {name}" if scope.prunes and not others else ""
-        view_scope = replace(scope, namespace=stored.namespace, temporary=frozenset(), prunes=prunes, args=None)
-        names_quoted = all(settings[key] == "true" for key in QUOTES_NAMES)
-        query = with_plain_identifiers(stored.query, double_quoted=names_quoted)
-        cached = None if scope.resolves_only else cached_view(spark, full, stored)
-        if cached is not None:
-            view_scope = replace(view_scope, prunes="")
-        rewrite = partial(_rewritten, spark, query, double_quoted=names_quoted)
-        inner = rewrite(view_scope if cached is None else replace(view_scope, resolves_only=True))
+        scope, full = self._scope, full_name(self._spark, name)
+        prunes = f"{scope.prunes} {number} {name}" if scope.prunes else ""
+        view = PermanentView.open(
+            self._spark, full, stored, replace(scope, prunes=prunes), rewrite=partial(_rewritten, self._spark)
+        )
+        inner = view.rewritten()
         if not inner.reads_hudi_tables:
             return False
         if reference.time_travel is not None:
             raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
         self._sources |= inner.sources
-        view, qualified = self._view_name(f"view {full}"), _with_qualifiers(reference, full)
-        source = QuerySource(inner.text, stored, tuple(settings.items()) if others else ())
-        if cached is None:
-            self._show(number, qualified, view, source)
-            return True
-
-        def load() -> DataFrame:
-            rewrite(view_scope)
-            with query_rows(spark, source) as rows:
-                return rows
-
-        identity = (source, tuple(inner.sources.values()))
-        rows_of_view(spark, cached, inner.locations, identity, load).createOrReplaceGlobalTempView(view)
-        self._register(number, qualified, view, source)
-        return True
-
-    def _function_source(self, function: str, arguments: tuple[str, ...]) -> FunctionSource:
-        """Return a table function with its evaluated arguments, in the order of its parameters."""
-        spark, scope = self._spark, self._scope
-        if function not in VECTOR_FUNCTIONS:
-            if not arguments:
-                return FunctionSource(function, ())  # which is refused
-            table, *others = arguments
-            if scope.namespace is not None and "/" not in table:
-                table = quoted(scope.qualified(spark, parse_table_name(table)))
-            location = locate(spark, table)
-            return FunctionSource(function, (location, *others), (location,))
-        texts = ordered_arguments(function, arguments)
-        if any(text.strip() == "?" for text in texts):
-            raise QueryError(f"{function} has a parameter by position; name it, as :query")
-        named = scope.args if isinstance(scope.args, Mapping) else None
-        values = self._values(f"SELECT {', '.join(texts)}", named)
-        locations: set[str] = set()
-        for position in table_positions(function):
-            value: object = values[position]
-            if isinstance(value, str):
-                values[position], read = self._located(value)
-                locations |= read
-        return FunctionSource(function, tuple(values), tuple(sorted(locations)))
-
-    def _values(self, query: str, named: Mapping[str, Any] | None) -> list[object]:
-        """Evaluate the arguments of a function by a query."""
-        inner = _rewritten(self._spark, query, replace(self._scope, prunes="", args=named))
-        self._views.extend(inner.views)
-        row = collect_statement(self._spark, inner.text, named)[0]
-        return [tuple(value) if isinstance(value, list) else value for value in row]
-
-    def _located(self, table: str) -> tuple[str, frozenset[str]]:
-        """Return the qualified name of a table or view, or its path, and the locations of its Hudi tables."""
-        if "/" in table:
-            return table, frozenset({table})
-        spark = self._spark
-        name = self._scope.qualified(spark, parse_table_name(table))
-        entry = find(spark, name)
-        if entry is not None or (
-            len(name) == 1 and spark.catalog.tableExists(quoted(name)) and not is_temporary(spark, name)
-        ):
-            name = full_name(spark, name)
+        shown, qualified = self._view_name(f"view {full}"), _with_qualifiers(reference, full)
+        if view.cached is None:
+            self._show(number, qualified, shown, view.source(inner))
         else:
-            self._views.append(name)
-        if isinstance(entry, CatalogTable):
-            return quoted(name), frozenset({entry.location})
-        return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
+            view.cached_rows(inner).createOrReplaceGlobalTempView(shown)
+            self._register(number, qualified, shown, view.source(inner))
+        return True
 
 
 def _with_blob_functions(spark: SparkSession, query: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -51,6 +51,19 @@ class QueryScope:
     def qualified(self, spark: SparkSession, name: Name) -> Name:
         """Return a name that does not depend on the current database and catalog."""
         return name if self.is_temporary(name) else qualified_name(spark, name, self.namespace)
+
+
+class Rewrite(Protocol):
+    """Function that replaces the Hudi tables of a query by views."""
+
+    def __call__(self, query: str, scope: QueryScope, *, double_quoted: bool | None = None) -> RewrittenQuery:
+        """Rewrite a query.
+
+        Args:
+            query: The text.
+            scope: Its scope.
+            double_quoted: Double quotes enclose names in it; None: as in the session.
+        """
 
 
 def qualified_name(spark: SparkSession, name: Name, namespace: Name | None) -> Name:
