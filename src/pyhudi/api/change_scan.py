@@ -82,7 +82,7 @@ class ChangeScan:
 
 
 def _batches(plan: CdcPlan) -> Iterator[pa.RecordBatch]:
-    reader = CdcReader.from_plan(plan)
+    reader = CdcReader(plan.context)
     for start in range(plan.tasks.num_rows):
         for task in plan.tasks.slice(start, 1).to_pylist():
             yield from reader.read(task)

@@ -15,11 +15,12 @@ from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock, decode_deletes, decode_records
 from pyhudi.format.log.cdc_schema import DELETE, INSERT, UPDATE
 from pyhudi.merge.file_group_reader import read_slice
-from pyhudi.merge.file_slice import FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.valid_log_blocks import BlockView, InstantsCompletedBy
+from pyhudi.read.cdc.cdc_context import CdcContext
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
-from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan
+from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA
 from pyhudi.read.cdc.json_text import json_objects
 from pyhudi.schema.evolution.schema_projection import conform, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -44,17 +45,7 @@ class CdcReader:
     the images of the records of one log block (of one commit's log files) are in memory at a time.
     """
 
-    mode: CdcMode
-    reading: SliceContext
-    images: tuple[str, ...]
-    values: Mapping[str, Mapping[str, Any]]
-    by_completion: bool
-    completions: Mapping[str, str] | None = None
-
-    @classmethod
-    def from_plan(cls, plan: CdcPlan) -> CdcReader:
-        """Return the reader for the tasks of a plan."""
-        return cls(plan.mode, plan.reading, plan.images, plan.values, plan.by_completion, plan.completions)
+    context: CdcContext
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
         """Yield the changes (CHANGES_SCHEMA) of one task.
@@ -78,7 +69,7 @@ class CdcReader:
         elif case in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT):
             yield from (_rows(DELETE, instant, image, None) for _, image in self._slice(task, "before"))
         elif case is CdcInferenceCase.AS_IS:
-            with LogFiles(self.reading.storage) as logs:
+            with LogFiles(self.context.reading.storage) as logs:
                 for block in logs.blocks(task["paths"]):
                     yield from self._logged(task, block)
         else:
@@ -89,13 +80,13 @@ class CdcReader:
         changes = decode_records(block).combine_chunks()
         if not changes.num_rows:
             return
-        if self.mode is CdcMode.DATA_BEFORE_AFTER:
+        if self.context.mode is CdcMode.DATA_BEFORE_AFTER:
             before, after = (self._stored_images(changes[name], task) for name in ("before", "after"))
             yield _rows(contiguous(changes["op"]), task["instant"], before, after)
             return
         keys = contiguous(changes["record_key"])
         after = self._images(task, "after", keys)
-        if self.mode is CdcMode.DATA_BEFORE:
+        if self.context.mode is CdcMode.DATA_BEFORE:
             before = self._stored_images(changes["before"], task)
         else:
             before = self._images(task, "before", keys)
@@ -104,29 +95,27 @@ class CdcReader:
     def _stored_images(self, images: pa.ChunkedArray, task: Task) -> pa.Array:
         """Return images of a CDC log as JSON; with the columns of the query, if some have other names there."""
         stored = self._with_path_values(contiguous(images), task["partition"])
-        names = self.reading.stored.names(task["instant"])
+        names = self.context.reading.stored.names(task["instant"])
         if not names:
             return json_objects(stored)
-        inside = file_columns(self.reading.schema, names)
+        inside = file_columns(self.context.reading.schema, names)
         batch = pa.RecordBatch.from_struct_array(stored)
         batch = batch.select([name for name in batch.schema.names if name in inside])
-        schema = pa.schema([self.reading.schema.field(name) for name in self.images])
+        schema = pa.schema([self.context.reading.schema.field(name) for name in self.context.images])
         batch = conform(with_table_names(batch, inside, names), schema)
         return json_objects(pa.StructArray.from_arrays(batch.columns, fields=list(schema), mask=stored.is_null()))
 
     def _with_path_values(self, stored: pa.StructArray, partition: str) -> pa.StructArray:
         """Add the columns that are not in files, with the values of the partition's path."""
-        values = self.values.get(partition, {})
+        values, schema = self.context.values.get(partition, {}), self.context.reading.schema
         inside = [field.name for field in stored.type]
-        absent = [name for name in self.images if name in values and name not in inside]
+        absent = [schema.field(name) for name in self.context.images if name in values and name not in inside]
         if not absent:
             return stored
-        fields = [*stored.type, *(self.reading.schema.field(name) for name in absent)]
-        columns = [
-            *stored.flatten(),
-            *(pa.repeat(pa.scalar(values[name], self.reading.schema.field(name).type), len(stored)) for name in absent),
-        ]
-        at = sorted(range(len(fields)), key=lambda n: _position(self.images, fields[n].name))
+        fields = [*stored.type, *absent]
+        constants = (pa.scalar(values[field.name], field.type) for field in absent)
+        columns = [*stored.flatten(), *(pa.repeat(value, len(stored)) for value in constants)]
+        at = sorted(range(len(fields)), key=lambda n: _position(self.context.images, fields[n].name))
         return pa.StructArray.from_arrays(
             [columns[n] for n in at], fields=[fields[n] for n in at], mask=stored.is_null()
         )
@@ -134,7 +123,7 @@ class CdcReader:
     def _changed_keys(self, task: Task) -> pa.Array:
         """Return the keys of all records and deletes that a commit has appended to log files."""
         keys_of_blocks: list[pa.ChunkedArray] = []
-        with LogFiles(self.reading.storage) as logs:
+        with LogFiles(self.context.reading.storage) as logs:
             for block in logs.blocks(task["paths"]):
                 if block.instant != task["instant"]:
                     continue
@@ -171,13 +160,13 @@ class CdcReader:
         file_slice = task[side]
         if file_slice is None:
             return
-        context = replace(self.reading, columns=self._columns, view=self._view(task, side))
-        where = FileSlice.from_row(file_slice, self.values.get(file_slice["partition"], {}))
+        context = replace(self.context.reading, columns=self._columns, view=self._view(task, side))
+        where = FileSlice.from_row(file_slice, self.context.values.get(file_slice["partition"], {}))
         for batch in read_slice(context, where):
             if keys is not None:
                 batch = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
             if batch.num_rows:
-                image = batch.select([name for name in self.images if name in batch.schema.names])
+                image = batch.select([name for name in self.context.images if name in batch.schema.names])
                 key = (
                     batch.column(RECORD_KEY) if RECORD_KEY in batch.schema.names else pa.nulls(len(batch), pa.string())
                 )
@@ -185,18 +174,18 @@ class CdcReader:
 
     def _view(self, task: Task, side: _Side) -> BlockView:
         """Return the log blocks that are valid before or after the commit, where the files do not determine this."""
-        view, instant = self.reading.view, task["instant"]
-        if not self.by_completion:
+        view, instant = self.context.reading.view, task["instant"]
+        if not self.context.by_completion:
             return replace(view, latest=task["earlier"] if side == "before" else instant)
-        if self.completions is None:
+        if self.context.completions is None:
             return view
-        time = task["earlier"] if side == "before" else self.completions.get(instant, instant)
-        return replace(view, committed=InstantsCompletedBy(time, self.completions))
+        time = task["earlier"] if side == "before" else self.context.completions.get(instant, instant)
+        return replace(view, committed=InstantsCompletedBy(time, self.context.completions))
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        keyed = (RECORD_KEY,) if RECORD_KEY in self.reading.schema.names else ()
-        return (*keyed, *self.images)
+        keyed = (RECORD_KEY,) if RECORD_KEY in self.context.reading.schema.names else ()
+        return (*keyed, *self.context.images)
 
 
 def _rows(op: pa.Array | str, instant: str, before: pa.Array | None, after: pa.Array | None) -> pa.RecordBatch:

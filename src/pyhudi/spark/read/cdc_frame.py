@@ -28,7 +28,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
     """Return the changes of a plan, with the columns op, ts_ms, before and after. Lazy."""
     schema = spark_schema(plan.output_schema)
     if _is_small(plan):
-        batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader.from_plan(plan).read(task))
+        batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader(plan.context).read(task))
         return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     if not count:
@@ -36,7 +36,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
     # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.
     numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))
     pieces = tuple(table_to_bytes(plan.tasks.take(some)) for some in numbers)
-    reader = CdcReader.from_plan(plan)
+    reader = CdcReader(plan.context)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
@@ -51,7 +51,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
 def _is_small(plan: CdcPlan) -> bool:
     """Return True if CDC logs suffice and are so small that reading them takes less time than a Spark job."""
     logged = pc.equal(plan.tasks["case"], CdcInferenceCase.AS_IS)
-    if plan.mode is not CdcMode.DATA_BEFORE_AFTER or not pc.all(logged, min_count=1).as_py():
+    if plan.context.mode is not CdcMode.DATA_BEFORE_AFTER or not pc.all(logged, min_count=1).as_py():
         return False
     size = pc.sum(plan.tasks["logged_bytes"], skip_nulls=False).as_py()
     return size is not None and size <= _SMALL

@@ -256,7 +256,7 @@ class _ChangePlanner(_Planner):
     def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
         """Plan the changes of each commit."""
         plan = plan_cdc(table, replace(query, changes=True), self.settings)
-        reader = CdcReader.from_plan(plan)
+        reader = CdcReader(plan.context)
         return (_ChangePiece(reader, part) for part in self._split_tasks(plan.tasks))
 
 

@@ -66,7 +66,7 @@ def changes(table: TableSnapshot) -> list[dict[str, Any]]:
 
 
 def rows_of(plan: CdcPlan) -> list[dict[str, Any]]:
-    reader = CdcReader.from_plan(plan)
+    reader = CdcReader(plan.context)
     return [row for task in plan.tasks.to_pylist() for batch in reader.read(task) for row in batch.to_pylist()]
 
 
