@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 import pyarrow as pa
 
 from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogColumn
-from pyhudi.schema.converters.sql_types import sql_type
+from pyhudi.schema.converters.sql_types import nested_sql_type, sql_type
 from pyhudi.schema.logical_types.blobs import BLOB_STRUCT, is_blob
 from pyhudi.schema.logical_types.variants import VARIANT_STRUCT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector
-from pyhudi.schema.table_types import COMMENT, is_list
+from pyhudi.schema.table_types import COMMENT
 
 _UNKNOWN = "string"
 """Type of a partition column that the table does not have."""
@@ -52,15 +53,9 @@ def hive_type(data_type: pa.DataType, *, timestamps: bool = True) -> str:
         return "binary"
     if pa.types.is_timestamp(data_type):
         return "timestamp" if timestamps else "bigint"
-    if pa.types.is_struct(data_type):
-        fields = (data_type.field(i) for i in range(data_type.num_fields))
-        inner = ",".join(f"{field.name.lower()}:{hive_type(field.type, timestamps=timestamps)}" for field in fields)
-        return f"struct<{inner}>"
-    if pa.types.is_map(data_type):
-        return f"map<string,{hive_type(data_type.item_type, timestamps=timestamps)}>"
-    if is_list(data_type):
-        return f"array<{hive_type(data_type.value_type, timestamps=timestamps)}>"
-    return "string" if pa.types.is_null(data_type) else sql_type(data_type)
+    if pa.types.is_null(data_type):
+        return "string"
+    return nested_sql_type(data_type, partial(hive_type, timestamps=timestamps), str.lower) or sql_type(data_type)
 
 
 def _comment(field: pa.Field) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -48,11 +48,22 @@ def sql_type(data_type: pa.DataType) -> str:
         return "timestamp_ntz" if data_type.tz is None else "timestamp"
     if pa.types.is_decimal(data_type):
         return f"decimal({data_type.precision},{data_type.scale})"
+    return nested_sql_type(data_type, sql_type) or _NAMES[data_type]
+
+
+def nested_sql_type(
+    data_type: pa.DataType, inner: Callable[[pa.DataType], str], field_name: Callable[[str], str] = str
+) -> str | None:
+    """Return the name of a struct, map or list in SQL; None for other types.
+
+    Args:
+        data_type: The type.
+        inner: Returns the names of the types in it.
+        field_name: Returns the names that fields of structs have in SQL.
+    """
     if pa.types.is_struct(data_type):
         fields = (data_type.field(i) for i in range(data_type.num_fields))
-        return f"struct<{','.join(f'{field.name}:{sql_type(field.type)}' for field in fields)}>"
+        return f"struct<{','.join(f'{field_name(field.name)}:{inner(field.type)}' for field in fields)}>"
     if pa.types.is_map(data_type):
-        return f"map<{sql_type(data_type.key_type)},{sql_type(data_type.item_type)}>"
-    if is_list(data_type):
-        return f"array<{sql_type(data_type.value_type)}>"
-    return _NAMES[data_type]
+        return f"map<{inner(data_type.key_type)},{inner(data_type.item_type)}>"
+    return f"array<{inner(data_type.value_type)}>" if is_list(data_type) else None
