@@ -12,11 +12,14 @@ from pyhudi.spark.activation.call_state import begin_state
 
 Method = Callable[..., Any]
 Wrapper = Callable[[Method, Any, tuple[Any, ...], dict[str, Any]], Any]
+ClassNames = tuple[tuple[str, str], ...]
+"""Modules and names of classes."""
 ORIGINALS: dict[tuple[type, str], Any] = {}
 """Replaced methods, by class and name."""
 
 
-def classes(names: tuple[tuple[str, str], ...]) -> list[type]:
+def classes(names: ClassNames) -> list[type]:
+    """Import classes, except those of modules that cannot be imported."""
     imported = []
     for module, name in names:
         try:
@@ -27,6 +30,7 @@ def classes(names: tuple[tuple[str, str], ...]) -> list[type]:
 
 
 def wrap(cls: type, name: str, wrapper: Wrapper) -> None:
+    """Replace a method by a wrapper, unless it is replaced already."""
     if (cls, name) in ORIGINALS:
         return
     original = cls.__dict__.get(name) or getattr(cls, name)
