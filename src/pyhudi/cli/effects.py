@@ -42,7 +42,7 @@ class Gate:
             out: Output of the plan of a dry run, and of the reason why there is nothing to do.
 
         Returns:
-            Whether to go on.
+            True if the command should continue.
 
         Raises:
             UsageError: There is no terminal to ask on.

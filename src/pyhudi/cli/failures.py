@@ -93,8 +93,8 @@ def readable_warnings() -> Iterator[None]:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the text of an error for a person, with its cause if that says more, and what to do: the commands and
-    options that stand for what a message names of the Python API."""
+    """Return the text of an error for a person, with its cause if that says more, and with the commands and options
+    that correspond to the calls of the Python API in the message."""
     text = _shortened(str(error) or type(error).__name__)
     if isinstance(error, SetupError) and ("session" in text or "spark=" in text):
         return f"{text}\non the command line: --spark 'local[*]', or another master"
@@ -105,7 +105,7 @@ def message_of(error: BaseException) -> str:
 def _with_cause(error: BaseException, text: str) -> str:
     """Return the text of an error with its cause if that says more."""
     if isinstance(error, HudiError):
-        cause = str(error.__cause__ or "").partition("\n")[0]  # errors of object stores go on with their internals
+        cause = str(error.__cause__ or "").partition("\n")[0]  # errors of object stores continue with internals
         return f"{text}\ncause: {_shortened(cause)}" if cause and cause not in text else text
     if isinstance(error, OSError):
         return text

@@ -47,7 +47,7 @@ class IndexServices(ServiceBase):
           ``index_options["expr"]``, which may need further options: ``{"expr": "from_unixtime", "format": "yyyy"}``. An
           expression that depends on a time zone is computed in that of the Spark session, as in later writes.
 
-        The table's lock is held during the build. Use `schedule_index` and `run_index` to build while writers go on.
+        The table's lock is held during the build. Use `schedule_index` and `run_index` to build while writers continue.
 
         Args:
             name: Name of the index.
@@ -109,7 +109,7 @@ class IndexServices(ServiceBase):
         options: Mapping[str, object] | None = None,
         dry_run: bool = False,
     ) -> IndexPlan:
-        """Plan an index and leave the plan on the timeline, to be built by `run_index` while writers go on.
+        """Plan an index and leave the plan on the timeline, to be built by `run_index` while writers continue.
 
         Args:
             name: Name of the index, as of `build_index`.
@@ -140,7 +140,7 @@ class IndexServices(ServiceBase):
         spark: SparkSession | None = None,
         progress: Progress | None = None,
     ) -> IndexResult:
-        """Build the planned indexes, oldest first, or only that of ``instant``, while writers go on.
+        """Build the planned indexes, oldest first, or only that of ``instant``, while writers continue.
 
         The table's lock is held for moments only. A run that failed before, here or elsewhere, is rolled back and
         started again; one that fails leaves the plan. `drop_index` removes the plan and the files of its index.

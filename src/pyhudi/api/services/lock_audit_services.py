@@ -23,7 +23,7 @@ class LockAuditServices(ServiceBase):
     """Audit of the storage-based lock (``StorageBasedLockProvider``) of one table, and deletion of markers."""
 
     def set_lock_audit(self, options: Mapping[str, object] | None = None, *, enabled: bool) -> None:
-        """Turn the audit of the lock on or off. Writers that hold the lock go on as they began.
+        """Turn the audit of the lock on or off. Current holders of the lock keep the setting that they began with.
 
         Args:
             options: Settings of the storage.

@@ -134,7 +134,7 @@ class GlueCatalog:
         """Change columns, location, format and properties of a table to those of ``table``, and nothing else of it.
 
         Args:
-            table: The table as it shall be.
+            table: The table with its new content.
             cascade: Change the columns of existing partitions, too.
 
         Raises:
@@ -142,7 +142,7 @@ class GlueCatalog:
         """
         stored = self._send("get_table", DatabaseName=table.database, Name=table.name)["Table"]
         kept = {key: stored[key] for key in _INPUT if key in stored}
-        if cascade:  # first: a sync that fails in between finds the table with the columns of before, and goes on
+        if cascade:  # first: a sync that fails in between finds the old columns of the table, and continues here
             self.move_partitions(table, self.partitions(table))
         content = self._content(table)
         content["StorageDescriptor"] = {**kept.get("StorageDescriptor", {}), **content["StorageDescriptor"]}

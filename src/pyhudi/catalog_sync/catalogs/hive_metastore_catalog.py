@@ -99,7 +99,7 @@ class HiveMetastoreCatalog:
         """Change columns, location, format and properties of a table to those of ``table``, and nothing else of it.
 
         Args:
-            table: The table as it shall be.
+            table: The table with its new content.
             cascade: Change the columns of existing partitions, too.
 
         Raises:

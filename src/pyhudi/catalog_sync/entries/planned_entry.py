@@ -1,4 +1,4 @@
-"""Entry of a table in a catalog as it shall be."""
+"""Desired entry of a table in a catalog."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INPUT_FORMATS = ("org.apache.hudi.", "com.uber.hoodie.")
 
 
 class UnchangeableEntryError(CatalogError):
-    """An entry cannot become what it shall be, unless it is created again."""
+    """An entry cannot be changed as required, unless it is created again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class EntryPlan:
         )
 
     def changed_entry(self, entry: CatalogTable, name: SyncedName) -> CatalogTable:
-        """Return an existing entry as it shall be. Its other properties, its comments unless they are synced, and
-        whether it is managed stay.
+        """Return an existing entry with the desired content. Its other properties, its comments unless they are synced,
+        and whether it is managed stay.
 
         Raises:
             UnchangeableEntryError: The entry has other partition columns.

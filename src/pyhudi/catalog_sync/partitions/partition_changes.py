@@ -61,9 +61,9 @@ def plan_changes(
     """Compare partitions.
 
     Args:
-        wanted: Partitions that the catalog shall have.
+        wanted: Partitions that the catalog should have.
         stored: Partitions that it has.
-        gone: Values of partitions that it shall not have; None: of all others.
+        gone: Values of partitions that it should not have; None: of all others.
     """
     present = {one.values: one for one in stored}
     both = [wanted[values] for values in wanted if values in present]

@@ -38,7 +38,7 @@ def plan(table: HudiTable, *, out: Output, log: bool, only_if_due: bool) -> None
 @only_if_due_option
 @with_output
 def schedule(table: HudiTable, *, out: Output, log: bool, only_if_due: bool) -> None:
-    """Put a plan on the timeline, which any process may execute while writers go on.
+    """Put a plan on the timeline, which any process may execute while writers continue.
 
     Python: HudiTable.for_path(PATH).services.schedule_compaction()
     """

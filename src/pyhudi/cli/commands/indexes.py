@@ -110,7 +110,7 @@ def drop(table: HudiTable, *, out: Output, name: str, if_exists: bool, gate: Gat
 @_dry_run
 @with_output
 def schedule(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: bool) -> None:
-    """Put the plan of an index on the timeline, to be built by `pyhudi index run` while writers go on.
+    """Put the plan of an index on the timeline, to be built by `pyhudi index run` while writers continue.
 
     Python: HudiTable.for_path(PATH).services.schedule_index(NAME, COLUMN, using=…, index_options=…)
     """
@@ -126,7 +126,7 @@ def schedule(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: 
 @with_spark
 @with_output
 def run(table: HudiTable, *, out: Output, instant: str | None, dry_run: bool) -> None:
-    """Build the planned indexes, or only that of INSTANT, while writers go on.
+    """Build the planned indexes, or only that of INSTANT, while writers continue.
 
     Python: HudiTable.for_path(PATH).services.run_index(INSTANT)
     """

@@ -136,14 +136,14 @@ def _restored(key: bytes) -> str:
 
 
 def is_in_one_order(key: str) -> bool:
-    """Return True if a bound of record keys holds by the order of bytes and by that of UTF-16 (`in_one_order`)."""
+    """Return True if a bound of record keys is valid in the order of bytes and in that of UTF-16 (`in_one_order`)."""
     return _OUT_OF_ORDER_BYTES.search(key.encode()) is None
 
 
 def in_one_order(texts: pa.Array) -> pa.Array:
-    """Return the bounds of record keys that hold by the order of bytes and by that of UTF-16, null in place of others.
-    Apache Hudi's writers determine them by either, and two texts are ordered alike if one has no character from U+E000
-    on."""
+    """Return the bounds of record keys that are valid in the order of bytes and in that of UTF-16, null in place of
+    others. Apache Hudi's writers determine them in either order. Two texts have the same order in both if one of them
+    has no character from U+E000 on."""
     odd = pc.fill_null(pc.match_substring_regex(texts, _OUT_OF_ORDER), False)
     return pc.if_else(odd, pa.scalar(None, pa.string()), texts)
 

@@ -1,6 +1,6 @@
 """Base files in Parquet, read as streams of Arrow batches.
 
-Files of pyhudi (`pyhudi.format.base_file.parquet_writer`) and of other writers are read alike.
+Files of pyhudi (`pyhudi.format.base_file.parquet_writer`) and of other writers are read in the same way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """HFiles of a metadata table's file slices: base files, and blocks of log files. Files are not kept open.
 
 Data are cached per process by path, size and modification time of their files. Log files of table version 6 grow, and
-Apache Hudi gives the first files of a partition that it builds anew the names of earlier ones.
+Apache Hudi gives the first files of a partition that it rebuilds the names of earlier ones.
 """
 
 from __future__ import annotations

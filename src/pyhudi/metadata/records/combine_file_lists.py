@@ -1,6 +1,6 @@
 """Combination of several versions of file lists, by the rule of docs/format/metadata.md, section 2.2.
 
-A tombstone removes an existing entry completely, and later entries start anew. A tombstone without an entry is kept,
+A tombstone removes an existing entry completely; later entries begin a new one. A tombstone without an entry is kept,
 because the entry may be in an older version that is not part of the input. The maximum size is used.
 """
 

@@ -75,7 +75,7 @@ def recover_metadata_table(metadata_context: MetadataWriteContext, config: Table
 
 
 def _delete_if_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
-    """Delete a metadata table that lacks its list of files or cannot be read, so that it is built anew. Return the
+    """Delete a metadata table that lacks its list of files or cannot be read, so that it is rebuilt. Return the
     table's configuration."""
     if FILES not in config.metadata_partitions:
         return delete_metadata_table(storage, config)  # Including leftovers of an early failure.

@@ -182,7 +182,7 @@ def _stored_members(table_type: pa.StructType, written: pa.StructType, path: str
 
 
 def _same_in_files(table_type: pa.DataType, written: pa.DataType) -> bool:
-    """Return True if readers treat the types alike: timestamps of either unit, if it is the actual one."""
+    """Return True if readers treat the types in the same way: timestamps of either unit, if it is the actual one."""
     t = pa.types
     if not (t.is_timestamp(table_type) and t.is_timestamp(written)):
         return False

@@ -47,7 +47,7 @@ def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
     if not len(lower) or not valid.any():
         return range_numbers
     ordered = values.filter(pa.array(valid))
-    # Bounds and values are sorted together: the number of bounds before a value is its range, for every type alike.
+    # Bounds and values are sorted together: the number of bounds before a value is its range, for every type.
     merged = pa.concat_arrays([lower, ordered.cast(lower.type)])
     is_bound = np.arange(len(merged)) < len(lower)
     order = pc.sort_indices(merged).to_numpy()  # Stable: a bound precedes equal values.

@@ -181,14 +181,14 @@ class IndexBuildAttempt:
                     if table.data.timeline.completed().writes() != data.timeline.completed().writes():
                         begun.verify(stats, table.data)
                     return self._publish(table, begun, stats)
-                begun = self.begin(table, anew=True)
+                begun = self.begin(table, renew=True)
                 if begun is not None and not left:  # Nobody writes now, so nothing can be missed.
                     table = replace(table, config=TableConfig.load(table.storage))
                     return self._publish(table, begun, [stat for one in begun.prepared for stat in one.write()])
         return ()
 
-    def begin(self, table: LockedTable, *, anew: bool = False) -> RunningBuild | None:
-        """Announce the partitions; return None if there is nothing to do any more."""
+    def begin(self, table: LockedTable, *, renew: bool = False) -> RunningBuild | None:
+        """Announce the partitions, with ``renew`` under a new instant. Return None if there is nothing left to do."""
         storage, data, is_running = table.storage, table.data, self._heartbeat is not None
         entry = data.timeline.find(self._instant, Action.INDEXING)
         if entry is None or entry.is_completed:
@@ -207,8 +207,8 @@ class IndexBuildAttempt:
             request.check(storage, config, now.schema)
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
         metadata = metadata_timeline(storage, config.version)
-        anew = anew or was_written_since(metadata, self._instant, self._plan.partitions)
-        instant = table.completion() if anew else self._instant
+        renew = renew or was_written_since(metadata, self._instant, self._plan.partitions)
+        instant = table.completion() if renew else self._instant
         prepared = prepare(now, left, instant, preparer)
         if instant != self._instant:
             entry = self._renew(now, instant)

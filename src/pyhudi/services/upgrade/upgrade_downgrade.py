@@ -186,7 +186,7 @@ class UpgradeDowngrade:
                 active = active.reload()
             copied = moves and active.layout.version < 2 and was_copied(active, config.timezone)
             self._dropped = dropped_partitions(storage, config, to)
-            config = self._prepared_metadata_table(config, active, anew=copied or config.version < 6)
+            config = self._prepared_metadata_table(config, active, rebuild=copied or config.version < 6)
         has_metadata = FILES in config.metadata_partitions
         with self._phases("timeline"):
             metadata_active = metadata_timeline(storage, config.version) if has_metadata else None
@@ -235,7 +235,7 @@ class UpgradeDowngrade:
         return self._set_version(config, to, partitions)
 
     def _clean_up(self, config: TableConfig, before: TableConfig, to: int, *, rebuild: bool) -> None:
-        """Delete what no version needs any more, and build the metadata table anew if it was not converted."""
+        """Delete what no version needs any more, and rebuild the metadata table if it was not converted."""
         self._storage.delete(metadata_table_conversion.JOURNAL)
         if to == 6:
             self._delete_auxiliary_plans(config)
@@ -243,8 +243,8 @@ class UpgradeDowngrade:
         if rebuild:
             rebuild_metadata(self._metadata_updates, before)
 
-    def _prepared_metadata_table(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
-        if anew:
+    def _prepared_metadata_table(self, config: TableConfig, active: ActiveTimeline, *, rebuild: bool) -> TableConfig:
+        if rebuild:
             return delete_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as reserved:
             context = self._metadata_updates.context(active, reserved)

@@ -46,12 +46,12 @@ class KeyRanges:
 
     @classmethod
     def from_sample(cls, keys: DataFrame, rows: int, ranges: int) -> KeyRanges:
-        """Return up to so many ranges that have about as many keys each. Runs a Spark job.
+        """Return ranges with about the same number of keys each. Runs a Spark job.
 
         Args:
             keys: The column of the keys of some files.
             rows: Estimated number of its rows.
-            ranges: Number of ranges.
+            ranges: Maximum number of ranges.
         """
         wanted = _SAMPLED_PER_RANGE * ranges
         sample = keys.sample(fraction=min(1.0, wanted / max(1, rows)), seed=_SEED).limit(4 * wanted).collect()
@@ -73,12 +73,12 @@ ONE_RANGE = KeyRanges()
 
 
 def range_count(rows: int, groups: int) -> int:
-    """Return the number of ranges for so many keys in so many file groups."""
+    """Return the number of ranges for a number of keys (``rows``) in a number of file groups."""
     return max(1, min(_MOST_RANGES, -(-rows // max(1, groups) // _KEYS_PER_RANGE)))
 
 
 def sampled_files(files: int) -> range:
-    """Return the places of files, evenly spaced, whose keys are sampled."""
+    """Return the positions of the files whose keys are sampled, evenly spaced."""
     return range(0, files, max(1, -(-files // _SAMPLED_FILES)))
 
 

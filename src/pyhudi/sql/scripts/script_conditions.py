@@ -25,7 +25,7 @@ class ErrorCondition:
 
     @property
     def is_no_data(self) -> bool:
-        """True if there is no data, which is no error: a script without a handler for it goes on."""
+        """True if there is no data, which is not an error: a script without a handler for it continues."""
         return self.sqlstate.startswith(_NO_DATA)
 
     def handler(self, handlers: Sequence[Handler]) -> Handler | None:

@@ -1,7 +1,7 @@
 """Audit of the storage-based lock: a file of JSON lines for each time that a writer holds it.
 
 ``.hoodie/.locks/audit_enabled.json`` turns the audit on. A line has ``ownerId``, ``transactionStartTime``,
-``timestamp``, ``state``, ``lockExpiration`` (times in epoch milliseconds) and ``lockHeld``. The file is written anew
+``timestamp``, ``state``, ``lockExpiration`` (times in epoch milliseconds) and ``lockHeld``. The file is rewritten
 for each line, since object stores cannot append. Source: ``StorageLockProviderAuditService`` of Apache Hudi 1.1.
 """
 
@@ -90,7 +90,8 @@ def is_audit_enabled(storage: Storage) -> bool:
 
 
 def enable_audit(storage: Storage, *, enabled: bool) -> None:
-    """Turn the audit of the table's lock on or off. Writes and services that have held the lock go on as they began."""
+    """Turn the audit of the table's lock on or off. Writes and services that have held the lock keep the setting that
+    they began with."""
     storage.write(AUDIT_SWITCH, json.dumps({_ENABLED: enabled}, separators=(",", ":")).encode())
 
 

@@ -288,8 +288,8 @@ def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
 def _metadata_rollback(
     storage: Storage, plan: RollbackPlan, rollback: Instant, commands: Mapping[str, Mapping[str, int]]
 ) -> TableRollback:
-    """Return the rollback of the changes to the metadata table, which gets the command blocks instead, and goes on
-    listing the log files whose blocks they roll back."""
+    """Return the rollback of the changes to the metadata table, which gets the command blocks instead, and continues
+    to list the log files whose blocks they roll back."""
     files = _kept_log_files(storage, plan)
     for partition, paths in commands.items():
         files.setdefault(partition, {}).update({file_name_of(path): size for path, size in paths.items()})

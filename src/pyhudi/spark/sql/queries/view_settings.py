@@ -98,8 +98,8 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[S
 
 
 def _new_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return a new session with some settings. Another query gets another one, because each session keeps the files of
-    tables that it has read, and does not notice what others insert into them."""
+    """Return a new session with some settings. Each query gets a session of its own, because a session caches the files
+    of the tables that it has read, and does not notice later inserts of others."""
     session = spark.newSession()
     for name, value in settings.items():
         session.conf.set(name, value)

@@ -109,13 +109,13 @@ class _MergeNames:
         target: Alias of the target.
         source: Alias of the source; None: it has none.
         source_name: The source's full name if it is a table without an alias.
-        alike: The last parts of both names are the same, so both get unique aliases.
+        same_name: The last parts of both names are the same, so both get unique aliases.
     """
 
     target: str
     source: str | None
     source_name: Name | None = None
-    alike: bool = False
+    same_name: bool = False
 
     @classmethod
     def from_statement(cls, spark: SparkSession, table: CatalogTable, statement: Merge) -> _MergeNames:
@@ -126,20 +126,20 @@ class _MergeNames:
             return cls(target, source_alias(statement.source))
         name = name if len(name) > 2 else (SESSION_CATALOG, *full_name(spark, name))
         target_name = (SESSION_CATALOG, *table.name)
-        alike = (
+        same_name = (
             statement.alias is None
             and folded(name) != folded(target_name)
             and folded(name[-1:]) == folded(target_name[-1:])
         )
-        return cls(_TARGET, _SOURCE, name, True) if alike else cls(target, source_alias(statement.source), name)
+        return cls(_TARGET, _SOURCE, name, True) if same_name else cls(target, source_alias(statement.source), name)
 
     def with_short_qualifiers(self, spark: SparkSession, table: CatalogTable, statement: Merge) -> Merge:
         """Return the statement with the names of both sides as qualifiers instead of full names, unless one of them has
         a column with the name of the source's database."""
-        short = with_target_qualifiers(spark, table, statement, self.target if self.alike else None)
+        short = with_target_qualifiers(spark, table, statement, self.target if self.same_name else None)
         if self.source_name is None:
             return short
-        changed = with_qualifiers(short, self.source_name, self.source if self.alike else None)
+        changed = with_qualifiers(short, self.source_name, self.source if self.same_name else None)
         if changed == short:
             return short
         columns = spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {statement.source}").text).columns

@@ -55,7 +55,7 @@ def _history(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Any, .
 
 
 def commits_compare(spark: SparkSession, arguments: Arguments) -> Rows:
-    """List the writes of the table that are newer than the last one of the table at ``path``, or the other way."""
+    """List the writes of the table that are newer than the last one of the table at ``path``, or vice versa."""
     name, path = str(arguments.text("table")), str(arguments.text("path"))
     source = TableMetaClient.open(locate(spark, name), Options.parse(session_settings(spark, path)))
     target = TableMetaClient.open(path, Options.parse(session_settings(spark, path)))
