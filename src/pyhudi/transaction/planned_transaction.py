@@ -28,12 +28,8 @@ from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflicts.conflict_detection import (
-    find_change,
-    find_change_since,
-    find_later_compaction,
-    touched_groups,
-)
+from pyhudi.transaction.conflicts.changed_groups import touched_groups
+from pyhudi.transaction.conflicts.plan_conflicts import find_change, find_change_since, find_later_compaction
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.liveness_signals import liveness_signals

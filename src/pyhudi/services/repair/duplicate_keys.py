@@ -13,7 +13,7 @@ from pyhudi.index.consistent_hashing import known_partitions
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
-from pyhudi.transaction.conflicts.conflict_detection import common_group
+from pyhudi.transaction.conflicts.changed_groups import common_group
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

@@ -39,7 +39,7 @@ from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA
+from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet, partition_reads
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 

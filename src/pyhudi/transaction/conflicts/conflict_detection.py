@@ -8,7 +8,7 @@ files do not conflict with each other: readers merge their records.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
@@ -24,31 +24,21 @@ from pyhudi.table.view.planned_groups import (
     pending_log_compaction_groups,
 )
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import BUCKET_RESCALE, COMPACT, COMPACTIONS, DELETES, LOG_COMPACT
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.conflicts.changed_groups import (
+    GROUP_SCHEMA,
+    bucket_groups,
+    common_group,
+    common_instant,
+    rewritten_groups,
+    touched_groups,
+)
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.locks.lock_provider import is_non_blocking
-
-GROUP_SCHEMA = REPLACED_SCHEMA
-"""File groups: ``partition`` (relative path) and ``file_id``."""
-
-
-def touched_groups(metadata: CommitMetadata) -> pa.Table:
-    """Return the file groups that a write wrote to or replaced, as GROUP_SCHEMA."""
-    written = metadata.stats.filter(pc.is_valid(metadata.stats["path"]))
-    groups = pa.Table.from_arrays([written["partitionPath"], written["fileId"]], schema=GROUP_SCHEMA)
-    if metadata.replaced is not None:
-        groups = pa.concat_tables([groups, metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"]))])
-    return groups.group_by(GROUP_SCHEMA.names).aggregate([]).select(GROUP_SCHEMA.names)
-
-
-def _rewritten(metadata: CommitMetadata) -> pa.Table:
-    """Return the file groups that a write rewrote or replaced, without those that only got log files."""
-    stats = metadata.stats
-    return touched_groups(replace(metadata, stats=stats.filter(pc.is_null(stats["logVersion"]))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +97,7 @@ def find_conflict(
     if not others and not any(p.num_rows for p in pending):
         return None
     groups = touched_groups(metadata)
-    write = _Write(metadata, requested, groups, _buckets(groups), exceptions.appends)
+    write = _Write(metadata, requested, groups, bucket_groups(groups), exceptions.appends)
     for other, other_metadata in read_each(active.commit_metadata, others):
         planned_before = other.requested < requested if version >= 8 else other.requested in timeline_at_start
         common = _completed_conflict(write, other, other_metadata, version, planned_before=planned_before)
@@ -162,10 +152,10 @@ def _completed_conflict(
         return None  # The records are unchanged.
     # From version 8 on a log file belongs to the slice that was the latest when its write completed.
     is_independent = other_metadata.operation == COMPACT and version >= 8
-    groups = _rewritten(write.metadata) if is_independent else write.groups
+    groups = rewritten_groups(write.metadata) if is_independent else write.groups
     common = common_group(groups, touched_groups(other_metadata))
     if common is None and write.buckets.num_rows and not is_independent:
-        common = common_group(write.buckets, _buckets(touched_groups(other_metadata)))
+        common = common_group(write.buckets, bucket_groups(touched_groups(other_metadata)))
     if common is not None and write.appends and not (is_independent or reorders):
         return _common_group_rewritten(write.metadata, other_metadata)
     return common
@@ -176,7 +166,7 @@ def _pending_conflict(write: _Write, pending: Sequence[pa.Table], active: Active
     for groups in pending:
         common = common_group(groups, write.groups)
         if common is not None:
-            planned = _common_instant(groups, write.groups)
+            planned = common_instant(groups, write.groups)
             plan = active.timeline.find(planned)
             assert plan is not None
             return Conflicted(write.requested, plan, f"pending {plan.action} {planned} is going to rewrite {common}")
@@ -226,59 +216,12 @@ def _common_group_rewritten(metadata: CommitMetadata, other_metadata: CommitMeta
     """Return the name of a file group, or bucket, that both writes have changed, and of which one of them wrote more
     than log files; None if there is none."""
     for rewritten, touched in (
-        (_rewritten(metadata), touched_groups(other_metadata)),
-        (touched_groups(metadata), _rewritten(other_metadata)),
+        (rewritten_groups(metadata), touched_groups(other_metadata)),
+        (touched_groups(metadata), rewritten_groups(other_metadata)),
     ):
-        common = common_group(rewritten, touched) or common_group(_buckets(rewritten), _buckets(touched))
+        common = common_group(rewritten, touched) or common_group(bucket_groups(rewritten), bucket_groups(touched))
         if common is not None:
             return common
-    return None
-
-
-def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeline) -> Conflicted | None:
-    """Return the first compaction, planned or completed later than ``requested``, of one of the file groups
-    (GROUP_SCHEMA)."""
-    pending = pending_compaction_groups(active)
-    for other in active.timeline:
-        if other.requested <= requested or other.family != Action.COMMIT:
-            continue
-        if other.is_completed:
-            other_groups = touched_groups(active.commit_metadata(other))
-        else:
-            other_groups = pending.filter(pc.equal(pending["instant"], other.requested))
-        common = common_group(groups, other_groups)
-        if common is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} compacts {common}")
-    return None
-
-
-def find_change(
-    groups: pa.Table, requested: str, timeline_at_start: Timeline, active: ActiveTimeline
-) -> Conflicted | None:
-    """Return the first write completed since ``timeline_at_start`` was loaded that has changed the records of one of
-    the file groups (GROUP_SCHEMA). Compactions change only files."""
-    done = active.timeline.completed().writes()
-    later = [i for i in done if not timeline_at_start.is_completed(i.requested)]
-    return _first_change(groups, requested, later, active)
-
-
-def find_change_since(groups: pa.Table, requested: str, active: ActiveTimeline) -> Conflicted | None:
-    """Return the first write completed since the instant ``requested`` that has changed the records of one of the file
-    groups (GROUP_SCHEMA)."""
-    done = active.timeline.completed().writes()
-    return _first_change(groups, requested, [i for i in done if i.order_time > requested], active)
-
-
-def _first_change(
-    groups: pa.Table, requested: str, others: Sequence[Instant], active: ActiveTimeline
-) -> Conflicted | None:
-    others = [other for other in others if other.requested != requested]
-    for other, metadata in read_each(active.commit_metadata, others):
-        if metadata.operation in COMPACTIONS:
-            continue
-        common = common_group(groups, touched_groups(metadata))
-        if common is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
     return None
 
 
@@ -294,26 +237,3 @@ def find_concurrent_write(requested: str, timeline_at_start: Timeline, active: A
         if pending and not is_clustering(active, other):
             return Conflicted(requested, other, f"{other} is being written by another process")
     return None
-
-
-def _buckets(groups: pa.Table) -> pa.Table:
-    """Return file groups of the bucket index by their bucket numbers: a bucket may have only one file group, but two
-    writers may create one concurrently. (Random ids may start with eight digits, but hardly twice in one partition.)"""
-    numbered = groups.filter(pc.match_substring_regex(groups["file_id"], r"^\d{8}-"))
-    heads = pc.utf8_slice_codeunits(numbered["file_id"], 0, 8)
-    return pa.Table.from_arrays([numbered["partition"], heads], schema=GROUP_SCHEMA)
-
-
-def common_group(left: pa.Table, right: pa.Table) -> str | None:
-    """Return the name of a file group that is in both tables (GROUP_SCHEMA), for messages; None if there is none."""
-    common = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
-    if not common.num_rows:
-        return None
-    partition, file_id = (common[name][0].as_py() for name in GROUP_SCHEMA.names)
-    more = f" and {common.num_rows - 1} more" if common.num_rows > 1 else ""
-    return f"file group {file_id!r} of partition {partition!r}{more}"
-
-
-def _common_instant(groups: pa.Table, planned: pa.Table) -> str:
-    instant: str = groups.join(planned, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
-    return instant

@@ -20,7 +20,7 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.operation_types import COMPACTIONS
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA, common_group, touched_groups
+from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA, common_group, touched_groups
 
 _Write: TypeAlias = tuple[Instant, Callable[[], CommitMetadata]]
 """A completed write, and a function that reads its metadata."""

@@ -10,7 +10,7 @@ from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive
 from pyhudi.timeline.instant import Action, State
-from pyhudi.transaction.conflicts.conflict_detection import GROUP_SCHEMA
+from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from tests.unit.transaction.conflicts.test_conflict_detection import EARLIER, LATER, ME, completed, metadata
 from tests.unit.transaction.tables import active
