@@ -51,6 +51,8 @@ def config(version: int = 9, **properties: str) -> TableConfig:
 
 
 WRITABLE = [name for name in NAMES if not name.startswith("v5_")]
+_TABLE_NAMES = {"v6_mor_partial_payload": "t"}
+"""Names of tables that are not those of their folders."""
 
 
 class TestGoldenTables:
@@ -67,7 +69,7 @@ class TestGoldenTables:
             found.check_readable()
             found.check_writable()
             assert found.is_metadata_table == (inner == ".hoodie/metadata")
-            assert found.name.startswith(name)
+            assert found.name.startswith(_TABLE_NAMES.get(name, name))
             assert found.version == int(name.split("_")[2 if "_to_" in name else 0].removeprefix("v"))
             assert found.base_file_format is (FileFormat.HFILE if found.is_metadata_table else FileFormat.PARQUET)
             merge_on_read = found.is_metadata_table or "_mor_" in name
