@@ -6,7 +6,9 @@ Letters: G C Y x w e E y D M d a K h H k m s S z Z. Quoted text and all other ch
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from pyhudi.errors import ConfigError
 
@@ -97,39 +99,17 @@ def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
     """
     regex = ""
     groups: dict[str, int] = {}
-    names = False
     count = 0
-    for index, token in enumerate(pattern):
+    for token, following in zip_longest(pattern, pattern[1:]):
         if not token.letter:
             regex += quote_regex(token.text)
-            continue
-        if token.letter == "E":
+        elif token.letter == "E":
             regex += r"[A-Za-z]+\.?"
-            continue
-        count += 1
-        if token.letter in "Zz":
-            groups["zone"] = count
-            regex += r"(Z|[+-]\d{2}:?\d{2})" if token.letter == "Z" and token.width < 3 else r"([A-Za-z][\w/+:-]*)"
-            continue
-        field = _FIELDS.get(token.letter)
-        if field is None or field in groups or (field == "year" and token.width == 2):
-            shown = "".join(part.text for part in pattern)
-            raise ConfigError(
-                f"the input date pattern {shown!r} uses {token.text!r}, which cannot be parsed; use yyyy, MM or "
-                "MMM, dd, HH, mm, ss, SSS, Z, each once"
-            )
-        groups[field] = count
-        following = pattern[index + 1] if index + 1 < len(pattern) else None
-        adjacent = following is not None and following.letter in _FIELDS
-        names = names or (field == "month" and token.width > 2)
-        if field == "fraction":
-            regex += rf"(\d{{1,{token.width}}})"
-        elif token.letter == "h":
-            regex += f"(1[0-2]|0{'' if adjacent and token.width > 1 else '?'}[1-9])"
-        elif adjacent:
-            regex += rf"(\d{{{token.width}}})"
         else:
-            regex += rf"(\d{{1,{max(token.width, _WIDTHS.get(token.letter, 9))}}})"
+            count += 1
+            field = _input_field(token, groups, pattern)
+            groups[field] = count
+            regex += _group_regex(token, field, adjacent=following is not None and following.letter in _FIELDS)
     zone = groups.pop("zone", 0)
 
     def part(field: str, default: str) -> str:
@@ -137,8 +117,40 @@ def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
 
     date = f"{part('year', '1970')}-{part('month', '01')}-{part('day', '01')}"
     time = f"{part('hour', '00')}:{part('minute', '00')}:{part('second', '00')}.{part('fraction', '0')}"
+    month_names = any(token.letter == "M" and token.width > 2 for token in pattern)
     half_days = any(token.letter == "h" for token in pattern)
-    return InputPattern(f"^{regex}$", f"{date} {time}", zone, names, half_days)
+    return InputPattern(f"^{regex}$", f"{date} {time}", zone, month_names, half_days)
+
+
+def _input_field(token: PatternToken, groups: Container[str], pattern: tuple[PatternToken, ...]) -> str:
+    """Return the part of a moment that a letter stands for.
+
+    Raises:
+        ConfigError: The letter cannot be parsed, or an earlier one (``groups``) stands for the same part.
+    """
+    if token.letter in "Zz":
+        return "zone"
+    field = _FIELDS.get(token.letter)
+    if field is None or field in groups or (field == "year" and token.width == 2):
+        shown = "".join(part.text for part in pattern)
+        raise ConfigError(
+            f"the input date pattern {shown!r} uses {token.text!r}, which cannot be parsed; use yyyy, MM or "
+            "MMM, dd, HH, mm, ss, SSS, Z, each once"
+        )
+    return field
+
+
+def _group_regex(token: PatternToken, field: str, *, adjacent: bool) -> str:
+    """Return the group that matches a part of a moment; if another number is ``adjacent``, it has a fixed width."""
+    if field == "zone":
+        return r"(Z|[+-]\d{2}:?\d{2})" if token.letter == "Z" and token.width < 3 else r"([A-Za-z][\w/+:-]*)"
+    if field == "fraction":
+        return rf"(\d{{1,{token.width}}})"
+    if token.letter == "h":
+        return f"(1[0-2]|0{'' if adjacent and token.width > 1 else '?'}[1-9])"
+    if adjacent:
+        return rf"(\d{{{token.width}}})"
+    return rf"(\d{{1,{max(token.width, _WIDTHS.get(token.letter, 9))}}})"
 
 
 def quote_regex(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -117,16 +117,7 @@ class KeySpec:
         records = config.record_keys
         partitions = _partitions(keygen, config.partition_fields)
         if keygen in (KeyGenType.SIMPLE, KeyGenType.TIMESTAMP):
-            if len(records) > 1:
-                raise ConfigError(
-                    f"the key generator {keygen} requires one record key field, but there are {len(records)}: "
-                    f"{', '.join(records)}; use COMPLEX (or CUSTOM) for several"
-                )
-            if len(partitions) != 1:
-                raise ConfigError(
-                    f"the key generator {keygen} requires exactly one partition field, but there are "
-                    f"{len(partitions)}; use COMPLEX for several and NON_PARTITION for none"
-                )
+            _check_single_fields(keygen, records, partitions)
         # Apache Hudi creates such tables without recording it in their properties; then the option of the writer
         # determines it.
         slash = config.slash_dates or _flag(property_keys.SLASH_SEPARATED_DATE_PARTITIONING, options, config.properties)
@@ -228,6 +219,20 @@ def _partitions(keygen: KeyGenType, fields: tuple[PartitionField, ...]) -> tuple
     if keygen is KeyGenType.CUSTOM:
         return fields
     return tuple(PartitionField(field.name) for field in fields)
+
+
+def _check_single_fields(keygen: KeyGenType, records: Sequence[str], partitions: Sequence[PartitionField]) -> None:
+    """Refuse several fields, or no partition field, for a generator that takes one of each."""
+    if len(records) > 1:
+        raise ConfigError(
+            f"the key generator {keygen} requires one record key field, but there are {len(records)}: "
+            f"{', '.join(records)}; use COMPLEX (or CUSTOM) for several"
+        )
+    if len(partitions) != 1:
+        raise ConfigError(
+            f"the key generator {keygen} requires exactly one partition field, but there are "
+            f"{len(partitions)}; use COMPLEX for several and NON_PARTITION for none"
+        )
 
 
 def _named_parts(

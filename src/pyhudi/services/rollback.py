@@ -91,13 +91,7 @@ def roll_back(
                 return _result(client, active, again[-1], phases)
             target = find_write(active, instant, storage.uri())
             with_plan = with_plan or _is_unstarted_plan(active, target)
-            refuse_savepoint(active, target)
-            if target.is_completed:
-                _check_last(TableSnapshot(storage, config, active), target)
-            elif failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
-                check_no_heartbeat(storage, target, opts)
-            if with_plan:
-                _refuse_later_logs(active, config, target)
+            _check_target(TableSnapshot(storage, config, active), opts, target, with_plan=with_plan)
             rollbacks.check(active, [target])
         with phases("rollback"):
             done = rollbacks.roll_back(active, target, with_plan=with_plan)
@@ -172,6 +166,17 @@ def rebuild_metadata(updates: MetadataUpdates, before: TableConfig) -> None:
     missing = sorted(set(before.metadata_partitions) - set(built.metadata_partitions))
     if missing:
         _log.warning("indexes of %s have to be rebuilt: %s", storage.root, ", ".join(missing))
+
+
+def _check_target(table: TableSnapshot, opts: Options, target: Instant, *, with_plan: bool) -> None:
+    """Refuse to roll back a write on which others depend, or that is running. The errors are those of `roll_back`."""
+    refuse_savepoint(table.active, target)
+    if target.is_completed:
+        _check_last(table, target)
+    elif failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
+        check_no_heartbeat(table.storage, target, opts)
+    if with_plan:
+        _refuse_later_logs(table.active, table.config, target)
 
 
 def _is_unstarted_plan(active: ActiveTimeline, target: Instant) -> bool:

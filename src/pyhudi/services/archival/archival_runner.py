@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
@@ -61,25 +62,15 @@ def archive_table(
             active = active.reload() if left else active
             plan = make_archival_plan(TableSnapshot(storage, config, active), opts, only_if_due=only_if_due)
         to_archive = [i for i in plan.instants if can_archive(active.layout, i)]
+        instants = tuple(i.requested for i in (*left, *to_archive))
         with phases("archive"):
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
-                start = _remaining_start(active, to_archive)
-                lock.ensure_held()
-                late_data_files.delete_files_older_than(active, start)
-                late_data_files.delete_slices_of_resizes(active, start)
-                archive(
-                    storage,
-                    active,
-                    to_archive,
-                    ArchiveOptions.from_options(opts, config.timezone, _small_files(opts)),
-                    ensure_held=lock.ensure_held,
-                )
+                settings = ArchiveOptions.from_options(opts, config.timezone, _small_files(opts))
+                _archive(active, to_archive, settings, lock.ensure_held)
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
-            removed = {i.requested for i in (*left, *to_archive)}
-            for instant in removed & set(marked_instants(storage)):
+            for instant in set(instants) & set(marked_instants(storage)):
                 Markers(storage, instant).delete()
-    instants = tuple(i.requested for i in (*left, *to_archive))
     counts = {"instants": len(instants)}
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
@@ -92,6 +83,20 @@ def _small_files(opts: Options) -> SmallFiles | None:
         return None
     count, limit = opts.get_typed(options.ARCHIVE_MERGE_BATCH), opts.get_typed(options.ARCHIVE_MERGE_SMALL_LIMIT)
     return SmallFiles(count, limit)
+
+
+def _archive(
+    active: ActiveTimeline, instants: list[Instant], settings: ArchiveOptions, ensure_held: Callable[[], None]
+) -> None:
+    """Archive instants, after deleting the files that would become visible when the timeline starts later.
+
+    ``ensure_held`` raises LockError if the lock of the table was lost.
+    """
+    start = _remaining_start(active, instants)
+    ensure_held()
+    late_data_files.delete_files_older_than(active, start)
+    late_data_files.delete_slices_of_resizes(active, start)
+    archive(active.storage, active, instants, settings, ensure_held=ensure_held)
 
 
 def _remaining_start(active: ActiveTimeline, archived: list[Instant]) -> str:

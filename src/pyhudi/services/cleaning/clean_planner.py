@@ -172,14 +172,7 @@ def _with_files(
     plan = replace(plan, incomplete=partitions != before)
     if partitions is not None and not partitions:
         return _with_reason(plan, "no partition has changed since the last clean")
-    view = FileSystemView.load(table, partitions=partitions, lister=files.list)
-    # Change data files are deleted with their slice.
-    listed = view.files
-    kind = pc.if_else(pc.equal(listed["kind"], CDC), LOG, listed["kind"])
-    listed = listed.set_column(listed.column_names.index("kind"), "kind", kind)
-    if partitions is not None:
-        listed = listed.filter(pc.is_in(listed["partition"], value_set=pa.array(partitions, pa.string())))
-    view = view.with_files(listed)
+    view = _view_with_change_data(table, files, partitions)
     expired = expired_files(
         view.all_slices(),
         view.replaced_slices(None if retention.by_versions else plan.earliest_instant),
@@ -193,11 +186,22 @@ def _with_files(
     )
     if not expired.num_rows:
         return _with_reason(plan, f"all files are needed for the last {retention}")
-
     if expired.num_rows > MAX_FILES:
         left = f"{expired.num_rows - MAX_FILES:,} files are left to the next clean"
         return replace(plan, files=expired.slice(0, MAX_FILES), incomplete=True, reason=f"{plan.reason}; {left}")
     return replace(plan, files=expired, partitions=_emptied(table, view.files, expired))
+
+
+def _view_with_change_data(table: TableSnapshot, files: TableFiles, partitions: Sequence[str] | None) -> FileSystemView:
+    """Return the view of some partitions (None: all) in which change data files count as log files of their slices,
+    with which they are deleted."""
+    view = FileSystemView.load(table, partitions=partitions, lister=files.list)
+    listed = view.files
+    kind = pc.if_else(pc.equal(listed["kind"], CDC), LOG, listed["kind"])
+    listed = listed.set_column(listed.column_names.index("kind"), "kind", kind)
+    if partitions is not None:
+        listed = listed.filter(pc.is_in(listed["partition"], value_set=pa.array(partitions, pa.string())))
+    return view.with_files(listed)
 
 
 def changed_partitions(

@@ -80,6 +80,30 @@ def find_duplicates(
     """
     check_deduplicable(table)
     rows = _rows(spark, table, opts, partition).select(RECORD_KEY, COMMIT_TIME, FILE_ID)
+    with task_errors():
+        groups = _groups_with_duplicates(rows).collect()  # one row for each of them
+    tied = max((row["tied"] for row in groups if row["tied"] is not None), default=None)
+    if tied is not None and kind is DedupeType.INSERT:
+        raise QueryError(
+            f"one commit has written the record key {tied!r} more than once, so none of its rows is the latest; "
+            f"choose the dedupe type {DedupeType.UPSERT.value}, which keeps one of them"
+        )
+    columns = [[partition] * len(groups), [row[FILE_ID] for row in groups], [row["keys"] for row in groups]]
+    return Deduplication(
+        partition,
+        pa.table(columns, schema=DUPLICATES_SCHEMA),
+        sum(row["heads"] for row in groups),
+        sum(row["surplus"] for row in groups),
+    )
+
+
+def _groups_with_duplicates(rows: DataFrame) -> DataFrame:
+    """Return the file groups that have rows of repeated keys, in order.
+
+    The columns are `FILE_ID`, the number of these keys (``keys``), the keys and the surplus rows that are counted here,
+    because it is the first file group of their key (``heads``, ``surplus``), and a key with several rows of its newest
+    commit (``tied``).
+    """
     locations = (
         rows.repartition(RECORD_KEY).groupBy(RECORD_KEY, COMMIT_TIME, FILE_ID).agg(sf.count(sf.lit(1)).alias("n"))
     )
@@ -94,7 +118,7 @@ def find_duplicates(
     )
     # a key is counted in the first of its file groups
     head = sf.col(FILE_ID) == sf.col(_HEAD)
-    repeated = (
+    return (
         double.groupBy(FILE_ID)
         .agg(
             sf.count(sf.lit(1)).alias("keys"),
@@ -103,21 +127,6 @@ def find_duplicates(
             sf.max(sf.when(sf.col("last") > 1, sf.col(RECORD_KEY))).alias("tied"),
         )
         .orderBy(FILE_ID)
-    )
-    with task_errors():
-        groups = repeated.collect()  # one row for each file group with duplicates
-    tied = max((row["tied"] for row in groups if row["tied"] is not None), default=None)
-    if tied is not None and kind is DedupeType.INSERT:
-        raise QueryError(
-            f"one commit has written the record key {tied!r} more than once, so none of its rows is the latest; "
-            f"choose the dedupe type {DedupeType.UPSERT.value}, which keeps one of them"
-        )
-    columns = [[partition] * len(groups), [row[FILE_ID] for row in groups], [row["keys"] for row in groups]]
-    return Deduplication(
-        partition,
-        pa.table(columns, schema=DUPLICATES_SCHEMA),
-        sum(row["heads"] for row in groups),
-        sum(row["surplus"] for row in groups),
     )
 
 

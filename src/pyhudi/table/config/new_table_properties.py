@@ -52,6 +52,18 @@ def new_table_properties(opts: Options) -> dict[str, str]:
     database = opts.get_typed(options.DATABASE_NAME)
     if database or version < 8:
         properties[property_keys.DATABASE_NAME] = database or ""
+    properties |= _properties_since(version, opts)
+    properties |= bootstrap_properties(opts, version)
+    properties |= _change_capture(opts)
+    properties |= _keys(opts, version)
+    properties |= merge_properties_of_new_table(merge_settings_of_new_table(opts), opts)
+    properties[TABLE_CHECKSUM] = table_checksum(properties)
+    return properties
+
+
+def _properties_since(version: int, opts: Options) -> dict[str, str]:
+    """Return the properties that tables have from version 8 or 9 on."""
+    properties: dict[str, str] = {}
     if version >= 8:
         properties |= {
             property_keys.INITIAL_VERSION: str(version),
@@ -59,10 +71,6 @@ def new_table_properties(opts: Options) -> dict[str, str]:
             property_keys.TIMELINE_HISTORY_PATH: "history",
             property_keys.MULTIPLE_BASE_FILE_FORMATS: "false",
         }
-    properties |= bootstrap_properties(opts, version)
-    properties |= _change_capture(opts)
-    properties |= _keys(opts, version)
-    properties |= merge_properties_of_new_table(merge_settings_of_new_table(opts), opts)
     if version >= 9:
         properties[property_keys.TABLE_FORMAT] = "native"
         properties[property_keys.PARTITION_EXTRACTOR_CLASS] = _extractor(opts)
@@ -70,7 +78,6 @@ def new_table_properties(opts: Options) -> dict[str, str]:
             # Apache Hudi leaves this to the options of every writer; a table that records it cannot be written
             # incorrectly.
             properties[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = "true"
-    properties[TABLE_CHECKSUM] = table_checksum(properties)
     return properties
 
 
