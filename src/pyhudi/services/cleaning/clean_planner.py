@@ -192,7 +192,7 @@ def _with_files(
     return replace(plan, files=expired, partitions=_emptied(table, view.files, expired))
 
 
-def _view_with_change_data(table: TableSnapshot, files: TableFiles, partitions: Sequence[str] | None) -> FileSystemView:
+def _view_with_change_data(table: TableSnapshot, files: TableFiles, partitions: list[str] | None) -> FileSystemView:
     """Return the view of some partitions (None: all) in which change data files count as log files of their slices,
     with which they are deleted."""
     view = FileSystemView.load(table, partitions=partitions, lister=files.list)

@@ -94,19 +94,14 @@ def prepare_write(
     df = without_collations(df)
     target = WriteTarget.from_options(storage, client, opts)
     config, opts = target.config, target.opts
-    check_lock_provider(opts)  # before a table is created
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
-    check_writable(config, target.merging, operation, opts, located=located or stored_keys)
-    check_inline(config, opts)
-    pinned = None if client is None else TableSnapshot.load(client)
-    if pinned is not None:
-        _check_existing(pinned, operation, opts)
+    pinned = _checked_snapshot(client, target, operation, located=located or stored_keys)
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)
-    _check_columns(rows, spec, config, operation, opts, keyed=not by_key and not by_path)
+    _check_columns(rows, spec, target, operation, keyed=not by_key and not by_path)
     table = None if pinned is None else resolve_table_schema(pinned)
     if table is not None and operation is Operation.DELETE:
         unused = unused_by_deletes(from_spark_json(rows.schema.json()), table.schema, config, opts)
@@ -132,24 +127,21 @@ def _has_stored_keys(df: DataFrame, client: TableMetaClient | None, config: Tabl
     return generated and operation.changes_records and identifies_records(df.columns)
 
 
-def _check_columns(
-    rows: DataFrame, spec: KeySpec, config: TableConfig, operation: Operation, opts: Options, *, keyed: bool
-) -> None:
+def _check_columns(rows: DataFrame, spec: KeySpec, target: WriteTarget, operation: Operation, *, keyed: bool) -> None:
     """Check that rows have the columns that the keys, the operation and its options require.
 
     Args:
         rows: Rows, without meta columns.
         spec: Specification of keys.
-        config: The table.
+        target: The table and the options of the write.
         operation: Operation of the write.
-        opts: Options of the write.
         keyed: Record keys and partition paths are made of the rows' columns.
     """
     if keyed:
         check_key_columns(rows, spec)
     if operation is Operation.BULK_INSERT:
-        check_sort_columns(rows.schema, opts)
-    check_partial(config, operation, opts, rows.columns)
+        check_sort_columns(rows.schema, target.opts)
+    check_partial(target.config, operation, target.opts, rows.columns)
 
 
 def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
@@ -163,12 +155,30 @@ def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
         )
 
 
-def _check_existing(table: TableSnapshot, operation: Operation, opts: Options) -> None:
-    """Check that an operation with these options fits the table."""
+def _checked_snapshot(
+    client: TableMetaClient | None, target: WriteTarget, operation: Operation, *, located: bool
+) -> TableSnapshot | None:
+    """Check that an operation with these options fits the table. Return its latest snapshot; None if it does not exist
+    yet.
+
+    Args:
+        client: The table.
+        target: The table and the options of the write.
+        operation: Operation of the write.
+        located: The file groups of the rows are known, or their keys.
+    """
+    opts = target.opts
+    check_lock_provider(opts)  # before a table is created
+    check_writable(target.config, target.merging, operation, opts, located=located)
+    check_inline(target.config, opts)
+    if client is None:
+        return None
+    table = TableSnapshot.load(client)
     warn_of_old_partitions(table.config, operation, opts)
     bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
     if operation is not Operation.DELETE_PARTITION and not bucketed:
         check_not_bucketed(table)
+    return table
 
 
 def _existing(
