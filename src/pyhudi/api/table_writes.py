@@ -234,10 +234,10 @@ class TableWrites(ABC):
         from pyhudi.spark.session import active_session
 
         spark = spark or active_session()
-        from pyhudi.spark.dml.update import update
+        from pyhudi.spark.dml.update import RowSelection, update
 
         opts = self._options.merged(options or {})
-        return update(spark, self._path, set, where, opts, self._alias)
+        return update(spark, self._path, opts, set, RowSelection(where, self._alias))
 
     def _delete_where(
         self, where: str | Column | None, options: Mapping[str, object] | None, spark: SparkSession | None
@@ -245,6 +245,7 @@ class TableWrites(ABC):
         from pyhudi.spark.session import active_session
 
         spark = spark or active_session()
-        from pyhudi.spark.dml.update import delete
+        from pyhudi.spark.dml.update import RowSelection, delete
 
-        return delete(spark, self._path, where, self._options.merged(options or {}), self._alias)
+        opts = self._options.merged(options or {})
+        return delete(spark, self._path, opts, RowSelection(where, self._alias))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,23 +34,32 @@ _QUERY = re.compile(r"\b(select|from|table|values|with)\b", re.IGNORECASE)
 """Words that begin a query."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowSelection:
+    """Rows that an UPDATE or DELETE changes.
+
+    Attributes:
+        where: Their condition; None: all rows.
+        alias: Name of the table in the condition and in new values.
+        reads_whole_table: A subquery reads the table, so that any change since the snapshot is a conflict.
+    """
+
+    where: Condition = None
+    alias: str | None = None
+    reads_whole_table: bool = False
+
+
 def update(
-    spark: SparkSession,
-    path: str,
-    assigned: Mapping[str, object],
-    where: Condition,
-    opts: Options,
-    alias: str | None = None,
+    spark: SparkSession, path: str, opts: Options, assigned: Mapping[str, object], selection: RowSelection
 ) -> ChangeResult:
     """Assign new values to columns of some rows, in one commit.
 
     Args:
         spark: The session.
         path: Path of the table.
-        assigned: New values by column.
-        where: Condition of the rows; None: all.
         opts: Options of the statement.
-        alias: Name of the table in values and condition.
+        assigned: New values by column.
+        selection: The rows.
 
     Returns:
         Numbers of the changed rows.
@@ -66,18 +75,12 @@ def update(
     return with_retries(
         open_storage(path, opts),
         opts,
-        lambda: update_pinned(spark, TargetSnapshot.pin(spark, path, opts), assigned, where, alias),
+        lambda: update_pinned(spark, TargetSnapshot.pin(spark, path, opts), assigned, selection),
     )
 
 
 def update_pinned(
-    spark: SparkSession,
-    pinned: TargetSnapshot,
-    assigned: Mapping[str, object],
-    where: Condition,
-    alias: str | None = None,
-    *,
-    reads_whole_table: bool = False,
+    spark: SparkSession, pinned: TargetSnapshot, assigned: Mapping[str, object], selection: RowSelection
 ) -> ChangeResult:
     """Run `update` once, on a snapshot of a table.
 
@@ -85,9 +88,7 @@ def update_pinned(
         spark: The session.
         pinned: The table.
         assigned: New values by column.
-        where: Condition of the rows; None: all.
-        alias: Name of the table in values and condition.
-        reads_whole_table: A subquery reads the table, so that any change since the snapshot is a conflict.
+        selection: The rows.
 
     Returns:
         Numbers of the changed rows.
@@ -95,8 +96,8 @@ def update_pinned(
     Raises:
         ConflictError: Another writer changed the rows that were read.
     """
-    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table=reads_whole_table)
-    values = _assigned_values(rows, target, assigned, alias)
+    target, rows = _selected_rows(spark, pinned, selection)
+    values = _assigned_values(rows, target, assigned, selection.alias)
     moves = bool(target.partition_columns & values.keys())
     marks = bool(target.delete_markers & values.keys())
     new_values = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
@@ -105,7 +106,7 @@ def update_pinned(
         if not moves:
             rows = _with_values(rows, target, new_values | target.absent(unassigned), marks=marks)
         matched, reads = None, target.reads
-        new_records, origin = NewRecords.NONE, _origin(where, *assigned.values())
+        new_records, origin = NewRecords.NONE, _origin(selection.where, *assigned.values())
         if not _is_certain(target, values.keys()):  # The write would not count rows whose stored version wins.
             rows, origin = cached.add(rows), RowOrigin.CACHED
             matched = _count(rows)
@@ -128,21 +129,21 @@ def update_pinned(
 
 
 def planned_update(
-    spark: SparkSession, pinned: TargetSnapshot, assigned: Mapping[str, object], where: Condition, alias: str | None
+    spark: SparkSession, pinned: TargetSnapshot, assigned: Mapping[str, object], selection: RowSelection
 ) -> tuple[TargetTable, DataFrame]:
     """Return the table of `update_pinned`, and the new values of the rows, without running the update. Arguments and
     errors as there."""
-    target, rows = planned_delete(spark, pinned, where, alias)
-    values = _assigned_values(rows, target, assigned, alias)
+    target, rows = planned_delete(spark, pinned, selection)
+    values = _assigned_values(rows, target, assigned, selection.alias)
     return target, rows.select(*(value.alias(name) for name, value in values.items()))
 
 
 def planned_delete(
-    spark: SparkSession, pinned: TargetSnapshot, where: Condition, alias: str | None
+    spark: SparkSession, pinned: TargetSnapshot, selection: RowSelection
 ) -> tuple[TargetTable, DataFrame]:
     """Return the table of `delete_pinned`, and the rows to delete, without running the statement. Arguments and errors
     as there."""
-    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table=False)
+    target, rows = _selected_rows(spark, pinned, selection)
     return target, rows.drop(*target.helpers)
 
 
@@ -195,15 +196,14 @@ def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
     return merging.mode is MergeMode.COMMIT_TIME_ORDERING
 
 
-def delete(spark: SparkSession, path: str, where: Condition, opts: Options, alias: str | None = None) -> ChangeResult:
+def delete(spark: SparkSession, path: str, opts: Options, selection: RowSelection) -> ChangeResult:
     """Delete the rows that meet a condition, or all, in one commit.
 
     Args:
         spark: The session.
         path: Path of the table.
-        where: Condition of the rows; None: all.
         opts: Options of the statement.
-        alias: Name of the table in the condition.
+        selection: The rows.
 
     Returns:
         Number of the deleted rows.
@@ -214,34 +214,28 @@ def delete(spark: SparkSession, path: str, where: Condition, opts: Options, alia
     return with_retries(
         open_storage(path, opts),
         opts,
-        lambda: delete_pinned(spark, TargetSnapshot.pin(spark, path, opts), where, alias),
+        lambda: delete_pinned(spark, TargetSnapshot.pin(spark, path, opts), selection),
     )
 
 
-def delete_pinned(
-    spark: SparkSession,
-    pinned: TargetSnapshot,
-    where: Condition,
-    alias: str | None = None,
-    *,
-    reads_whole_table: bool = False,
-) -> ChangeResult:
+def delete_pinned(spark: SparkSession, pinned: TargetSnapshot, selection: RowSelection) -> ChangeResult:
     """Run `delete` once, on a snapshot of a table. Arguments, result and errors as of `update_pinned`."""
-    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table=reads_whole_table)
+    target, rows = _selected_rows(spark, pinned, selection)
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(IS_DELETE))
-    changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(where))
+    changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(selection.where))
     done = write_changes(rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes))
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
 
-def _matching_rows(
-    spark: SparkSession, pinned: TargetSnapshot, where: Condition, alias: str | None, *, reads_whole_table: bool
+def _selected_rows(
+    spark: SparkSession, pinned: TargetSnapshot, selection: RowSelection
 ) -> tuple[TargetTable, DataFrame]:
     """Read the rows that meet a condition."""
+    where, alias = selection.where, selection.alias
     plain = isinstance(where, str) and alias is None
     target = pinned.read(spark, where if plain else None)
-    if reads_whole_table:
+    if selection.reads_whole_table:
         target = replace(target, reads=pinned.whole_table())
     rows = target.rows if alias is None else target.rows.alias(alias)
     return target, rows if where is None or plain else rows.where(as_column(where))

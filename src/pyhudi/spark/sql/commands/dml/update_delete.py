@@ -10,7 +10,7 @@ from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
-from pyhudi.spark.dml.update import delete_pinned, planned_delete, planned_update, update_pinned
+from pyhudi.spark.dml.update import RowSelection, delete_pinned, planned_delete, planned_update, update_pinned
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
@@ -27,8 +27,7 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
     statement = with_target_qualifiers(spark, table, statement)
 
     def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
-        assigned, where, alias = _resolved_update(statement, pinned, subqueries)
-        return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=subqueries.read_target)
+        return update_pinned(spark, pinned, *_resolved_update(statement, pinned, subqueries))
 
     _run(spark, table, attempt)
 
@@ -38,8 +37,7 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
     statement = with_target_qualifiers(spark, table, statement)
 
     def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
-        where, alias = _resolved_delete(statement, pinned, subqueries)
-        return delete_pinned(spark, pinned, where, alias, reads_whole_table=subqueries.read_target)
+        return delete_pinned(spark, pinned, _resolved_delete(statement, pinned, subqueries))
 
     _run(spark, table, attempt)
 
@@ -50,39 +48,39 @@ def plan_change(
     """Return the table as UPDATE or DELETE reads it, and the new values, or the rows to delete. Nothing is written."""
     subqueries = RepeatedSubqueries(spark, table, pinned.client.storage)
     if isinstance(statement, Delete):
-        return planned_delete(
-            spark, pinned, *_resolved_delete(with_target_qualifiers(spark, table, statement), pinned, subqueries)
-        )
-    return planned_update(
-        spark, pinned, *_resolved_update(with_target_qualifiers(spark, table, statement), pinned, subqueries)
-    )
+        statement = with_target_qualifiers(spark, table, statement)
+        return planned_delete(spark, pinned, _resolved_delete(statement, pinned, subqueries))
+    statement = with_target_qualifiers(spark, table, statement)
+    return planned_update(spark, pinned, *_resolved_update(statement, pinned, subqueries))
 
 
 def _resolved_update(
     statement: Update, pinned: TargetSnapshot, subqueries: RepeatedSubqueries
-) -> tuple[Mapping[str, str], str | None, str | None]:
-    """Return the assigned values, the condition, and the name of the table in them; None: they are not qualified."""
+) -> tuple[Mapping[str, str], RowSelection]:
+    """Return the assigned values, and the rows. Names are qualified only where they have to be."""
     alias = statement.alias or statement.name[-1]
     assigned = {name: subqueries.rewritten(value) for name, value in statement.assigned.items()}
     where = None if statement.where is None else subqueries.rewritten(statement.where)
     plain = {name: _plain(name, alias, pinned) for name in assigned}
     values = {name: _plain(value, alias, pinned) for name, value in assigned.items()}
     condition = None if where is None else _plain(where, alias, pinned)
+    whole = subqueries.read_target
     if None in (*plain.values(), *values.values()) or (where is not None and condition is None):
-        return assigned, where, alias
+        return assigned, RowSelection(where, alias, whole)
     if len(set(plain.values())) < len(assigned):
         raise QueryError(f"a column is assigned twice: {', '.join(assigned)}")
-    return {str(plain[name]): str(value) for name, value in values.items()}, condition, None
+    named = {str(plain[name]): str(value) for name, value in values.items()}
+    return named, RowSelection(condition, reads_whole_table=whole)
 
 
-def _resolved_delete(
-    statement: Delete, pinned: TargetSnapshot, subqueries: RepeatedSubqueries
-) -> tuple[str | None, str | None]:
-    """Return the condition, and the name of the table in it; None: it is not qualified."""
+def _resolved_delete(statement: Delete, pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> RowSelection:
+    """Return the rows. Names are qualified only where they have to be."""
     alias = statement.alias or statement.name[-1]
     where = None if statement.where is None else subqueries.rewritten(statement.where)
     condition = None if where is None else _plain(where, alias, pinned)
-    return (where, alias) if where is not None and condition is None else (condition, None)
+    if where is not None and condition is None:
+        return RowSelection(where, alias, subqueries.read_target)
+    return RowSelection(condition, reads_whole_table=subqueries.read_target)
 
 
 def _plain(text: str, alias: str, pinned: TargetSnapshot) -> str | None:
