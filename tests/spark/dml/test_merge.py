@@ -11,7 +11,7 @@ from pyhudi.errors import (
     RecordKeyError,
 )
 from pyhudi.spark.dml import merge_builder as merge_module
-from pyhudi.spark.dml import merge_plan
+from pyhudi.spark.dml import merge_pairs
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, made, rows
 
@@ -105,7 +105,7 @@ def test_no_more_rows_are_broadcast_than_the_source_has(spark, tmp_path, monkeyp
     """A condition on other columns than the key may make any number of pairs."""
     table = made(spark, tmp_path / "t", "cow")
     broadcast, counted = F.broadcast, []
-    monkeypatch.setattr(merge_plan.F, "broadcast", lambda rows: counted.append(rows.count()) or broadcast(rows))
+    monkeypatch.setattr(merge_pairs.F, "broadcast", lambda rows: counted.append(rows.count()) or broadcast(rows))
     source = frame(spark, (1, "Oslo", 100, None), (9, "Voss", 200, None)).alias("s")
     merge = table.merge(source, "target.city = s.city").when_matched_update({"fare": "s.fare"})
     done = merge.when_not_matched_insert_all().execute()

@@ -10,14 +10,18 @@ from pyspark.sql import Column, DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
+from pyhudi.spark.dml.clause_evaluation import ClauseEvaluator
 from pyhudi.spark.dml.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
+from pyhudi.spark.dml.merge_changes import MergeChanges
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge_counts import MergeCounts, count_changes
-from pyhudi.spark.dml.merge_plan import MergePlan
+from pyhudi.spark.dml.merge_pairs import MergeJoin
+from pyhudi.spark.dml.merge_source import MergeSource
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.read.table_lineage import snapshot_ids
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.sql.statements import ClauseKind
@@ -165,16 +169,15 @@ class MergeBuilder:
 
     def _join(self, target: TargetTable) -> ChangeResult:
         """Run the MERGE as a join of the source with the table."""
-        merge = planned_join(self, target)
+        join = planned_join(self, target)
         with CachedFrames() as cached:
-            pairs = merge.evaluated_pairs(cached)
+            merged = MergeChanges(join.source.evaluator, join.pairs(cached))
             counts: MergeCounts | None = None
-            counted_by_write = merge.are_counted_by_write(pairs)
-            if not counted_by_write and not merge.is_certain(pairs):
-                counts = count_changes(pairs, self.clauses)
+            if not merged.are_counted_by_write and not merged.are_certain:
+                counts = count_changes(merged.pairs, self.clauses)
             repeated = counts is not None and counts.repeated_deletes
-            rows, changes = merge.changes(pairs, cached, repeated=repeated)
-            commit = DmlCommit(target.reads, changes, counts_changes=counted_by_write)
+            rows, changes = merged.rows(cached, repeated=repeated)
+            commit = DmlCommit(target.reads, changes, counts_changes=merged.are_counted_by_write)
             done = write_changes(rows, target.client, target.opts, Operation.UPSERT, commit)
         counts = counts or MergeCounts.of_write(done)
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)
@@ -216,8 +219,8 @@ def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | No
     return rows_to_upsert(merge.source, target)
 
 
-def planned_join(merge: MergeBuilder, target: TargetTable) -> MergePlan:
-    """Return the plan of a MERGE as a join of the source with the table.
+def planned_join(merge: MergeBuilder, target: TargetTable) -> MergeJoin:
+    """Return the join of the source with the table that a MERGE executes.
 
     Args:
         merge: The MERGE.
@@ -226,6 +229,8 @@ def planned_join(merge: MergeBuilder, target: TargetTable) -> MergePlan:
     Raises:
         SchemaMismatchError: A column of the source is missing, or has a reserved name.
     """
-    plan = MergePlan(merge.clauses, merge.alias, merge.source, merge.on, target, merge.source_alias)
-    plan.check_columns()
-    return plan.with_one_moment()
+    case_sensitive = is_case_sensitive(merge.source.sparkSession)
+    evaluator = ClauseEvaluator(merge.clauses, merge.alias, target, case_sensitive, merge.source.columns)
+    source = MergeSource(merge.source, merge.on, evaluator, merge.source_alias)
+    source.check_columns()
+    return MergeJoin(source.with_one_moment())

@@ -78,7 +78,7 @@ def _merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> tuple[
     target = pinned.read(spark)
     facts = [
         f"table       {kind}",
-        f"executes    {planned_join(merge, target).describe_join()}",
+        f"executes    {planned_join(merge, target).describe()}",
         f"writes      {_IN_PLACE[kind]}",
         target.plan.explain(),
     ]
