@@ -46,7 +46,7 @@ def plan_text(frame: DataFrame, mode: str = "") -> str:
 
     Args:
         frame: The DataFrame.
-        mode: ``EXTENDED`` for the logical plans as well.
+        mode: Mode of EXPLAIN, such as ``EXTENDED`` for the logical plans as well.
     """
     name = f"_pyhudi_plan_{uuid4().hex}"
     with temporary_view(frame, name):

@@ -56,3 +56,14 @@ def test_what_a_statement_would_do_is_shown_and_not_done(spark, kind):
             explained(text)
     assert rows(spark, commits) == before
     assert rows(spark, "SELECT id, name, fare FROM rides") == [(1, "a", 10), (2, "b", 20), (3, "c", 30)]
+
+
+def test_a_cached_source_stays_cached(spark):
+    spark.sql("CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id, 2 AS n")
+    source = spark.sql("SELECT 1 AS id, 3 AS n").cache()
+    source.createOrReplaceTempView("cached_source")
+    source.count()
+    merge = f"MERGE INTO t USING cached_source s ON t.id = s.id {WHOLE}"
+    assert "InMemoryTableScan" in spark.sql(f"EXPLAIN {merge}").first()[0]
+    assert source.storageLevel.useMemory
+    source.unpersist()

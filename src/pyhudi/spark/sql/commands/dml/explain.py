@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.merge_builder import planned_join, upserted_rows
 from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.execution.temporary_views import plan_text
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.commands.dml.insert import plan_insert
 from pyhudi.spark.sql.commands.dml.merge import plan_merge
 from pyhudi.spark.sql.commands.dml.update_delete import plan_change
-from pyhudi.spark.sql.queries.view_registry import global_name
-from pyhudi.spark.sql.spark_statements import collect_statement, result_frame
+from pyhudi.spark.sql.spark_statements import result_frame
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Delete, ExplainChange, Insert, Merge, Update
 
@@ -47,7 +45,7 @@ def explain_change(spark: SparkSession, table: CatalogTable, statement: ExplainC
             facts, rows = _merge(spark, table, statement.change)
         case Update() | Delete():
             facts, rows = _change(spark, table, statement.change)
-    plan = _plan_of_rows(spark, statement.head, rows)
+    plan = _plan_of_rows(statement.head, rows)
     title = f"== Hudi {type(statement.change).__name__.upper()} of {table.sql} =="
     text = "\n".join([title, *facts, "", "== Rows ==", plan])
     return result_frame(spark, "plan string", [(text,)])
@@ -89,13 +87,8 @@ def _pinned(spark: SparkSession, table: CatalogTable) -> TargetSnapshot:
     return TargetSnapshot.pin(spark, table.location, Options.parse(write_options(spark, table)))
 
 
-def _plan_of_rows(spark: SparkSession, head: str, rows: DataFrame) -> str:
+def _plan_of_rows(head: str, rows: DataFrame) -> str:
     """Return the plan of rows that Spark's EXPLAIN shows; ``head``: EXPLAIN with its mode."""
-    view = f"_pyhudi_explained_{uuid4().hex}"
     names = [name.lower() for name in rows.columns]  # of which a view has none twice
     distinct = rows if len(set(names)) == len(names) else rows.toDF(*(f"_{n}" for n in range(len(names))))
-    distinct.createOrReplaceGlobalTempView(view)
-    try:
-        return str(collect_statement(spark, f"{head} SELECT * FROM {quoted(global_name(spark, view))}")[0][0])
-    finally:
-        spark.catalog.dropGlobalTempView(view)
+    return plan_text(distinct, head[len("EXPLAIN") :])
