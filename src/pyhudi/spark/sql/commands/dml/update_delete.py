@@ -27,7 +27,7 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
     statement = with_target_qualifiers(spark, table, statement)
 
     def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
-        return update_pinned(spark, pinned, *_resolved_update(statement, pinned, subqueries))
+        return update_pinned(spark, pinned, *_resolved(statement, pinned, subqueries))
 
     _run(spark, table, attempt)
 
@@ -37,7 +37,8 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
     statement = with_target_qualifiers(spark, table, statement)
 
     def attempt(pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> ChangeResult:
-        return delete_pinned(spark, pinned, _resolved_delete(statement, pinned, subqueries))
+        _, rows = _resolved(statement, pinned, subqueries)
+        return delete_pinned(spark, pinned, rows)
 
     _run(spark, table, attempt)
 
@@ -48,18 +49,21 @@ def plan_change(
     """Return the table as UPDATE or DELETE reads it, and the new values, or the rows to delete. Nothing is written."""
     subqueries = RepeatedSubqueries(spark, table, pinned.client.storage)
     if isinstance(statement, Delete):
-        statement = with_target_qualifiers(spark, table, statement)
-        return planned_delete(spark, pinned, _resolved_delete(statement, pinned, subqueries))
-    statement = with_target_qualifiers(spark, table, statement)
-    return planned_update(spark, pinned, *_resolved_update(statement, pinned, subqueries))
+        _, rows = _resolved(with_target_qualifiers(spark, table, statement), pinned, subqueries)
+        return planned_delete(spark, pinned, rows)
+    return planned_update(
+        spark, pinned, *_resolved(with_target_qualifiers(spark, table, statement), pinned, subqueries)
+    )
 
 
-def _resolved_update(
-    statement: Update, pinned: TargetSnapshot, subqueries: RepeatedSubqueries
+def _resolved(
+    statement: Update | Delete, pinned: TargetSnapshot, subqueries: RepeatedSubqueries
 ) -> tuple[Mapping[str, str], RowSelection]:
-    """Return the assigned values, and the rows. Names are qualified only where they have to be."""
+    """Return the assigned values (none: it is a DELETE), and the rows. Names are qualified only where they have to
+    be."""
     alias = statement.alias or statement.name[-1]
-    assigned = {name: subqueries.rewritten(value) for name, value in statement.assigned.items()}
+    given = statement.assigned if isinstance(statement, Update) else {}
+    assigned = {name: subqueries.rewritten(value) for name, value in given.items()}
     where = None if statement.where is None else subqueries.rewritten(statement.where)
     plain = {name: _plain(name, alias, pinned) for name in assigned}
     values = {name: _plain(value, alias, pinned) for name, value in assigned.items()}
@@ -71,16 +75,6 @@ def _resolved_update(
         raise QueryError(f"a column is assigned twice: {', '.join(assigned)}")
     named = {str(plain[name]): str(value) for name, value in values.items()}
     return named, RowSelection(condition, reads_whole_table=whole)
-
-
-def _resolved_delete(statement: Delete, pinned: TargetSnapshot, subqueries: RepeatedSubqueries) -> RowSelection:
-    """Return the rows. Names are qualified only where they have to be."""
-    alias = statement.alias or statement.name[-1]
-    where = None if statement.where is None else subqueries.rewritten(statement.where)
-    condition = None if where is None else _plain(where, alias, pinned)
-    if where is not None and condition is None:
-        return RowSelection(where, alias, subqueries.read_target)
-    return RowSelection(condition, reads_whole_table=subqueries.read_target)
 
 
 def _plain(text: str, alias: str, pinned: TargetSnapshot) -> str | None:
