@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.config import Options
-from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import TransactionError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.liveness_signals import NoSignals
 from pyhudi.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class ResumableTransaction(Transaction):
         Raises:
             TransactionError: The write is not inflight, or has a heartbeat, which would end.
         """
-        has_heartbeat = failed_writes_policy(self.opts) is not FailedWritesPolicy.EAGER
+        has_heartbeat = not isinstance(self._signals, NoSignals)
         if has_heartbeat or self._entry.state is not State.INFLIGHT or self._finished:
             raise TransactionError(f"{self._entry} cannot be suspended: it must be inflight, without a heartbeat")
         self._finished = True

@@ -91,7 +91,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     run_on_spark = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
     values = StatementParameters(text, args, fields)
     values.text = with_variables(spark, values.text)
-    names_quoted = '"' in text and quotes_names_by_double_quotes(spark)
+    names_quoted = '"' in values.text and quotes_names_by_double_quotes(spark)
     values.text = with_plain_identifiers(
         values.text, args, double_quoted=names_quoted, evaluate=partial(_identifier, spark, args)
     )
