@@ -7,10 +7,10 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DatadogSite
+from pyhudi.config.http_urls import is_http_url
 from pyhudi.errors import ConfigError
 
 _URLS = {DatadogSite.US: "https://api.datadoghq.com", DatadogSite.EU: "https://api.datadoghq.eu"}
@@ -68,6 +68,6 @@ def _api_url(opts: Options) -> str:
                 f"API in {options.DATADOG_URL.key}"
             )
         return _URLS[site]
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+    if not is_http_url(url):
         raise ConfigError(f"{options.DATADOG_URL.key}={url!r} is not an HTTP or HTTPS URL")
     return url.rstrip("/")

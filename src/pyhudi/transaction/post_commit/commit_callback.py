@@ -6,9 +6,9 @@ import json
 import logging
 import urllib.request
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyhudi.config import Options, options
+from pyhudi.config.http_urls import is_http_url
 from pyhudi.errors import ConfigError
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Instant
@@ -36,7 +36,7 @@ def check_callback_options(opts: Options) -> None:
             "pyhudi.metrics.add_listener(), which is called after each commit"
         )
     url = opts.get_typed(options.CALLBACK_URL)
-    if not url or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+    if not url or not is_http_url(url):
         raise ConfigError(
             f"{options.CALLBACK_ON.key}=true requires an HTTP or HTTPS URL in {options.CALLBACK_URL.key}, not {url!r}"
         )
