@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from pyhudi.sql.statements import Name
+from pyhudi.sql.subquery_tokens import has_subquery
 from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.time_travel_clause import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
@@ -18,7 +19,7 @@ def unqualified(text: str, alias: str) -> str | None:
         tokens = Cursor(text).tokens
     except NotUnderstoodError:
         return None
-    if "->" in text or any(token.text.upper() == "SELECT" and token.kind != "STRING" for token in tokens):
+    if "->" in text or has_subquery(tokens):
         return None
     edits = []
     for at, (here, dot) in enumerate(pairwise(tokens)):

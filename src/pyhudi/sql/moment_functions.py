@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from pyhudi.sql.subquery_tokens import has_subquery
 from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -35,12 +36,12 @@ def with_moment_columns(text: str, columns: Mapping[str, str], names: Collection
         cursor = Cursor(text)
     except NotUnderstoodError:
         return text
+    if has_subquery(cursor.tokens):
+        return text
     edits: list[tuple[int, int, str]] = []
     while not cursor.done:
         at, word = cursor.at, cursor.word()
         cursor.at += 1
-        if word == "SELECT":
-            return text
         if word not in MOMENTS or (at and cursor.tokens[at - 1].text == "."):
             continue
         called = cursor.take("(", ")")

@@ -102,6 +102,13 @@ def test_properties_are_shown():
         ("a in (select t.a from u)", None),
         ("exists(items, t -> t.a > 1)", None),
         ("'select' = t.a", "'select' = a"),
+        ("exists(from u |> where u.a = t.a)", None),
+        ("a in (table u |> where t.a = 1)", None),
+        ("exists(with v as (table u) from v join w on v.a = t.a)", None),
+        (
+            "extract(year from t.a) = 1 and t.`from` is distinct from t.b",
+            "extract(year from a) = 1 and `from` is distinct from b",
+        ),
     ],
 )
 def test_the_tables_name_is_taken_off(text, plain):

@@ -26,6 +26,7 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     """Parse INSERT; None if it does not insert into a table."""
     start = cursor.at
     cursor.expect("INSERT")
+    _refuse_schema_evolution(cursor, "INSERT")
     overwrite = cursor.take("OVERWRITE")
     if not overwrite and not cursor.take("INTO"):
         return None
@@ -52,6 +53,13 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     if not query:
         cursor.fail("a query or VALUES")
     return Insert(name, _without_defaults(query), head, overwrite, partition, columns, by_name, if_not_exists)
+
+
+def _refuse_schema_evolution(cursor: Cursor, statement: str) -> None:
+    if cursor.sees("WITH", "SCHEMA", "EVOLUTION"):
+        raise SqlSyntaxError(
+            f"{statement} WITH SCHEMA EVOLUTION is not supported: add the columns by ALTER TABLE first"
+        )
 
 
 def _replace_where(cursor: Cursor, name: Name, start: int) -> Insert:
@@ -218,8 +226,7 @@ def parse_delete(cursor: Cursor) -> Delete:
 def parse_merge(cursor: Cursor) -> Merge:
     """Parse MERGE."""
     cursor.expect("MERGE")
-    if cursor.take("WITH", "SCHEMA", "EVOLUTION"):
-        raise SqlSyntaxError("MERGE WITH SCHEMA EVOLUTION is not supported: add the columns by ALTER TABLE first")
+    _refuse_schema_evolution(cursor, "MERGE")
     cursor.expect("INTO")
     name = cursor.name()
     alias = _alias(cursor, "USING")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 
+from pyhudi.errors import SqlSyntaxError
 from tests.spark.sql.ride_tables import rows
 
 pytest.importorskip("sqlglot")
@@ -50,3 +52,27 @@ def test_all_rows_of_a_merge_have_one_time(spark, kind):
         (1, 1, 1, True)
     ]
     assert rows(spark, "SELECT id FROM t WHERE at NOT BETWEEN now() - INTERVAL 10 MINUTES AND now()") == []
+
+
+@pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 4 has pipes")
+def test_subqueries_without_select_mean_the_row_of_the_statement(spark):
+    spark.sql("CREATE TABLE t (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("CREATE TABLE u (id INT, n INT) USING parquet")
+    spark.sql("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)")
+    spark.sql("INSERT INTO u VALUES (2, 200), (4, 400)")
+    spark.sql("UPDATE t SET n = (TABLE u |> WHERE u.id = t.id |> AGGREGATE max(n)) WHERE t.id < 3")
+    assert rows(spark, "SELECT id, n FROM t") == [(1, None), (2, 200), (3, 30)]
+    spark.sql("DELETE FROM t WHERE EXISTS (FROM u |> WHERE u.id = t.id)")
+    assert rows(spark, "SELECT id, n FROM t") == [(1, None), (3, 30)]
+    spark.sql("DELETE FROM shop.t WHERE NOT EXISTS (FROM u |> WHERE u.id = shop.t.id + 1)")
+    assert rows(spark, "SELECT id, n FROM t") == [(1, None), (3, 30)]
+
+
+def test_schema_evolution_by_statements_is_refused(spark):
+    spark.sql("CREATE TABLE t (id INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    for statement in (
+        "INSERT WITH SCHEMA EVOLUTION INTO t SELECT 1 AS id, 2 AS n",
+        "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(SqlSyntaxError, match="SCHEMA EVOLUTION is not supported: add the columns by ALTER TABLE"):
+            spark.sql(statement)
