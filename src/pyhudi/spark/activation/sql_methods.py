@@ -99,6 +99,18 @@ def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[st
     return original(writer, *args, **kwargs)
 
 
+def merge_into(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``df.mergeInto``: pyhudi's writer for a Hudi table, otherwise Spark's."""
+    from pyhudi.spark.sql.merge_into_writer import MergeIntoWriter
+    from pyhudi.spark.sql.tables_by_name import table_of_name
+
+    arguments = dict(zip(("table", "condition"), args, strict=False)) | kwargs
+    found = table_of_name(frame.sparkSession, arguments["table"]) if len(arguments) == 2 else None
+    if found is None:
+        return original(frame, *args, **kwargs)
+    return MergeIntoWriter.into(found, frame, arguments["condition"])
+
+
 def cache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.cacheTable``."""
     from pyspark import StorageLevel

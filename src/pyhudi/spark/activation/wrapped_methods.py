@@ -129,6 +129,9 @@ BY_NAME = (
         _WRITERS, {"saveAsTable": write_methods.save_as_named_table, "insertInto": write_methods.insert_into_table}
     ),
     WrappedMethods(sql_methods.FRAMES, {"writeTo": write_methods.write_to}),
+    WrappedMethods(  # Spark 3.5 has no mergeInto
+        sql_methods.FRAMES, {"mergeInto": sql_methods.merge_into}, optional=True
+    ),
     WrappedMethods(  # Connect has no registerTempTable
         sql_methods.FRAMES,
         dict.fromkeys(sql_methods.TEMP_VIEW_METHODS, sql_methods.create_temp_view),

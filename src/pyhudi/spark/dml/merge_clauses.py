@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pyspark.sql import Column
 
+from pyhudi.errors import QueryError
 from pyhudi.sql.statements import ClauseKind
 
 T = TypeVar("T")
@@ -50,3 +51,19 @@ class Clause:
 
         values = None if self.values is None else {name: other(value) for name, value in self.values.items()}
         return replace(self, values=values, condition=other(self.condition))
+
+
+def check_action(clause: Clause) -> None:
+    """Check that a clause has an action which its rows allow.
+
+    Args:
+        clause: The clause.
+
+    Raises:
+        QueryError: It does not.
+    """
+    if (clause.action is MergeAction.INSERT) != (clause.kind is ClauseKind.NOT_MATCHED):
+        raise QueryError(f"WHEN {clause.kind.value} cannot {clause.action.name}")
+    is_update_all = clause.action is MergeAction.UPDATE and clause.values is None
+    if clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE and is_update_all:
+        raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")

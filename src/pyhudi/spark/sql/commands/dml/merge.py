@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
-from pyhudi.errors import QueryError
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.merge_builder import MergeBuilder
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, check_action
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, full_name
@@ -20,7 +19,7 @@ from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery, Repeated
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.view_registry import folded
 from pyhudi.sql.alias_rewriting import source_alias, source_name
-from pyhudi.sql.statements import ClauseKind, Merge, Name
+from pyhudi.sql.statements import Merge, Name
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult
@@ -93,11 +92,7 @@ def _clauses(statement: Merge) -> tuple[Clause, ...]:
         Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
     )
     for clause in clauses:
-        if (clause.action is MergeAction.INSERT) != (clause.kind is ClauseKind.NOT_MATCHED):
-            raise QueryError(f"WHEN {clause.kind.value} cannot {clause.action.name}")
-        is_update_all = clause.action is MergeAction.UPDATE and clause.values is None
-        if clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE and is_update_all:
-            raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
+        check_action(clause)
     return clauses
 
 
