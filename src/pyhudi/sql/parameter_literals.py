@@ -15,6 +15,7 @@ from pyhudi.sql.token_cursor import Cursor, Token
 
 _INT = 1 << 31
 _WORDS = frozenset({"VAR", "IDENTIFIER"})
+_VALUE_ENDS = frozenset({"R_PAREN", "R_BRACKET"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,10 @@ def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object]) -> list[t
     before: Token | None = None
     for colon, name in zip(cursor.tokens, cursor.tokens[1:], strict=False):
         if colon.kind == "COLON" and name.start == colon.end + 1 and name.text in args:
-            # not the type of a field: STRUCT<x:INT>
+            # not the type of a field, STRUCT<x:INT>, nor the path into a variant, parse_json(a):x
             after_name = before is not None and before.kind in _WORDS and before.end + 1 == colon.start
-            if name.kind != "STRING" and not after_name:
+            after_value = before is not None and before.kind in _VALUE_ENDS
+            if name.kind != "STRING" and not after_name and not after_value:
                 edits.append((colon.start, name.end + 1, _literal(args[name.text], f":{name.text}")))
         before = colon
     return edits
@@ -94,6 +96,10 @@ def _literal(value: object, name: str) -> str:
             text = f"TIMESTAMP '{utc.isoformat(' ', 'microseconds')} UTC'"
         case dt.date():
             text = f"DATE '{value.isoformat()}'"
+        case dt.time() if value.tzinfo is None:
+            text = f"TIME '{value.isoformat()}'"  # which Spark 3.5 refuses
+        case dt.timedelta():
+            text = f"INTERVAL '{_day_to_second(value)}' DAY TO SECOND"
         case _:
             raise QueryError(
                 f"the parameter {name} is {value!r}: parameters of a statement that changes a Hudi table are single "
@@ -101,3 +107,16 @@ def _literal(value: object, name: str) -> str:
                 "spark.sql)"
             )
     return f"({text})" if text.startswith("-") else text
+
+
+def _day_to_second(value: dt.timedelta) -> str:
+    """Return a duration as days, hours, minutes, seconds and microseconds, after one sign.
+
+    >>> _day_to_second(dt.timedelta(hours=-1.5))
+    '-0 01:30:00.000000'
+    """
+    rest = abs(value)
+    minutes, seconds = divmod(rest.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    sign = "-" if value < dt.timedelta() else ""
+    return f"{sign}{rest.days} {hours:02}:{minutes:02}:{seconds:02}.{rest.microseconds:06}"

@@ -31,6 +31,9 @@ pytest.importorskip("sqlglot")
         (b"\x01a", "X'0161'"),
         (SqlLiteral("-7S"), "(-7S)"),
         (dt.date(2024, 2, 29), "DATE '2024-02-29'"),
+        (dt.time(9, 5, 0, 7), "TIME '09:05:00.000007'"),
+        (dt.timedelta(days=40, hours=1, microseconds=5), "INTERVAL '40 01:00:00.000005' DAY TO SECOND"),
+        (dt.timedelta(minutes=-90), "INTERVAL '-0 01:30:00.000000' DAY TO SECOND"),
         (dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC), "TIMESTAMP '2024-01-02 03:04:05.000006 UTC'"),
         (dt.datetime(900, 1, 2, tzinfo=dt.UTC), "TIMESTAMP '0900-01-02 00:00:00.000000 UTC'"),
     ],
@@ -41,8 +44,8 @@ def test_values(value: object, literal: str) -> None:
 
 
 def test_only_parameters_are_replaced() -> None:
-    text = "INSERT INTO t SELECT ':x', `?`, CAST(:x AS STRUCT<x:INT>), :x, :other -- :x"
-    expected = "INSERT INTO t SELECT ':x', `?`, CAST(1 AS STRUCT<x:INT>), 1, :other -- :x"
+    text = "INSERT INTO t SELECT ':x', `?`, CAST(:x AS STRUCT<x:INT>), v:x, f(v):x, a[:x]:x, :x, :other -- :x"
+    expected = "INSERT INTO t SELECT ':x', `?`, CAST(1 AS STRUCT<x:INT>), v:x, f(v):x, a[1]:x, 1, :other -- :x"
     assert with_literals(text, {"x": 1, "INT": 2}) == expected
     assert with_literals(text, None) == text
     assert has_positional_parameters("SELECT ?")
