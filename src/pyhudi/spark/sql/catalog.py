@@ -48,6 +48,7 @@ class CatalogTable:
         properties: The properties that the user has set, as spelled in SQL.
         managed: Its files are deleted when it is dropped.
         foreign: Apache Hudi registered it; pyhudi does not change its entry.
+        write_options: Options of one write, which override the settings of the session.
     """
 
     name: Name
@@ -55,6 +56,7 @@ class CatalogTable:
     properties: Mapping[str, str] = field(default_factory=dict)
     managed: bool = False
     foreign: bool = False
+    write_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sql(self) -> str:

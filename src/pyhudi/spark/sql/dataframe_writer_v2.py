@@ -14,8 +14,9 @@ from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.config.layout_methods import layout_error
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.commands.command_target import with_write_options
 from pyhudi.spark.sql.commands.dml.insert import insert_rows, replace_rows
-from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table, table_of_name, with_write_options
+from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table, table_of_name
 from pyhudi.spark.write.dataframe_writer import ERROR, OVERWRITE
 from pyhudi.sql.parsers.create_table_parser import PROVIDERS, function_partitions_message
 

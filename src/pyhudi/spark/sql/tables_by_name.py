@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from pyhudi.config import Options, options
+from pyhudi.config import options
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
 from pyhudi.errors import NotAHudiTableError, QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, qualified_location
+from pyhudi.spark.sql.commands.command_target import with_write_options
 from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_lock, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -25,7 +26,6 @@ from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.string_literals import string_literal
-from pyhudi.sql.table_properties import refuse_misspelled_properties, table_options
 from pyhudi.sql.token_cursor import Cursor
 
 _SNAPSHOT_OPTIONS = frozenset(
@@ -320,18 +320,6 @@ def insert_into(
         )
     insert_rows(with_write_options(table, writer_options), rows, overwrite=overwrite)
     return True
-
-
-def with_write_options(table: CatalogTable, writer_options: Mapping[str, str] | None) -> CatalogTable:
-    """Return a table with the options of a write over its properties.
-
-    Raises:
-        ConfigError: An option is misspelt or belongs to another format, and ignoring it would change the write.
-    """
-    added = {key: value for key, value in (writer_options or {}).items() if key != "path"}
-    refuse_misspelled_properties(added)
-    Options.parse(table_options(added))  # warns of unknown ones
-    return CatalogTable(table.name, table.location, {**table.properties, **added}, table.managed, table.foreign)
 
 
 def _statement(spark: SparkSession, name: Name, spec: TableSpec) -> CreateTable:
