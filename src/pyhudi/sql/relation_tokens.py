@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.property_list import parse_relation_options
 from pyhudi.sql.statements import Name
 from pyhudi.sql.time_travel_clause import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor
@@ -140,6 +141,7 @@ class RelationScanner:
             return
         start, end = cursor.tokens[at].start, cursor.tokens[cursor.at - 1].end + 1
         parse_time_travel(cursor)
+        parse_relation_options(cursor)
         skip_sample(cursor)
         alias = self._alias()
         defined = len(name) == 1 and any(

@@ -11,6 +11,7 @@ from typing import Any
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.conditions.predicate_pushdown import pushed_predicate
 from pyhudi.sql.conditions.runtime_filter_keys import JoinKey, join_keys
+from pyhudi.sql.property_list import parse_relation_options
 from pyhudi.sql.relation_tokens import ColumnParts, RelationScanner, skip_sample
 from pyhudi.sql.statements import Name
 from pyhudi.sql.text_edits import with_edits
@@ -48,6 +49,8 @@ class Reference:
         start: Start in the text.
         end: End in the text, with its time travel.
         time_travel: Its time or version; None: it has none.
+        options: Options of its read, ``WITH (key = value)`` after it.
+        options_end: End of the options in the text; without some, that of the table.
         arguments: Values of a function's arguments, or their SQL (`VECTOR_FUNCTIONS`); None: it is a table.
         alias_at: Position for an alias, after its name or its sample; None if the query has one.
         ambiguous: Another table or alias in the query has the name of the table without its database.
@@ -61,6 +64,8 @@ class Reference:
     start: int
     end: int
     time_travel: TimeTravel | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    options_end: int = 0
     arguments: tuple[str, ...] | None = None
     alias_at: int | None = None
     ambiguous: bool = False
@@ -120,12 +125,15 @@ def _in_tokens(cursor: Cursor) -> list[Reference]:
     references = []
     for relation in scanner.relations:
         time_travel, end = _time_travel(cursor, relation.end)
+        options, options_end = _options(cursor, end)
         reference = Reference(
             relation.name,
             relation.start,
             end,
             time_travel,
-            alias_at=None if relation.alias is not None else _end_of_sample(cursor, end),
+            options,
+            options_end,
+            alias_at=None if relation.alias is not None else _end_of_sample(cursor, options_end),
             qualifiers=Qualifiers(_qualified(columns, relation.name), _longer_qualifiers(columns, relation.name)),
         )
         references.append(reference)
@@ -167,12 +175,15 @@ def _reference(node: Any, cursor: Cursor, columns: list[ColumnParts]) -> Referen
         return None
     start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
     time_travel, end = _time_travel(cursor, end)
+    options, options_end = _options(cursor, end)
     return Reference(
         name,
         start,
         end,
         time_travel,
-        alias_at=None if node.alias else _end_of_sample(cursor, end),
+        options,
+        options_end,
+        alias_at=None if node.alias else _end_of_sample(cursor, options_end),
         qualifiers=Qualifiers(_qualified(columns, name), _longer_qualifiers(columns, name)),
         predicate=pushed_predicate(node),
         joined=join_keys(node),
@@ -212,6 +223,13 @@ def _time_travel(cursor: Cursor, end: int) -> tuple[TimeTravel | None, int]:
     _go_to(cursor, end)
     time_travel = parse_time_travel(cursor)
     return time_travel, end if time_travel is None else cursor.tokens[cursor.at - 1].end + 1
+
+
+def _options(cursor: Cursor, end: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return the options after a table that ends at a position in the text, and their end."""
+    _go_to(cursor, end)
+    options = parse_relation_options(cursor)
+    return options, cursor.tokens[cursor.at - 1].end + 1 if options else end
 
 
 def _qualified(columns: Iterable[ColumnParts], name: Name) -> tuple[tuple[int, int, int], ...]:

@@ -1,4 +1,4 @@
-"""``TIMESTAMP AS OF`` and ``VERSION AS OF`` after the name of a table."""
+"""``TIMESTAMP AS OF`` and ``VERSION AS OF`` after the name of a table, and ``@`` with a time or version."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class TimeTravel:
 
 def parse_time_travel(cursor: Cursor) -> TimeTravel | None:
     """Consume the time or version of a table, if there is one."""
+    if cursor.sees("@"):
+        return _at_sign(cursor)
     start = cursor.at
     cursor.take("FOR")
     kind = cursor.word()
@@ -35,6 +37,16 @@ def parse_time_travel(cursor: Cursor) -> TimeTravel | None:
         return None
     cursor.at += 3
     return TimeTravel(_value(cursor), is_version=kind in _VERSIONS)
+
+
+def _at_sign(cursor: Cursor) -> TimeTravel | None:
+    """Consume ``@v`` and a version, or ``@`` and a time of digits (yyyyMMddHHmmssSSS); nothing if others come next."""
+    word = cursor.word(1)
+    digits = word.removeprefix("V")
+    if not digits.isdigit():
+        return None
+    cursor.at += 2
+    return TimeTravel(digits, is_version=digits != word)
 
 
 def _value(cursor: Cursor) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("sqlglot")
@@ -41,6 +43,7 @@ CASES = {
     "select 1 union all select a from u where b in (select b from t)": (
         "select 1 union all select a from u where b in (select b from X AS t)"
     ),
+    "select * from t@v20240101 where a = 1": "select * from X AS t where a = 1",
     "values (1)": "values (1)",
     "from t select a": "from X AS t select a",
     "select * from t lateral view explode(a) e as b": "select * from X AS t lateral view explode(a) e as b",
@@ -48,6 +51,9 @@ CASES = {
 
 
 BEYOND_SQLGLOT = {
+    "select x.a from t@20240101000000000 x join db.t@v3 |> where a = 1": (
+        "select x.a from X x join X AS t |> where a = 1"
+    ),
     "from t |> set a = a + 1 |> as x |> where x.a > 2": "from X AS t |> set a = a + 1 |> as x |> where x.a > 2",
     "from db.t |> where db.t.a = 1 |> drop b |> union all select db.t.* from `db`.t tablesample (5 rows)": (
         "from X AS t |> where t.a = 1 |> drop b |> union all select t.* from X tablesample (5 rows) AS t"
@@ -200,3 +206,27 @@ def test_what_is_not_understood_is_left_to_spark(query):
 )
 def test_the_short_form_of_queries(query, long):
     assert expand_table_statements(query) == long
+
+
+def test_options_after_a_table():
+    query = (
+        "select t.a from db.t with ('as.of.instant' = '3', k 5) tablesample (1 rows), u version as of 2 with (k=1) x"
+    )
+    found = find_references(query)
+    assert found is not None
+    table, other = found
+    assert table.options == (("as.of.instant", "3"), ("k", "5"))
+    assert (query[table.start : table.end], query[table.end : table.options_end]) == (
+        "db.t",
+        " with ('as.of.instant' = '3', k 5)",
+    )
+    assert (other.options, query[other.start : other.end], other.alias_at) == ((("k", "1"),), "u version as of 2", None)
+    shown = replaced(query, [(replace(table, end=table.options_end), "X"), (other, "Y")], lambda name: name)
+    assert shown == "select t.a from X tablesample (1 rows) AS t, Y with (k=1) x"
+
+
+@pytest.mark.parametrize(("text", "travel"), [("t@v12", TimeTravel("12", True)), ("t@12 x", TimeTravel("12", False))])
+def test_times_and_versions_after_an_at_sign(text, travel):
+    found = find_references(f"select * from {text}")
+    assert found is not None
+    assert [one.time_travel for one in found] == [travel]

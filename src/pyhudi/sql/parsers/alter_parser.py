@@ -37,6 +37,12 @@ def parse_alter_columns(cursor: Cursor, name: Name) -> Statement | None:
     elif cursor.take("ALTER") or cursor.take("CHANGE"):
         cursor.take("COLUMN")
         changes = _change_column(cursor)
+        while cursor.take(","):
+            change = _spark_change(cursor, cursor.name())
+            if change is None:
+                cursor.fail("TYPE, COMMENT, FIRST, AFTER or [SET | DROP] NOT NULL")
+            else:
+                changes = (*changes, change)
     else:
         return None
     cursor.finish()
@@ -117,11 +123,16 @@ _COLUMN_CHANGES: Mapping[tuple[str, ...], Callable[[Cursor, Name], ChangeColumn]
 """Parsers of the text after the words of a change of a column."""
 
 
+def _spark_change(cursor: Cursor, path: Name) -> ChangeColumn | None:
+    """Parse a change of a column in Spark's form; None if it is none."""
+    return next((parse(cursor, path) for words, parse in _COLUMN_CHANGES.items() if cursor.take(*words)), None)
+
+
 def _change_column(cursor: Cursor) -> tuple[ColumnChange, ...]:
     path = cursor.name()
-    for words, parse in _COLUMN_CHANGES.items():
-        if cursor.take(*words):
-            return (parse(cursor, path),)
+    in_sparks_form = _spark_change(cursor, path)
+    if in_sparks_form is not None:
+        return (in_sparks_form,)
     # Hive's form: current name, new name, type, and further clauses.
     to = cursor.identifier()
     cursor.take(":")

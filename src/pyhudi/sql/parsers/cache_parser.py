@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.sql.parsers.property_list import parse_properties
+from pyhudi.sql.property_list import parse_properties
 from pyhudi.sql.statements import (
     CacheTable,
     ClearCache,

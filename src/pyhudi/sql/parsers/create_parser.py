@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.create_table_parser import PROVIDERS, QUERIES, parse_external_table, parse_table
-from pyhudi.sql.parsers.property_list import parse_properties
+from pyhudi.sql.property_list import parse_properties
 from pyhudi.sql.statements import CreateFunction, CreateIndex, CreateView, Statement
 from pyhudi.sql.token_cursor import Cursor
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyhudi.config.layout_methods import layout_cure
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.parsers.property_list import parse_properties
+from pyhudi.sql.property_list import parse_properties
 from pyhudi.sql.statements import CreateTable, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from pyhudi.sql.parsers.alter_parser import parse_alter_columns
 from pyhudi.sql.parsers.create_table_parser import QUERIES
 from pyhudi.sql.parsers.dml_parser import parse_partition
-from pyhudi.sql.parsers.property_list import parse_properties
+from pyhudi.sql.property_list import parse_properties
 from pyhudi.sql.statements import (
+    AlterColumns,
+    ChangeColumn,
     ChangeView,
     DropIndex,
     DropPartitions,
@@ -151,15 +153,19 @@ def parse_refresh(cursor: Cursor) -> Statement | None:
     return cursor.finished(RefreshTable(cursor.name())) if cursor.take("TABLE") else None
 
 
-def parse_comment(cursor: Cursor) -> SetProperties | None:
-    """Parse COMMENT ON TABLE; None for other objects."""
-    if not cursor.take("COMMENT", "ON", "TABLE"):
+def parse_comment(cursor: Cursor) -> SetProperties | AlterColumns | None:
+    """Parse COMMENT ON TABLE and COMMENT ON COLUMN; None for other objects."""
+    of_column = cursor.take("COMMENT", "ON", "COLUMN")
+    if not of_column and not cursor.take("COMMENT", "ON", "TABLE"):
         return None
     name = cursor.name()
     cursor.expect("IS")
-    if cursor.take("NULL"):
-        return cursor.finished(SetProperties(name, remove=("comment",)))
-    return cursor.finished(SetProperties(name, changed={"comment": cursor.string()}))
+    comment = None if cursor.take("NULL") else cursor.string()
+    cursor.finish()
+    if of_column:
+        *table, column = name
+        return AlterColumns(tuple(table), (ChangeColumn((column,), comment=comment or ""),)) if table else None
+    return SetProperties(name, remove=("comment",)) if comment is None else SetProperties(name, {"comment": comment})
 
 
 def parse_variable(cursor: Cursor) -> SelectStatement | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.property_list import parse_relation_options
 from pyhudi.sql.statements import (
     ClauseKind,
     Delete,
@@ -36,8 +39,9 @@ def parse_insert(cursor: Cursor) -> Statement | None:
         head = cursor.slice(start, cursor.at)
         return None if cursor.done else SelectStatement(cursor.rest(), head)
     name = cursor.name()
+    write_options = dict(parse_relation_options(cursor))
     if not overwrite and (cursor.sees("REPLACE") or cursor.sees("BY", "NAME", "REPLACE")):
-        return _replace_where(cursor, name, start)
+        return replace(_replace_where(cursor, name, start), options=write_options)
     partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if if_not_exists and (not overwrite or not partition or None in partition.values()):
@@ -52,7 +56,17 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     query = cursor.rest()
     if not query:
         cursor.fail("a query or VALUES")
-    return Insert(name, _without_defaults(query), head, overwrite, partition, columns, by_name, if_not_exists)
+    return Insert(
+        name,
+        _without_defaults(query),
+        head,
+        overwrite,
+        partition,
+        columns,
+        by_name,
+        if_not_exists,
+        options=write_options,
+    )
 
 
 def _refuse_schema_evolution(cursor: Cursor, statement: str) -> None:

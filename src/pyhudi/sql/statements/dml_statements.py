@@ -13,7 +13,8 @@ from pyhudi.sql.statements.statement_types import Name, PartitionSpec
 @dataclass(frozen=True, slots=True)
 class Insert:
     """INSERT INTO or OVERWRITE; ``head`` is the statement before the query. ``if_not_exists``: nothing is written if
-    the partition exists. ``replace_where``: the condition of REPLACE WHERE."""
+    the partition exists. ``replace_where``: the condition of REPLACE WHERE. ``options``: options of the write, ``WITH
+    (key = value)`` after the name."""
 
     name: Name
     query: str
@@ -24,6 +25,7 @@ class Insert:
     by_name: bool = False
     if_not_exists: bool = False
     replace_where: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

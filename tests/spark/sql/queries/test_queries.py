@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
+from pyhudi.errors import ConfigError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -147,6 +147,30 @@ def test_queries_that_sqlglot_cannot_parse(spark):
     piped = "FROM t |> SET values = values + id |> WHERE values > 2 |> SELECT id, values |> DROP id"
     assert rows(spark, piped) == [(4,)]
     assert rows(spark, "TABLE t |> UNION ALL TABLE t |> AGGREGATE count(*)") == [(4,)]
+
+
+def test_options_after_a_table(spark):
+    if spark.version.startswith("3."):
+        pytest.skip("Spark 4 has options of tables in queries")
+    spark.sql("CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id, 'a' AS n")
+    first = spark.sql("CALL show_commits('t')").first()["commit_time"]
+    spark.sql("UPDATE t SET n = 'b'")
+    before = f"WITH ('as.of.instant' = '{first}')"
+    assert rows(spark, f"SELECT t.n, u.n FROM t {before}, shop.t u WHERE t.id = u.id") == [("a", "b")]
+    assert rows(spark, f"FROM t {before} AS x |> WHERE x.id = 1 |> SELECT n") == [("a",)]
+    changed = (
+        f"WITH ('hoodie.datasource.query.type' = 'incremental', 'hoodie.datasource.read.begin.instanttime' = {first})"
+    )
+    assert rows(spark, f"SELECT t.n FROM t {changed}") == [("b",)]
+    spark.sql(f"CREATE TEMPORARY VIEW old AS SELECT n FROM t {before}")
+    assert rows(spark, "SELECT n FROM old") == [("a",)]
+    with pytest.raises(ConfigError, match="did you mean"):
+        spark.sql("SELECT n FROM t WITH ('as.of.instnt' = '2024')")
+    spark.sql("CREATE VIEW v AS SELECT n FROM t")
+    with pytest.raises(QueryError, match="is a view, to which WITH"):
+        spark.sql(f"SELECT n FROM v {before}")
+    spark.sql("CREATE TABLE plain USING parquet AS SELECT 1 AS id")
+    assert rows(spark, "SELECT plain.id, t.n FROM plain WITH (a = 1) JOIN t USING (id)") == [(1, "b")]
 
 
 def test_functions_of_tables(spark):

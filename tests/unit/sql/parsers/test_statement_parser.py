@@ -118,6 +118,9 @@ STATEMENTS = {
         {"dt": "'1'"},
         if_not_exists=True,
     ),
+    "insert into t with (k = 5) (a) values (1)": Insert(
+        ("t",), "values (1)", "insert into t with (k = 5) (a)", columns=("a",), options={"k": "5"}
+    ),
     "insert into t (select 1)": Insert(("t",), "(select 1)", "insert into t"),
     "insert into db.t replace where a is not distinct from b and f(c) in (select 1) (select 1)": Insert(
         ("db", "t"),
@@ -191,6 +194,11 @@ STATEMENTS = {
         ("t",), (ChangeColumn(("a",), kind="decimal(10, 2)"),)
     ),
     "alter table t alter a comment 'x'": AlterColumns(("t",), (ChangeColumn(("a",), comment="x"),)),
+    "alter table t alter column a comment 'x', s.b type bigint": AlterColumns(
+        ("t",), (ChangeColumn(("a",), comment="x"), ChangeColumn(("s", "b"), kind="bigint"))
+    ),
+    "comment on column db.t.a is 'x'": AlterColumns(("db", "t"), (ChangeColumn(("a",), comment="x"),)),
+    "comment on column t.a is null": AlterColumns(("t",), (ChangeColumn(("a",), comment=""),)),
     "alter table t change column a after b": AlterColumns(("t",), (ChangeColumn(("a",), after="b"),)),
     "alter table t alter column a drop not null": AlterColumns(("t",), (ChangeColumn(("a",), nullable=True),)),
     "alter table t change column a c bigint comment 'x' first": AlterColumns(
@@ -341,7 +349,9 @@ def test_refused_with_the_statement_in_the_message(text):
     "text",
     [
         "alter table db.t add column x int default 3",
-        "alter table db.t alter column a type int, b type long",
+        "alter table db.t alter column a type int, b set default 3",
+        "alter table db.t alter column a comment 'x', alter column b comment 'y'",
+        "insert with schema evolution into db.t select 1 as a",
         "merge into db.t using s on a = b when matched then do nothing",
         "merge with schema evolution into db.t using s on a = b when matched then update set *",
         "with s as (select 1) insert into table db.t partition (a > 1) select 1",

@@ -10,6 +10,8 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.config.case_insensitive_options import with_options
+from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
@@ -174,7 +176,9 @@ class _QueryRewriter:
     def _show_table(self, number: int, reference: Reference, table: CatalogTable) -> None:
         scope = self._scope
         time_travel = time_travel_options(self._spark, table, reference, scope.args)
-        table_options = read_options(self._spark, table, scope.options)
+        table_options = with_options(read_options(self._spark, table, scope.options), dict(reference.options))
+        refuse_misspelled_query(dict(reference.options), table_options)
+        reference = replace(reference, end=reference.options_end)  # Spark has no options of views
         options = tuple(sorted({**table_options, **time_travel}.items()))
         source = ViewSource(table.location, options, reference.predicate if scope.prunes else None)
         # The name depends on the position in the query, not on conditions or instants, so that views are reused.
@@ -198,6 +202,11 @@ class _QueryRewriter:
             return False
         if reference.time_travel is not None:
             raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
+        if reference.options:
+            raise QueryError(
+                f"{quoted(name)} is a view, to which WITH ({reference.options[0][0]} = …) does not apply; read its "
+                "tables with it"
+            )
         self._sources |= inner.sources
         shown, qualified = self._view_name(f"view {full}"), _with_qualifiers(reference, full)
         if view.cached is None:

@@ -319,6 +319,31 @@ def test_columns_that_spark_would_have_to_compute_are_refused(spark, clause):
         spark.sql(f"ALTER TABLE t ADD COLUMNS (n STRING {clause})")
 
 
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("id INT PRIMARY KEY, n STRING", r"TBLPROPERTIES \(primaryKey"),
+        ("id INT, n STRING, CONSTRAINT k PRIMARY KEY (id)", r"TBLPROPERTIES \(primaryKey"),
+        ("id INT, n INT, CONSTRAINT positive CHECK (n > 0)", "no constraints such as CHECK"),
+        ("id INT UNIQUE", "no constraints such as UNIQUE"),
+    ],
+)
+def test_constraints_are_refused(spark, columns, reason):
+    with pytest.raises(UnsupportedTableError, match=reason):
+        spark.sql(f"CREATE TABLE t ({columns}) USING hudi")
+    assert not spark.catalog.tableExists("t")
+    spark.sql("CREATE TABLE t (unique INT, check STRING) USING hudi")
+
+
+def test_comments_of_columns(spark):
+    spark.sql("CREATE TABLE t (id INT, n STRING COMMENT 'old') USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("ALTER TABLE t ALTER COLUMN id COMMENT 'the key', n COMMENT 'new'")
+    assert [one.metadata.get("comment") for one in spark.table("t").schema[-2:]] == ["the key", "new"]
+    spark.sql("COMMENT ON COLUMN shop.t.n IS 'newest'")
+    spark.sql("COMMENT ON COLUMN t.id IS NULL")
+    assert [one.metadata.get("comment") or "" for one in spark.table("t").schema[-2:]] == ["", "newest"]
+
+
 @pytest.mark.skipif(not hasattr(StringType(), "collation"), reason="Spark has collations from version 4 on")
 @pytest.mark.parametrize("kind", ["STRING COLLATE UTF8_LCASE", "MAP<STRING, ARRAY<STRING COLLATE UNICODE_CI>>"])
 def test_collations_are_refused(spark, kind):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyspark
 import pytest
 from pyspark.errors import AnalysisException
@@ -52,6 +54,19 @@ def test_all_rows_of_a_merge_have_one_time(spark, kind):
         (1, 1, 1, True)
     ]
     assert rows(spark, "SELECT id FROM t WHERE at NOT BETWEEN now() - INTERVAL 10 MINUTES AND now()") == []
+
+
+def test_parameters_that_are_durations(spark):
+    spark.sql("CREATE TABLE t (id INT, at TIMESTAMP) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO t VALUES (1, TIMESTAMP '2024-01-01 00:00:00'), (2, TIMESTAMP '2024-01-03 00:00:00')")
+    spark.sql(
+        "UPDATE t SET at = at + :more WHERE at < TIMESTAMP '2024-01-04' - :ago",
+        args={"more": dt.timedelta(hours=-1, microseconds=7), "ago": dt.timedelta(days=2)},
+    )
+    assert rows(spark, "SELECT id, CAST(at AS STRING) FROM t") == [
+        (1, "2023-12-31 23:00:00.000007"),
+        (2, "2024-01-03 00:00:00"),
+    ]
 
 
 @pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 4 has pipes")

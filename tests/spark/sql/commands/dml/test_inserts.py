@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, Struct
 
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
+from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
 from tests.spark.sql.ride_tables import rows
 
@@ -181,3 +182,30 @@ def test_parameters_of_statements_that_change_a_table(spark):
     assert rows(spark, "SELECT id, n FROM p") == [(2, "?"), (5, None)]
     with pytest.raises(QueryError, match=r":ids is \[1\]"):
         spark.sql("DELETE FROM p WHERE id IN (:ids)", args={"ids": [1]})
+
+
+def test_options_after_the_name(spark):
+    """For this statement alone, before those of the session."""
+    spark.sql("CREATE TABLE o (id INT, n STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO o VALUES (1, 'a')")
+    upsert = "WITH ('hoodie.spark.sql.insert.into.operation' = 'upsert')"
+    with session_setting(spark, "hoodie.spark.sql.insert.into.operation", "insert"):
+        spark.sql(f"INSERT INTO o {upsert} VALUES (1, 'b')")
+        assert rows(spark, "SELECT id, n FROM o") == [(1, "b")]
+        spark.sql("INSERT INTO o (n, id) VALUES ('c', 1)")
+    assert rows(spark, "SELECT id, n FROM o") == [(1, "b"), (1, "c")]
+    with pytest.raises(ConfigError, match="did you mean"):
+        spark.sql("INSERT INTO o WITH ('hoodie.datasource.write.recordkey.filed' = 'id') VALUES (2, 'a')")
+
+
+def test_options_of_a_writer_override_those_of_the_session(spark):
+    spark.sql("CREATE TABLE p (id INT, n STRING) USING hudi TBLPROPERTIES (primaryKey = 'id') PARTITIONED BY (n)")
+    spark.sql("INSERT INTO p VALUES (1, 'a'), (2, 'b')")
+    more = spark.sql("SELECT 3 AS id, 'b' AS n")
+    with session_setting(spark, "hoodie.datasource.overwrite.mode", "STATIC"):
+        more.writeTo("p").overwritePartitions()
+        assert rows(spark, "SELECT id, n FROM p") == [(1, "a"), (3, "b")]
+    with session_setting(spark, "hoodie.spark.sql.insert.into.operation", "insert"):
+        more.write.option("hoodie.spark.sql.insert.into.operation", "upsert").insertInto("p")
+        more.writeTo("p").option("Hoodie.Spark.Sql.Insert.Into.Operation", "upsert").append()
+        assert rows(spark, "SELECT id, n FROM p") == [(1, "a"), (3, "b")]

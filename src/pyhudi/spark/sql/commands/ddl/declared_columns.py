@@ -18,6 +18,7 @@ from pyhudi.sql.hudi_column_types import Path, with_string_types, without_hudi_t
 from pyhudi.sql.token_cursor import Cursor
 
 _COMPUTED = {"DEFAULT": "a DEFAULT", "GENERATED": "GENERATED ALWAYS AS"}
+_CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("CHECK", "("), ("UNIQUE",))
 _DEPTHS = {"(": 1, "<": 1, ")": -1, ">": -1, ">>": -2, ">>>": -3}
 
 
@@ -34,8 +35,8 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         of the fields identifies these types.
 
     Raises:
-        UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve, or a column has a
-            default value or a collation, or is generated.
+        UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve, a column has a default
+            value, a collation or a constraint, or is generated.
         SchemaError: The type of a vector is not valid.
     """
     if any(word in columns.upper() for word in _COMPUTED):
@@ -44,7 +45,8 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
     try:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:
-        raise _refusal(str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')) or e from e
+        kind = str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')
+        raise _refusal(kind) or _refused_constraint(columns) or e from e
     _refuse_collations(declared)
     return _marked(declared, types, ())
 
@@ -69,6 +71,25 @@ def _refuse_computed_values(columns: str) -> None:
         depth += _DEPTHS.get(word, 0)
         start = not depth and word == ","
         cursor.at += 1
+
+
+def _refused_constraint(columns: str) -> UnsupportedTableError | None:
+    """Return the error for a constraint in a list of columns that Spark cannot parse; None if there is none."""
+    cursor = Cursor(columns)
+    while not cursor.done:
+        found = next((words for words in _CONSTRAINTS if cursor.sees(*words)), None)
+        if found == ("PRIMARY", "KEY"):
+            return UnsupportedTableError(
+                "a Hudi table has its record key in TBLPROPERTIES (primaryKey = 'column, …'), and no PRIMARY KEY among "
+                "its columns: move it there"
+            )
+        if found is not None:
+            return UnsupportedTableError(
+                f"a Hudi table has no constraints such as {found[0]}: leave it out, and check rows before they are "
+                "written, or by hoodie.precommit.validators"
+            )
+        cursor.at += 1
+    return None
 
 
 def _refuse_collations(declared: StructType) -> None:

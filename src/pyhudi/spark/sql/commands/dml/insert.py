@@ -23,7 +23,7 @@ from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.command_target import own_schema, write_options
+from pyhudi.spark.sql.commands.command_target import own_schema, with_write_options, write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
@@ -46,6 +46,7 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
     """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt runs again."""
     condition = None if statement.replace_where is None else _replace_condition(spark, table, statement)
+    table = with_write_options(table, statement.options)
     write_opts = write_options(spark, table)
     opts = Options.parse(write_opts)
     query = RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
@@ -70,6 +71,7 @@ def plan_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> 
         table: The table.
         statement: The statement.
     """
+    table = with_write_options(table, statement.options)
     write_opts = write_options(spark, table)
     rows = RepeatedQuery(spark, statement.query, open_storage(table.location, Options.parse(write_opts))).rows()
     insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)

@@ -1,4 +1,4 @@
-"""Properties and options in parentheses, as of TBLPROPERTIES and OPTIONS."""
+"""Properties and options in parentheses, as of TBLPROPERTIES, OPTIONS, and WITH after a table in a query."""
 
 from __future__ import annotations
 
@@ -20,3 +20,15 @@ def parse_properties(cursor: Cursor) -> dict[str, str]:
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
     return properties
+
+
+def parse_relation_options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    """Consume the options of a table in a query, ``WITH (key = value, …)``, if there are some.
+
+    Raises:
+        SqlSyntaxError: They are invalid.
+    """
+    if not cursor.sees("WITH", "("):
+        return ()
+    cursor.at += 1
+    return tuple(parse_properties(cursor).items())
