@@ -17,7 +17,7 @@ from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions, write_changed_rows
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
-from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, OPERATION, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.storage import open_storage
 
@@ -84,7 +84,8 @@ class Slice:
         ``columns``: a block of partial updates that has only these; ``schema``: the table's columns at that time.
         """
         own = schema or self.schema
-        written = add_meta_columns(own if columns is None else pa.schema([own.field(c) for c in columns]))
+        chosen = own if columns is None else pa.schema([own.field(c) for c in columns])
+        written = add_meta_columns(chosen, with_operation=OPERATION in own.names)
         fields = pa.schema([pa.field(name, field_type(self.schema, name)) for name in self.ordering])
         where = LogSlice(FILE_ID, self.base_instant if self.version < 8 else at(n), f"0-{n}-0", len(self.log_paths) + 1)
         header = LogBlockHeader(

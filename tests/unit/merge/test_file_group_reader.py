@@ -23,7 +23,7 @@ from pyhudi.merge.file_slice import SliceContext, StoredColumns
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.read.execution.base_file_tasks import ReadTask, TaskReader
-from pyhudi.schema.meta_fields import COMMIT_TIME, RECORD_KEY
+from pyhudi.schema.meta_fields import COMMIT_TIME, OPERATION, RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.unit.format.log.samples import block
 from tests.unit.merge.mergers import Total
@@ -144,6 +144,20 @@ def test_an_older_schema_in_files_and_logs(tmp_path: Path) -> None:
     made.schema = SCHEMA
     made.log(3, [row("x", 2**40, "wide", 4)])
     assert made.read(rules=EVENT) == [row("x", 2**40, "wide", 4), row("y", 5, None, 2)]
+
+
+@pytest.mark.parametrize("data_format", ["avro", "parquet"])
+@pytest.mark.parametrize("with_positions", [False, True])
+def test_records_whose_operation_is_a_delete(tmp_path: Path, data_format: str, with_positions: bool) -> None:
+    """Changelog writers log deletes as records; the columns of the table do not name the operation."""
+    made = Slice(tmp_path, data_format=data_format)
+    made.base(1, [row("x", 5, "base"), row("y", 5, "base"), row("z", 5, "base"), row("w", 5, "base")])
+    operations = {"x": "U", "y": "D", "z": "-U", "w": None}
+    changes = [{**row(key, 6, "log"), OPERATION: operation} for key, operation in operations.items()]
+    schema = pa.schema([*SCHEMA, pa.field(OPERATION, pa.string())])
+    made.log(2, changes, schema=schema, with_positions=with_positions)
+    for rules in (EVENT, MergeRules()):
+        assert made.read(rules=rules) == [row("x", 6, "log"), row("w", 6, "log")]
 
 
 def test_renamed_columns(tmp_path: Path) -> None:

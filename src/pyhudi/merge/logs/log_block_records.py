@@ -23,7 +23,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
 from pyhudi.merge.ordering_values import Index, as_mask
 from pyhudi.schema.evolution.schema_projection import FileNames, conform, file_columns, with_table_names
-from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.meta_fields import OPERATION, RECORD_KEY
 from pyhudi.schema.name_resolution import field_type, top_column
 from pyhudi.schema.timestamp_units import with_actual_types
 
@@ -62,7 +62,10 @@ class LogRecordColumns:
         elif not self.by_position:
             more.add(RECORD_KEY)
         kept = set(self.kept.names)
-        return as_nullable_fields(pa.schema([*self.kept, *(f for f in self.table if f.name in more - kept)]))
+        columns = pa.schema([*self.kept, *(f for f in self.table if f.name in more - kept)])
+        if OPERATION not in columns.names:  # the schemas of commits leave it out, unlike those of blocks
+            columns = columns.append(pa.field(OPERATION, pa.string()))
+        return as_nullable_fields(columns)
 
 
 def read_blocks(
