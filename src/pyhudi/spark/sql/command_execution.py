@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -96,7 +97,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         values.text, args, double_quoted=names_quoted, evaluate=partial(_identifier, spark, args)
     )
     try:
-        statement = parse(values.text)
+        statement = _parsed(values)
     except SqlSyntaxError:
         name = table_of(values.text)
         if name is None or find_table(spark, name) is not None:
@@ -111,6 +112,18 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         return _execute(call, statement)
     finally:
         non_hudi_tables.clear()  # a temporary view may have hidden a table
+
+
+def _parsed(values: StatementParameters) -> s.Statement | None:
+    """Parse a statement, with the values of its parameters if it has some where only a literal is expected, as in
+    TBLPROPERTIES."""
+    try:
+        return parse(values.text)
+    except SqlSyntaxError:
+        with suppress(QueryError):  # a parameter that is no literal
+            if values.args:
+                return values.with_literals(None)
+        raise
 
 
 def _identifier(spark: SparkSession, args: Any, expression: str) -> object:

@@ -335,6 +335,24 @@ def test_constraints_are_refused(spark, columns, reason):
     spark.sql("CREATE TABLE t (unique INT, check STRING) USING hudi")
 
 
+def test_parameters_in_place_of_literals(spark):
+    spark.sql(
+        "CREATE TABLE t (id INT COMMENT :text, v DECIMAL(:digits, 2)) USING hudi COMMENT :text "
+        "TBLPROPERTIES (primaryKey = :key, 'note' = :text)",
+        args={"text": "it's", "digits": 9, "key": "id"},
+    )
+    assert [one.simpleString() for one in spark.table("t").schema[-2:]] == ["id:int", "v:decimal(9,2)"]
+    assert spark.table("t").schema["id"].metadata["comment"] == "it's"
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('note' = ?)", args=["other"])
+    spark.sql("COMMENT ON TABLE t IS :text", args={"text": "of rides"})
+    assert spark.sql("SHOW TBLPROPERTIES t ('note')").first()["value"] == "other"
+    assert spark.catalog.getTable("t").description == "of rides"
+    spark.sql("INSERT INTO t VALUES (1, 2.5)")
+    assert rows(spark, "SELECT _hoodie_record_key FROM t") == [("1",)]
+    with pytest.raises(SqlSyntaxError):
+        spark.sql("ALTER TABLE t SET TBLPROPERTIES ('note' = :texts)", args={"texts": [1]})
+
+
 def test_comments_of_columns(spark):
     spark.sql("CREATE TABLE t (id INT, n STRING COMMENT 'old') USING hudi TBLPROPERTIES (primaryKey = 'id')")
     spark.sql("ALTER TABLE t ALTER COLUMN id COMMENT 'the key', n COMMENT 'new'")
