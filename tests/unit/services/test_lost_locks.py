@@ -23,7 +23,6 @@ from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.transaction.transaction import Transaction
-from tests.cases import seldom
 from tests.fault_injection import SuspendedStorage
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, SCHEMA, MorTable, row
 
@@ -40,12 +39,6 @@ OPTIONS = {
 }
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 TIMELINE = r"^\.hoodie(/timeline)?$"
-
-
-@pytest.fixture(scope="module", params=[6, seldom(8), 9], ids=["v6", "v8", "v9"])
-def version(request: pytest.FixtureRequest) -> int:
-    version: int = request.param
-    return version
 
 
 @pytest.fixture(scope="module")

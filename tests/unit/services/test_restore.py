@@ -41,12 +41,6 @@ ARCHIVING = {
 Rows = dict[str, dict[str, Any]]
 
 
-@pytest.fixture(scope="module", params=[6, seldom(8), 9], ids=["v6", "v8", "v9"])
-def version(request: pytest.FixtureRequest) -> int:
-    version: int = request.param
-    return version
-
-
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory, version: int) -> tuple[Path, list[tuple[str, Rows]]]:
     """A table, and what it held after each write: a load, two deltas, a compaction, two deltas."""

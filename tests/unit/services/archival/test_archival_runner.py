@@ -21,7 +21,6 @@ from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
-from tests.cases import seldom
 from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -34,12 +33,6 @@ OPTIONS = {
     "hoodie.keep.min.commits": "3",
     "hoodie.keep.max.commits": "5",
 }
-
-
-@pytest.fixture(params=[6, seldom(8), 9], ids=["v6", "v8", "v9"])
-def version(request: pytest.FixtureRequest) -> int:
-    version: int = request.param
-    return version
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
-from tests.cases import seldom
 from tests.fault_injection import FaultyStorage
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -35,12 +34,6 @@ OPTIONS = {
     "hoodie.compact.inline.max.delta.commits": "2",
     "hoodie.clean.commits.retained": "2",
 }
-
-
-@pytest.fixture(scope="module", params=[6, seldom(8), 9], ids=["v6", "v8", "v9"])
-def version(request: pytest.FixtureRequest) -> int:
-    version: int = request.param
-    return version
 
 
 @pytest.fixture(scope="module")
