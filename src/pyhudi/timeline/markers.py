@@ -15,7 +15,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import AlreadyExistsError, CorruptInstantError
+from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import META_FOLDER
@@ -53,17 +53,13 @@ class Markers:
         """Folder of the markers, relative to the root of the table."""
         return f"{TEMP_FOLDER}/{self.instant}"
 
-    def create(self, partition: str, file_name: str, io_type: IOType, *, exist_ok: bool = False) -> None:
+    def create(self, partition: str, file_name: str, io_type: IOType) -> None:
         """Create the marker of a data file. Must be called before the file is created.
 
-        A file name contains the attempt of its task, so an existing marker means that two attempts write the same file:
-        raises ``AlreadyExistsError``, unless ``exist_ok`` (for log files that one task opens several times).
+        Raises:
+            AlreadyExistsError: Two attempts write the same file: its name contains the attempt of its task.
         """
-        try:
-            self.storage.create(self._path(partition, file_name, io_type), b"")
-        except AlreadyExistsError:
-            if not exist_ok:
-                raise
+        self.storage.create(self._path(partition, file_name, io_type), b"")
 
     def remove(self, partition: str, file_name: str, io_type: IOType) -> None:
         """Delete one marker, because its data file was not created, or was deleted."""

@@ -59,7 +59,6 @@ def test_a_marker_is_made_once(markers: Markers) -> None:
     markers.create("p", FILE, IOType.CREATE)
     with pytest.raises(AlreadyExistsError):
         markers.create("p", FILE, IOType.CREATE)
-    markers.create("p", FILE, IOType.CREATE, exist_ok=True)
     assert markers.list().num_rows == 1
 
 

@@ -254,11 +254,6 @@ class MergedLogRecords:
     def __len__(self) -> int:
         return len(self.is_delete)
 
-    @property
-    def spilled(self) -> bool:
-        """True if the rows are on disk."""
-        return self._store.spilled
-
     def batches(self, which: Mask) -> Iterator[Index]:
         """Yield the numbers of the records of a mask, in batches."""
         records = np.flatnonzero(which)

@@ -44,11 +44,6 @@ class SpillableLogRows:
     def __len__(self) -> int:
         return self._starts[-1]
 
-    @property
-    def spilled(self) -> bool:
-        """True if the rows are on disk."""
-        return self._file is not None
-
     def append(self, rows: pa.RecordBatch) -> Index:
         """Add rows. Return their numbers."""
         first = len(self)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from pyhudi.config import Options, options, property_keys
-from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
+from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, TableType, TimelineTimezone
 from pyhudi.config.option import split_names
 from pyhudi.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import (
@@ -204,15 +204,6 @@ class TableProperties:
         """True if every value of a merged row is stored in a file of its slice, so that statistics of files apply to
         rows. In a merge-on-read table, a custom merger computes other values when log files are read."""
         return self.table_type is not TableType.MERGE_ON_READ or not self.merging.computes_values
-
-    @property
-    def payload_class(self) -> str | None:
-        """Name of the payload class that determines merging, or did before it was translated."""
-        return self.merging.payload_class or self.merging.legacy_payload
-
-    @property
-    def partial_update_mode(self) -> PartialUpdateMode | None:
-        return self.merging.partial_update_mode
 
     # --- other properties ------------------------------------------------------------------------------------------
 

@@ -174,13 +174,10 @@ class FileSystemView:
 
     # --- visibility ---------------------------------------------------------------------------------------------------
 
-    def base_files(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+    def base_files(self, as_of: str | None = None) -> pa.Table:
         """Return all committed base files of file groups that are not replaced (`BASE_FILE_SCHEMA`), including older
-        versions.
-
-        ``as_of`` limits the requested time, ``completed_by`` the completion time, both inclusive.
-        """
-        counts = self._is_visible(as_of, completed_by)
+        versions. ``as_of`` limits the requested time (inclusive)."""
+        counts = self._is_visible(as_of, None)
         base = self._committed(BASE, counts)
         return self._not_replaced(base, counts).select(BASE_FILE_SCHEMA.names)
 

@@ -184,7 +184,7 @@ def test_a_table_made_of_the_filled_options_is_the_same(name: str) -> None:
     if name == "custom 6":  # version 6 does not store the kinds
         filled = filled.merged({W + "partitionpath.field": CUSTOM[W + "partitionpath.field"]})
     if name in ("first value", "partial"):
-        filled = filled.merged({W + "payload.class": config.payload_class})
+        filled = filled.merged({W + "payload.class": config.merging.payload_class or config.merging.legacy_payload})
     different = {"hoodie.table.partition_extractor_class"}
     again = TableConfig.for_new_table(filled)
     assert {k: v for k, v in again.properties.items() if k not in different} == {

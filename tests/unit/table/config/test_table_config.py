@@ -92,8 +92,8 @@ class TestGoldenTables:
     def test_partial_updates(self) -> None:
         found = golden("v9_mor_ignore_defaults")[""]
         assert found.merge_mode is COMMIT
-        assert found.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS
-        assert found.payload_class == MODEL + "OverwriteNonDefaultsWithLatestAvroPayload"
+        assert found.merging.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS
+        assert found.merging.legacy_payload == MODEL + "OverwriteNonDefaultsWithLatestAvroPayload"
 
     def test_custom_deletes(self) -> None:
         found = golden("v9_mor_cluster_restore")[""]
@@ -150,8 +150,8 @@ class TestGoldenTables:
         }
         if found.ordering_fields:
             given[write + "precombine.field"] = ",".join(found.ordering_fields)
-        if found.partial_update_mode:
-            given[write + "payload.class"] = found.payload_class
+        if found.merging.partial_update_mode:
+            given[write + "payload.class"] = found.merging.payload_class or found.merging.legacy_payload
         if found.keygen is KeyGenType.TIMESTAMP:
             given[write + "keygenerator.class"] = "org.apache.hudi.keygen.TimestampBasedKeyGenerator"
             given |= {k: v for k, v in expected.items() if k.startswith("hoodie.keygen.timebased.")}
@@ -197,12 +197,12 @@ class TestMerging:
             compaction__payload__class="com.me.Payload",
         )
         assert table.merge_mode is CUSTOM
-        assert table.payload_class == "com.me.Payload"
+        assert table.merging.payload_class == "com.me.Payload"
         assert config(6, compaction__payload__class="com.me.Payload").merge_mode is CUSTOM
 
     def test_mergers_by_id(self) -> None:
         table = config(9, record__merge__mode="CUSTOM", record__merge__strategy__id="1897ef5f")
-        assert (table.merge_mode, table.merging.strategy_id, table.payload_class) == (CUSTOM, "1897ef5f", None)
+        assert (table.merge_mode, table.merging.strategy_id, table.merging.payload_class) == (CUSTOM, "1897ef5f", None)
 
     @pytest.mark.parametrize(
         ("properties", "mode"),
