@@ -85,7 +85,7 @@ def create_savepoint(
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)
-        if finish_archival(storage, active):  # Which would otherwise remove the write from under its savepoint.
+        if finish_archival(active):  # Which would otherwise remove the write from under its savepoint.
             active = active.reload()
         target = completed_write(active, instant, storage.uri())
         existing = active.timeline.find(target.requested, Action.SAVEPOINT)
@@ -147,7 +147,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
                     "back. Clean the table first (HudiTable.services.clean()); if the files remain, an earlier "
                     "savepoint or the cleaner's options retain them"
                 )
-            archive(storage, active, [saved], ArchiveOptions(config.timezone), ensure_held=lock.ensure_held)
+            archive(active, [saved], ArchiveOptions(config.timezone), lock)
         lock.ensure_held()
         for state in active.states(entry):
             active.delete(state)

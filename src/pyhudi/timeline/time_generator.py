@@ -36,13 +36,13 @@ _guard = threading.Lock()
 
 
 class ReservedTime:
-    """A time that was read under the lock."""
+    """A time that was read under the lock :attr:`lock`."""
 
     def __init__(self, root: str, read: Callable[[], tuple[str, float]], lock: DeferredReleaseLock) -> None:
         self._root = root
         self._read = read
         self._text, self._ready = read()
-        self._lock = lock
+        self.lock = lock
 
     def take(self, after: str | None = None) -> str:
         """Return the instant time, later than ``after`` and all issued before.
@@ -50,18 +50,14 @@ class ReservedTime:
         From now on the lock is kept until the clock skew has passed. Waits until the clock skew of the times issued
         under the previous lock has passed.
         """
-        if self._lock.wait_for_earlier():
+        if self.lock.wait_for_earlier():
             self._text, self._ready = self._read()
         with _guard:
             floor = max(after or "", _last_issued.get(self._root, ""))
             text = self._text if self._text > floor else next_instant(floor)
             _last_issued[self._root] = text
-        self._lock.keep_until(self._ready)
+        self.lock.keep_until(self._ready)
         return text
-
-    def ensure_held(self) -> None:
-        """Check that the lock was not lost; see `DeferredReleaseLock.ensure_held`."""
-        self._lock.ensure_held()
 
 
 class TimeGenerator:

@@ -86,7 +86,7 @@ def start_write(
     signals = liveness_signals(storage, requested, opts)
     try:
         signals.start()
-        reserved.ensure_held()  # Others may have archived instants later than this one.
+        reserved.lock.ensure_held()  # Others may have archived instants later than this one.
         entry = active.create_requested(action, requested, content)
     except BaseException:
         signals.stop()

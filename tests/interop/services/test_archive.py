@@ -14,9 +14,9 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_reader import archive_files
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
-from pyhudi.timeline.archive.archiver import archive
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
+from tests.archival import archive_instants
 from tests.interop.harness.alternating_writes import ARCHIVAL, OPTIONS, SIMPLE, rows, table
 from tests.interop.harness.oracle import Oracle
 from tests.unit.timeline.archive.test_archive_log_writer import records
@@ -52,7 +52,7 @@ def test_an_archive_of_layout_1(oracle: Oracle, tmp_path: Path) -> None:
         active = ActiveTimeline.load(storage, layout)
         gone = [i for i in active.timeline.completed() if (i.requested, i.action, "COMPLETED") in meant]
         assert len(gone) > 2
-        archive(storage, active, gone)
+        archive_instants(active, gone)
         made = archived(ours, layout)
         assert made == {key: meant[key] for key in made}
         assert {i.requested for i in gone} <= {key[0] for key in made}
@@ -73,7 +73,7 @@ def test_upgraded_by_apache_hudi(oracle: Oracle, tmp_path: Path) -> None:
     active = TableMetaClient.open(storage).active_timeline()
     gone = list(active.timeline.completed())[:3]
     content = {i.requested: active.commit_metadata(i) for i in gone}
-    archive(storage, active, gone)
+    archive_instants(active, gone)
     completed = {key[0]: row["stateTransitionTime"] for key, row in archived(tmp_path, active.layout).items()}
     oracle.write(tmp_path, table(rows(0, 3, 9, "after")), old)
     assert TableMetaClient.open(storage).config.version == 9

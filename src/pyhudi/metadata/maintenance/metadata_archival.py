@@ -6,50 +6,40 @@ So do all instants since the last compaction, which readers need to determine th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyhudi.config import Options, options
+from pyhudi.config import options
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archival_end, archive, can_archive, finish_archival
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+    from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.timeline import Timeline
 
 
-def archive_metadata_timeline(
-    storage: Storage,
-    opts: Options,
-    data: ActiveTimeline,
-    active: ActiveTimeline,
-    *,
-    timezone: str = "LOCAL",
-    ensure_held: Callable[[], None] = lambda: None,
-) -> list[Instant]:
-    """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many, and
-    complete an interrupted archival. Return the instants that were removed from the timeline.
+def archive_metadata_timeline(metadata_context: MetadataWriteContext, config: TableConfig) -> None:
+    """Archive instants of the metadata table if there are many, and complete an interrupted archival.
 
-    ``timezone`` is that of the table's timeline. The caller holds the lock of the table; ``ensure_held`` raises
-    LockError if it was lost.
+    Raises:
+        LockError: The lock of the table was lost.
     """
+    opts = metadata_context.opts
     if not opts.get_typed(options.AUTO_ARCHIVE):
-        return []
-    left = finish_archival(storage, active)
-    if left:
+        return
+    active = metadata_context.own_timeline(config)
+    if finish_archival(active):
         active = active.reload()
     instants = archivable_instants(
         active.timeline,
-        data.timeline,
+        metadata_context.data.timeline,
         least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
         most=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
         beyond_savepoints=opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT),
     )
     instants = [i for i in instants if can_archive(active.layout, i)]
     if instants:
-        archive(storage, active, instants, ArchiveOptions.from_options(opts, timezone), ensure_held=ensure_held)
-    return [*left, *instants]
+        archive(active, instants, ArchiveOptions.from_options(opts, config.timezone), metadata_context.reserved.lock)
 
 
 def archivable_instants(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan, clean_metadata
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -29,21 +29,15 @@ RETAINED = 20
 """Number of delta commits whose slices are retained, as in Apache Hudi."""
 
 
-def clean_metadata_table(
-    storage: Storage, config: TableConfig, active: ActiveTimeline, completion: Callable[[], str]
-) -> bool:
-    """Delete the files of slices that ended before the last `RETAINED` delta commits. Return False if there are none.
+def clean_metadata_table(metadata_context: MetadataWriteContext, config: TableConfig, active: ActiveTimeline) -> None:
+    """Delete the files of slices of the metadata table that ended before the last `RETAINED` delta commits.
 
-    Args:
-        storage: Storage of the data table.
-        config: Its configuration.
-        active: The metadata table's timeline. The caller holds the lock of the table.
-        completion: Returns a new time (from version 8 on).
+    ``active`` is its timeline.
     """
-    version = config.version
+    storage, version = metadata_context.storage, config.version
     deltas = [i for i in active.timeline.completed().by_completion() if i.action == Action.DELTA_COMMIT]
     if len(deltas) <= RETAINED:
-        return False
+        return
     earliest, last = deltas[-RETAINED], deltas[-1]
     partitions = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
     retention = CleanRetention()
@@ -57,10 +51,10 @@ def clean_metadata_table(
         ]
     )
     if not files.num_rows:
-        return False
-    instant = completion() if version >= 8 else f"{last.requested[:17]}{CLEAN_SUFFIX}"
+        return
+    instant = metadata_context.new_time() if version >= 8 else f"{last.requested[:17]}{CLEAN_SUFFIX}"
     if instant in active.timeline:
-        return False
+        return
     started = time.monotonic()
     plan = CleanPlan(
         files,
@@ -74,8 +68,7 @@ def clean_metadata_table(
     storage.delete_many(join_path(METADATA_FOLDER, path) for path in plan.paths().to_pylist())
     millis = int((time.monotonic() - started) * 1000)
     done = clean_metadata(plan, instant, millis, version=version, dropped=(), failed={})
-    active.complete(entry, done, completion() if version >= 8 else None)
-    return True
+    active.complete(entry, done, metadata_context.completed_at(version))
 
 
 def _expired(

@@ -114,7 +114,8 @@ def schedule_compaction(metadata_context: MetadataWriteContext, config: TableCon
     except _BROKEN as failure:
         _disable_after_failure(storage, config, failure)
         return None
-    metadata_context.ensure_held()  # Delta commits that others have completed since are in none of the slices.
+    # Delta commits that others have completed since are in none of the slices.
+    metadata_context.reserved.lock.ensure_held()
     attempts.begin(deltas).save(storage)
     job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
     if config.version >= 8:  # While the lock is held, no other process can be compacting.
@@ -195,21 +196,13 @@ def complete_compaction(
         discard_job(metadata_context, config, job)
         return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
-    metadata_context.ensure_held()
+    metadata_context.reserved.lock.ensure_held()
     done = metadata_context.completed_at(job.version)
     complete_delta_commit(active, entry, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
     delete_attempts(storage)
     try:
-        clean_metadata_table(storage, config, active, metadata_context.completion)
-        opts, data = metadata_context.opts, metadata_context.data
-        archive_metadata_timeline(
-            storage,
-            opts,
-            data,
-            metadata_context.own_timeline(config),
-            timezone=config.timezone,
-            ensure_held=metadata_context.ensure_held,
-        )
+        clean_metadata_table(metadata_context, config, active)
+        archive_metadata_timeline(metadata_context, config)
     except Exception as failure:  # After the next compaction.
         _log.warning("the metadata table of %s was not cleaned or archived: %s", storage.root, failure)
     return MetadataServiceResult(
@@ -262,7 +255,7 @@ def _next_instant(metadata_context: MetadataWriteContext, config: TableConfig, t
     if any(timeline.is_completed(i.requested) for i in pending):
         return None
     if config.version >= 8:
-        return metadata_context.completion()
+        return metadata_context.new_time()
     last = timeline.completed().of_actions(Action.DELTA_COMMIT).last
     assert last is not None
     instant = f"{last.requested[:17]}{COMPACTION_SUFFIX}"

@@ -133,7 +133,8 @@ def build_partition(
             storage.delete_tree(join_path(METADATA_FOLDER, partition))
         raise
     commit = MetadataCommit(stats, BULK_INSERT_PREPPED)
-    metadata_context.ensure_held()  # It would lack the writes that another process has committed meanwhile.
+    # It would lack the writes that another process has committed meanwhile.
+    metadata_context.reserved.lock.ensure_held()
     complete_delta_commit(active, entry, commit, version, metadata_context.completed_at(version))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
@@ -20,6 +19,7 @@ from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
 if TYPE_CHECKING:
+    from pyhudi.storage.lock_primitives import DeferredReleaseLock
     from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "archive"
@@ -58,7 +58,7 @@ def archive_table(
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
             refuse_pending_restore(active)
-            left = finish_archival(storage, active)
+            left = finish_archival(active)
             active = active.reload() if left else active
             plan = make_archival_plan(TableSnapshot(storage, config, active), opts, only_if_due=only_if_due)
         to_archive = [i for i in plan.instants if can_archive(active.layout, i)]
@@ -67,7 +67,7 @@ def archive_table(
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
                 settings = ArchiveOptions.from_options(opts, config.timezone, _small_files(opts))
-                _archive(active, to_archive, settings, lock.ensure_held)
+                _archive(active, to_archive, settings, lock)
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
             for instant in set(instants) & set(marked_instants(storage)):
                 Markers(storage, instant).delete()
@@ -86,17 +86,14 @@ def _small_files(opts: Options) -> SmallFiles | None:
 
 
 def _archive(
-    active: ActiveTimeline, instants: list[Instant], settings: ArchiveOptions, ensure_held: Callable[[], None]
+    active: ActiveTimeline, instants: list[Instant], settings: ArchiveOptions, lock: DeferredReleaseLock
 ) -> None:
-    """Archive instants, after deleting the files that would become visible when the timeline starts later.
-
-    ``ensure_held`` raises LockError if the lock of the table was lost.
-    """
+    """Archive instants, after deleting the files that would become visible when the timeline starts later."""
     start = _remaining_start(active, instants)
-    ensure_held()
+    lock.ensure_held()
     late_data_files.delete_files_older_than(active, start)
     late_data_files.delete_slices_of_resizes(active, start)
-    archive(active.storage, active, instants, settings, ensure_held=ensure_held)
+    archive(active, instants, settings, lock)
 
 
 def _remaining_start(active: ActiveTimeline, archived: list[Instant]) -> str:

@@ -208,7 +208,7 @@ class IndexBuildAttempt:
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
         metadata = metadata_timeline(storage, config.version)
         renew = renew or was_written_since(metadata, self._instant, self._plan.partitions)
-        instant = table.completion() if renew else self._instant
+        instant = table.metadata_context().new_time() if renew else self._instant
         prepared = prepare(now, left, instant, preparer)
         if instant != self._instant:
             entry = self._renew(now, instant)
@@ -238,15 +238,16 @@ class IndexBuildAttempt:
     def _publish(self, table: LockedTable, begun: RunningBuild, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         storage, config, data = table.storage, table.config, table.data
         partitions = [one.partition for one in begun.prepared]
-        table.ensure_held()  # A write that another process has committed since may be missing.
-        active = metadata_timeline(storage, config.version)
+        table.reserved.lock.ensure_held()  # A write that another process has committed since may be missing.
+        context = table.metadata_context()
+        active = context.own_timeline(config)
         entry = begin_delta_commit(active, self._instant)
-        completed_at = table.completion() if config.version >= 8 else None
-        complete_delta_commit(active, entry, MetadataCommit(stats, BULK_INSERT_PREPPED), config.version, completed_at)
+        commit, version = MetadataCommit(stats, BULK_INSERT_PREPPED), config.version
+        complete_delta_commit(active, entry, commit, version, context.completed_at(version))
         upto = last_contiguous_write(data) or self._plan.upto
-        content = encode_built(partitions, max(upto, self._plan.upto), config.version)
-        table.ensure_held()
-        data.complete(begun.entry, content, table.completion() if config.version >= 8 else None)
+        content = encode_built(partitions, max(upto, self._plan.upto), version)
+        table.reserved.lock.ensure_held()
+        data.complete(begun.entry, content, context.completed_at(version))
         declare_partitions(storage, config, partitions)
         self._claim.release()
         return partitions

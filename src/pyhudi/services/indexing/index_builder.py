@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.time_generator import ReservedTime
 
 PROGRESS = "build indexes"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
@@ -61,22 +62,19 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True)
 class LockedTable:
-    """A table whose lock is held: its current configuration and timeline. ``completion`` returns a new time,
-    ``stats_reader`` reads the files of the table, ``ensure_held`` raises LockError if the lock was lost."""
+    """A table whose lock is held: its current configuration and timeline, and the time that was read under the lock.
+    ``stats_reader`` reads the files of the table."""
 
     storage: Storage
     config: TableConfig
     opts: Options
     data: ActiveTimeline
-    completion: Callable[[], str]
-    stats_reader: FileStatsReader = LOCAL
-    ensure_held: Callable[[], None] = lambda: None
+    reserved: ReservedTime
+    stats_reader: FileStatsReader
 
     def metadata_context(self) -> MetadataWriteContext:
         """Context of changes to the metadata table."""
-        return MetadataWriteContext(
-            self.storage, self.opts, self.data, self.completion, self.stats_reader, self.ensure_held
-        )
+        return MetadataWriteContext(self.storage, self.opts, self.data, self.reserved, self.stats_reader)
 
     @property
     def schema(self) -> pa.Schema:
@@ -98,9 +96,7 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
         config = current_config(storage, client.config)
         data = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
         refuse_pending_restore(data)
-        yield LockedTable(
-            storage, config, opts, data, lambda: reserved.take(data.latest_time), stats_reader, reserved.ensure_held
-        )
+        yield LockedTable(storage, config, opts, data, reserved, stats_reader)
 
 
 @dataclass(frozen=True, slots=True)

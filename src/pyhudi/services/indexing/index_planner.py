@@ -57,7 +57,7 @@ def schedule_index(
             config = define_indexes(table.storage, config, {request.partition: definition})
         now = replace(table, config=config)
         plan = IndexPlan(_partitions(now, request), upto)
-        instant = table.completion()
+        instant = table.metadata_context().new_time()
         table.data.create_requested(Action.INDEXING, instant, plan.encode(config.version))
         return plan.scheduled(instant)
 

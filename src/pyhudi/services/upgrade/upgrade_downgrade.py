@@ -182,7 +182,7 @@ class UpgradeDowngrade:
         storage, before = self._storage, config
         moves = (to < 8) != (config.version < 8)
         with self._phases("metadata"):
-            if config.version >= 6 and finish_archival(storage, active):
+            if config.version >= 6 and finish_archival(active):
                 active = active.reload()
             copied = moves and active.layout.version < 2 and was_copied(active, config.timezone)
             self._dropped = dropped_partitions(storage, config, to)

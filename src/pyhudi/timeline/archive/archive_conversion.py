@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import CorruptInstantError, FormatError
 from pyhudi.format.avro.container import load_schema, single_record, write_container
 from pyhudi.timeline.action_avro import schema_name
-from pyhudi.timeline.archive import archive_log_writer, lsm_timeline_writer
+from pyhudi.timeline.archive import archive_log_writer
 from pyhudi.timeline.archive.archive_log_reader import (
     archive_files,
     archive_records,
@@ -24,6 +24,7 @@ from pyhudi.timeline.archive.archive_log_reader import (
     is_completed_record,
 )
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, ROW_VERSION, LsmTimelineWriter
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
 from pyhudi.timeline.layout_conversion import earliest_completion
@@ -50,8 +51,9 @@ def archive_to_lsm(storage: Storage, source: Layout, target: Layout) -> None:
     Raises:
         CorruptInstantError: An archive file cannot be parsed.
     """
-    lsm_timeline_writer.append(storage, target, _lsm_parts(storage, source))
-    lsm_timeline_writer.compact_and_clean(storage, target, lsm_timeline_writer.BATCH)
+    writer = LsmTimelineWriter(storage, target)
+    writer.append(_lsm_parts(storage, source))
+    writer.compact_and_clean()
 
 
 def archive_to_log(storage: Storage, source: Layout, target: Layout) -> None:
@@ -78,7 +80,7 @@ def archive_to_log(storage: Storage, source: Layout, target: Layout) -> None:
             e for row in missing if row["action"] in archive_log_writer.ACTIONS for e in _log_entries(storage, row)
         ]
         if entries:
-            archive_log_writer.append(storage, target, entries, archive_log_writer.BATCH)
+            archive_log_writer.append(storage, target, entries)
 
 
 def _log_entries(storage: Storage, row: dict[str, Any]) -> Iterator[tuple[Instant, bytes, str | None]]:
@@ -133,7 +135,7 @@ def _lsm_row(record: dict[str, Any], action: str, plan: bytes | None) -> dict[st
         "action": action,
         "metadata": archived_content(record, 8),
         "plan": plan,
-        "version": lsm_timeline_writer.ROW_VERSION,
+        "version": ROW_VERSION,
     }
 
 
@@ -150,5 +152,5 @@ def _plan(record: dict[str, Any]) -> bytes | None:
 
 
 def _sorted(rows: list[dict[str, Any]]) -> pa.Table:
-    table = pa.Table.from_pylist(rows, schema=lsm_timeline_writer.LSM_SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=LSM_SCHEMA)
     return table.take(pc.sort_indices(table, [("instantTime", "ascending")]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from pyhudi.timeline.instant import Action, Instant, State, instant_of_millis
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+    from pyhudi.storage.lock_primitives import DeferredReleaseLock
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline_layout import Layout
 
@@ -87,20 +88,14 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
 
 
 def add(
-    storage: Storage,
-    active: ActiveTimeline,
-    instants: Sequence[Instant],
-    timezone: str,
-    batch: int = BATCH,
-    *,
-    ensure_held: Callable[[], None] = lambda: None,
+    active: ActiveTimeline, instants: Sequence[Instant], timezone: str, lock: DeferredReleaseLock, batch: int = BATCH
 ) -> None:
     """Archive completed instants, a sorted and non-empty sequence.
 
-    ``timezone`` is that of the timeline, ``batch`` the number of records per block. ``ensure_held`` raises LockError if
-    the lock of the table was lost: an instant that was rolled back since must not be archived.
+    ``timezone`` is that of the timeline, ``batch`` the number of records per block.
 
     Raises:
+        LockError: The lock of the table was lost: an instant that was rolled back since must not be archived.
         CorruptInstantError: The file of an instant cannot be parsed.
         InstantNotFoundError: An instant has disappeared from the active timeline.
         TimelineError: The action of an instant is not one of `ACTIONS`.
@@ -108,17 +103,15 @@ def add(
     for instant in instants:
         if instant.family not in ACTIONS:
             raise TimelineError(f"{instant} cannot be archived in layout 1; leave it in the active timeline")
-    changed = _change_times(storage, active.layout, timezone)
+    changed = _change_times(active.storage, active.layout, timezone)
     states = [state for instant in instants for state in reversed(active.states(instant))]
     schema = _schema()
     records = list(read_ahead(lambda state: _record(active, state, schema, changed.get(active.path(state))), states))
-    ensure_held()
-    _write(storage, active.layout, schema, records, batch)
+    lock.ensure_held()
+    _write(active.storage, active.layout, schema, records, batch)
 
 
-def append(
-    storage: Storage, layout: Layout, entries: Iterable[tuple[Instant, bytes, str | None]], batch: int = BATCH
-) -> None:
+def append(storage: Storage, layout: Layout, entries: Iterable[tuple[Instant, bytes, str | None]]) -> None:
     """Write the state files of archived instants to one archive file.
 
     Each entry is an instant, its content as of version 6, and the time at which the state was reached.
@@ -127,7 +120,7 @@ def append(
         FormatError: The content of a state file cannot be parsed.
     """
     schema = _schema()
-    _write(storage, layout, schema, [_encoded(state, schema, changed, data) for state, data, changed in entries], batch)
+    _write(storage, layout, schema, [_encoded(state, schema, changed, data) for state, data, changed in entries], BATCH)
 
 
 def _schema() -> str:

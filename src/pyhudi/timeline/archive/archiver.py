@@ -6,16 +6,17 @@ see each instant in one or both of them, and the next run continues. The caller 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
-from pyhudi.timeline.archive import archive_log_writer, lsm_timeline_writer
+from pyhudi.timeline.archive import archive_log_writer
+from pyhudi.timeline.archive.lsm_timeline_writer import BATCH, LsmTimelineWriter
 from pyhudi.timeline.instant import Instant, State
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
+    from pyhudi.storage.lock_primitives import DeferredReleaseLock
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline import Timeline
     from pyhudi.timeline.timeline_layout import Layout
@@ -51,7 +52,7 @@ class ArchiveOptions:
 
     timezone: str = "LOCAL"
     block_records: int = archive_log_writer.BATCH
-    merged_files: int = lsm_timeline_writer.BATCH
+    merged_files: int = BATCH
     small_files: archive_log_writer.SmallFiles | None = None
 
     @classmethod
@@ -64,40 +65,34 @@ class ArchiveOptions:
 
 
 def archive(
-    storage: Storage,
-    active: ActiveTimeline,
-    instants: Sequence[Instant],
-    settings: ArchiveOptions | None = None,
-    *,
-    ensure_held: Callable[[], None] = lambda: None,
+    active: ActiveTimeline, instants: Sequence[Instant], settings: ArchiveOptions, lock: DeferredReleaseLock
 ) -> None:
     """Move completed instants to the archived timeline (`pyhudi.timeline.archive.archived_timeline`).
 
     Args:
-        storage: Storage of the table.
-        active: Its active timeline.
+        active: The active timeline.
         instants: The instants.
         settings: Settings of the files.
-        ensure_held: Raises LockError if the lock was lost. It is called before each file that other archivals replace,
-            because their entries would be lost.
+        lock: Lock of the table, which the caller holds.
 
     Raises:
         CorruptInstantError: The manifest of the archived timeline, or (in layout 1) its newest file or the file of an
             instant, cannot be parsed.
         InstantNotFoundError: An instant has disappeared from the active timeline.
+        LockError: The lock was lost; entries of another archival could be lost.
         TimelineError: The action of an instant is not archived (see `can_archive`).
     """
-    settings = settings or ArchiveOptions()
-    layout = active.layout
-    already_archived = set(_archived(storage, layout, instants))  # By a killed run.
+    storage, layout = active.storage, active.layout
+    already_archived = set(_archived(active, instants))  # By a killed run.
     new = sorted(i for i in instants if i not in already_archived)
+    writer = LsmTimelineWriter(storage, layout, lock)
     if new and layout.version >= 2:
-        lsm_timeline_writer.add(storage, active, new, ensure_held)
+        writer.add(active, new)
     elif new:
-        archive_log_writer.add(storage, active, new, settings.timezone, settings.block_records, ensure_held=ensure_held)
+        archive_log_writer.add(active, new, settings.timezone, lock, settings.block_records)
     _delete_archived(active, instants)
     if layout.version >= 2:
-        lsm_timeline_writer.compact_and_clean(storage, layout, settings.merged_files, ensure_held)
+        writer.compact_and_clean(settings.merged_files)
     elif settings.small_files is not None:
         archive_log_writer.merge_small_files(storage, layout, settings.small_files, settings.block_records)
 
@@ -107,7 +102,7 @@ def can_archive(layout: Layout, instant: Instant) -> bool:
     return layout.version >= 2 or instant.family in archive_log_writer.ACTIONS
 
 
-def finish_archival(storage: Storage, active: ActiveTimeline) -> list[Instant]:
+def finish_archival(active: ActiveTimeline) -> list[Instant]:
     """Remove instants from the active timeline that are already archived, left behind by a killed run. Return them.
 
     The caller holds the lock of the table.
@@ -115,15 +110,15 @@ def finish_archival(storage: Storage, active: ActiveTimeline) -> list[Instant]:
     Raises:
         CorruptInstantError: The manifest of the archived timeline, or (in layout 1) its newest file, cannot be parsed.
     """
-    left = _archived(storage, active.layout, active.timeline.completed().instants)
+    left = _archived(active, active.timeline.completed().instants)
     _delete_archived(active, left)
     return left
 
 
-def _archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
-    if layout.version >= 2:
-        return lsm_timeline_writer.archived(storage, layout, instants)
-    return archive_log_writer.archived(storage, layout, instants)
+def _archived(active: ActiveTimeline, instants: Sequence[Instant]) -> list[Instant]:
+    if active.layout.version >= 2:
+        return LsmTimelineWriter(active.storage, active.layout).archived(instants)
+    return archive_log_writer.archived(active.storage, active.layout, instants)
 
 
 def _delete_archived(active: ActiveTimeline, instants: Sequence[Instant]) -> None:

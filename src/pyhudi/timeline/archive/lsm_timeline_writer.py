@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+    from pyhudi.storage.lock_primitives import DeferredReleaseLock
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline_layout import Layout
 
@@ -54,61 +56,116 @@ _WITH_PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Acti
 _Files = list[dict[str, Any]]
 
 
-def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
-    """Return the completed instants that are archived.
+@dataclass(frozen=True, slots=True)
+class LsmTimelineWriter:
+    """Writer of the archived timeline of a layout.
 
-    Raises:
-        CorruptInstantError: The manifest of the archived timeline cannot be parsed.
+    ``lock`` is that of the table, which the caller holds; None: nobody else uses the timeline yet. Methods raise
+    LockError if it was lost, because they replace files that another archival may have written meanwhile, and
+    CorruptInstantError if the manifest cannot be parsed.
     """
-    first = min((i.requested for i in instants), default=None)
-    names = [file["fileName"] for file in manifest_files(storage, layout)]
-    if first is None or all(_last_of(name) < first for name in names):
-        return []
-    completions = archived_completions(storage, layout, [i.requested for i in instants])
-    return [i for i in instants if completions.get(i.requested) == i.completion]
 
+    storage: Storage
+    layout: Layout
+    lock: DeferredReleaseLock | None = None
 
-def add(
-    storage: Storage,
-    active: ActiveTimeline,
-    instants: Sequence[Instant],
-    ensure_held: Callable[[], None] = lambda: None,
-) -> None:
-    """Archive completed instants, a sorted and non-empty sequence. ``ensure_held`` raises LockError if the lock of the
-    table was lost.
+    def archived(self, instants: Sequence[Instant]) -> list[Instant]:
+        """Return the completed instants that are archived."""
+        first = min((i.requested for i in instants), default=None)
+        names = [file["fileName"] for file in manifest_files(self.storage, self.layout)]
+        if first is None or all(_last_of(name) < first for name in names):
+            return []
+        completions = archived_completions(self.storage, self.layout, [i.requested for i in instants])
+        return [i for i in instants if completions.get(i.requested) == i.completion]
 
-    Raises:
-        CorruptInstantError: The manifest of the archived timeline cannot be parsed.
-        InstantNotFoundError: An instant has disappeared from the active timeline.
-    """
-    rows = pa.Table.from_pylist(list(read_ahead(partial(_row, active), instants)), schema=LSM_SCHEMA)
-    append(storage, active.layout, [rows], ensure_held)
+    def add(self, active: ActiveTimeline, instants: Sequence[Instant]) -> None:
+        """Archive completed instants, a sorted and non-empty sequence.
 
+        Raises:
+            InstantNotFoundError: An instant has disappeared from the active timeline.
+        """
+        self.append([pa.Table.from_pylist(list(read_ahead(partial(_row, active), instants)), schema=LSM_SCHEMA)])
 
-def append(
-    storage: Storage, layout: Layout, parts: Iterable[pa.Table], ensure_held: Callable[[], None] = lambda: None
-) -> None:
-    """Write archived instants (`LSM_SCHEMA`, each part sorted by instant and not empty): one file per part, and one
-    manifest. ``ensure_held`` raises LockError if the lock of the table was lost.
+    def append(self, parts: Iterable[pa.Table]) -> None:
+        """Write archived instants (`LSM_SCHEMA`, each part sorted by instant and not empty): one file per part, and one
+        manifest."""
+        files = manifest_files(self.storage, self.layout)
+        added = [self._write_file(rows, 0) for rows in parts]
+        if added:
+            self._publish([*files, *added])
 
-    Raises:
-        CorruptInstantError: The manifest of the archived timeline cannot be parsed.
-    """
-    files = manifest_files(storage, layout)
-    added = [write_file(storage, layout, rows, 0) for rows in parts]
-    if added:
-        _publish(storage, layout, [*files, *added], ensure_held)
+    def compact_and_clean(self, batch: int = BATCH) -> None:
+        """Merge small files, ``batch`` of a level at a time, and delete obsolete files."""
+        try:
+            self._merge_levels(batch)
+        finally:
+            self._clean()
 
+    def _write_file(self, rows: pa.Table, level: int) -> dict[str, Any]:
+        """Write a file of a level. Return its manifest entry. ``rows`` are sorted by instant."""
+        sink = io.BytesIO()
+        options = {"compression": "gzip", "store_schema": False, "write_batch_size": _ROWS_OF_PAGE}
+        with pq.ParquetWriter(sink, LSM_SCHEMA, **options) as writer:
+            writer.write_table(rows)
+            writer.add_key_value_metadata(
+                {
+                    "parquet.avro.schema": json.dumps(load_schema("HoodieLSMTimelineInstant")),
+                    "writer.model.name": "avro",
+                }
+            )
+        first, last = rows["instantTime"][0], rows["instantTime"][-1]
+        name = f"{first}_{last}_{level}.parquet"
+        self.storage.write(f"{self.layout.history}/{name}", sink.getvalue())
+        return {"fileName": name, "fileLen": len(sink.getvalue())}
 
-def compact_and_clean(
-    storage: Storage, layout: Layout, batch: int = BATCH, ensure_held: Callable[[], None] = lambda: None
-) -> None:
-    """Merge small files, ``batch`` of a level at a time, and delete obsolete files. ``ensure_held`` raises LockError if
-    the lock of the table was lost."""
-    try:
-        _merge_levels(storage, layout, batch, ensure_held)
-    finally:
-        _clean(storage, layout, ensure_held)
+    def _publish(self, files: _Files) -> None:
+        """Publish a manifest of these files. Another process that has the lock would write one of the same number,
+        without those that are added here."""
+        number = manifest_number(self.storage, self.layout) + 1
+        self._ensure_held()
+        self.storage.write(f"{self.layout.history}/manifest_{number}", pretty({"files": files}).encode())
+        self._ensure_held()
+        self.storage.write(f"{self.layout.history}/{VERSION_FILE}", str(number).encode())
+
+    def _merge_levels(self, batch: int) -> None:
+        """Merge the oldest files of each level with many files into one of the next level."""
+        level = 0
+        while True:
+            files = manifest_files(self.storage, self.layout)
+            names = sorted(file["fileName"] for file in files)
+            merged = _to_merge([file for file in files if _level_of(file["fileName"]) == level], batch)
+            if merged:
+                tables = []
+                for name in merged:
+                    with self.storage.open_input(f"{self.layout.history}/{name}") as source:
+                        tables.append(pq.read_table(source).select(LSM_SCHEMA.names).cast(LSM_SCHEMA))
+                rows = sort_rows(pa.concat_tables(tables), "instantTime")
+                left = [file for file in files if file["fileName"] not in merged]
+                added = self._write_file(rows, level + 1)
+                self._publish([*left, added])
+            elif not any(_level_of(name) > level for name in names):
+                return
+            else:
+                level += 1
+
+    def _clean(self) -> None:
+        """Delete manifests that no reader uses any more, and files that none of the remaining ones lists."""
+        number = manifest_number(self.storage, self.layout)
+        paths: list[str] = self.storage.list(self.layout.history)["path"].to_pylist()
+        names = [file_name_of(path) for path in paths]
+        numbers = [int(text) for name in names if (text := name.removeprefix("manifest_")).isdigit() and text != name]
+        old = [n for n in numbers if n <= number - _KEPT_MANIFESTS]
+        if not old:
+            return
+        kept = [n for n in numbers if number - _KEPT_MANIFESTS < n <= number]
+        listed = {file["fileName"] for n in kept for file in manifest_files(self.storage, self.layout, n)}
+        unlisted = [f"manifest_{n}" for n in old] + [n for n in names if n.endswith(".parquet") and n not in listed]
+        self._ensure_held()  # Another archival may have written files that it is about to list.
+        self.storage.delete_many(f"{self.layout.history}/{name}" for name in unlisted)
+
+    def _ensure_held(self) -> None:
+        if self.lock is not None:
+            self.lock.ensure_held()
 
 
 def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
@@ -122,53 +179,6 @@ def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
         "plan": active.read(requested) if requested is not None and planned else None,
         "version": ROW_VERSION,
     }
-
-
-def write_file(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
-    """Write a file of a level. Return its manifest entry. ``rows`` are sorted by instant."""
-    sink = io.BytesIO()
-    options = {"compression": "gzip", "store_schema": False, "write_batch_size": _ROWS_OF_PAGE}
-    with pq.ParquetWriter(sink, LSM_SCHEMA, **options) as writer:
-        writer.write_table(rows)
-        writer.add_key_value_metadata(
-            {"parquet.avro.schema": json.dumps(load_schema("HoodieLSMTimelineInstant")), "writer.model.name": "avro"}
-        )
-    first, last = rows["instantTime"][0], rows["instantTime"][-1]
-    name = f"{first}_{last}_{level}.parquet"
-    storage.write(f"{layout.history}/{name}", sink.getvalue())
-    return {"fileName": name, "fileLen": len(sink.getvalue())}
-
-
-def _publish(storage: Storage, layout: Layout, files: _Files, ensure_held: Callable[[], None]) -> None:
-    """Publish a manifest of these files. Another process that has the lock would write one of the same number, without
-    those that are added here."""
-    number = manifest_number(storage, layout) + 1
-    ensure_held()
-    storage.write(f"{layout.history}/manifest_{number}", pretty({"files": files}).encode())
-    ensure_held()
-    storage.write(f"{layout.history}/{VERSION_FILE}", str(number).encode())
-
-
-def _merge_levels(storage: Storage, layout: Layout, batch: int, ensure_held: Callable[[], None]) -> None:
-    """Merge the oldest files of each level with many files into one of the next level."""
-    level = 0
-    while True:
-        files = manifest_files(storage, layout)
-        names = sorted(file["fileName"] for file in files)
-        merged = _to_merge([file for file in files if _level_of(file["fileName"]) == level], batch)
-        if merged:
-            tables = []
-            for name in merged:
-                with storage.open_input(f"{layout.history}/{name}") as source:
-                    tables.append(pq.read_table(source).select(LSM_SCHEMA.names).cast(LSM_SCHEMA))
-            rows = sort_rows(pa.concat_tables(tables), "instantTime")
-            left = [file for file in files if file["fileName"] not in merged]
-            added = write_file(storage, layout, rows, level + 1)
-            _publish(storage, layout, [*left, added], ensure_held)
-        elif not any(_level_of(name) > level for name in names):
-            return
-        else:
-            level += 1
 
 
 def _to_merge(files: _Files, batch: int) -> list[str]:
@@ -199,19 +209,3 @@ def _last_of(name: str) -> str:
 def _level_of(name: str) -> int:
     level = name.removesuffix(".parquet").rpartition("_")[2]
     return int(level) if level.isdigit() else -1
-
-
-def _clean(storage: Storage, layout: Layout, ensure_held: Callable[[], None]) -> None:
-    """Delete manifests that no reader uses any more, and files that none of the remaining ones lists."""
-    number = manifest_number(storage, layout)
-    paths: list[str] = storage.list(layout.history)["path"].to_pylist()
-    names = [file_name_of(path) for path in paths]
-    numbers = [int(text) for name in names if (text := name.removeprefix("manifest_")).isdigit() and text != name]
-    old = [n for n in numbers if n <= number - _KEPT_MANIFESTS]
-    if not old:
-        return
-    kept = [n for n in numbers if number - _KEPT_MANIFESTS < n <= number]
-    listed = {file["fileName"] for n in kept for file in manifest_files(storage, layout, n)}
-    unlisted = [f"manifest_{n}" for n in old] + [n for n in names if n.endswith(".parquet") and n not in listed]
-    ensure_held()  # Another archival may have written files that it is about to list.
-    storage.delete_many(f"{layout.history}/{name}" for name in unlisted)

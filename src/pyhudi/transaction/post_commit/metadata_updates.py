@@ -48,14 +48,7 @@ class MetadataUpdates:
 
     def context(self, active: ActiveTimeline, reserved: ReservedTime) -> MetadataWriteContext:
         """Return the context for changes of the metadata table. The caller holds the lock of the table."""
-        return MetadataWriteContext(
-            self.storage,
-            self.opts,
-            active,
-            lambda: reserved.take(active.latest_time),
-            self.stats_reader,
-            reserved.ensure_held,
-        )
+        return MetadataWriteContext(self.storage, self.opts, active, reserved, self.stats_reader)
 
     def plan_services(self, context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
         """Plan the compaction of the metadata table if it is due, for `run_services`; otherwise return None. In tables

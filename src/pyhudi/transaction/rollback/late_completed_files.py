@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
+
+if TYPE_CHECKING:
+    from pyhudi.storage.lock_primitives import DeferredReleaseLock
 
 REMOVED_WITH_PLAN = WRITE_ACTIONS | {Action.LOG_COMPACTION}
 """Actions that are removed completely by a rollback. For others the plan remains, to be retried. So it does for
@@ -23,12 +26,15 @@ def delete_completed_files(active: ActiveTimeline, target: Instant | None) -> No
                 active.delete(instant)
 
 
-def delete_late_completed_files(active: ActiveTimeline, ensure_held: Callable[[], None]) -> None:
+def delete_late_completed_files(active: ActiveTimeline, lock: DeferredReleaseLock) -> None:
     """Delete completed files that appeared after their writes had been rolled back, by delayed requests.
 
     Such a file has no inflight file, because the rollback has deleted it, or it is older than a rollback of the
-    attempt that created it. Rollbacks are read only if there is such a file. ``ensure_held`` raises LockError if the
-    lock of the table was lost, so that a later attempt may have created a valid file of the same name.
+    attempt that created it. Rollbacks are read only if there is such a file.
+
+    Raises:
+        LockError: The lock of the table was lost, so that a later attempt may have created a valid file of the same
+            name.
     """
     late = [(files, files[0].requested) for files in active.inconsistent_instants()]
     late_writes = {requested for files, requested in late if files[0].is_write}
@@ -40,7 +46,7 @@ def delete_late_completed_files(active: ActiveTimeline, ensure_held: Callable[[]
             continue
         for files in (files for files, requested in late if requested == plan.instant):
             for instant in _invalidated_files(files, rollback, forgets=plan.action in REMOVED_WITH_PLAN):
-                ensure_held()
+                lock.ensure_held()
                 _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
                 active.delete(instant)
 

@@ -105,7 +105,7 @@ class RollbackExecutor:
 
     def complete_and_roll_back(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
         """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
-        delete_late_completed_files(active, self.generator.lock.ensure_held)
+        delete_late_completed_files(active, self.generator.lock)
         done: list[Instant | None] = []
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
             plan = read_rollback_plan(active, pending)

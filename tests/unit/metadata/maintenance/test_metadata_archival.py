@@ -13,11 +13,12 @@ from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance.metadata_archival import archivable_instants, archive_metadata_timeline
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.metadata.reader.metadata_timeline import unknown_writes
+from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.storage import Storage
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
-from pyhudi.timeline.archive.archiver import archive
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
+from tests.archival import archive_instants
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
 
@@ -43,7 +44,7 @@ def archive_table(mor: MorTable, count: int) -> None:
     """Archive the oldest writes of the table itself, as its own archival would."""
     active = mor.client.active_timeline()
     assert mor.storage is not None
-    archive(mor.storage, active, list(active.timeline.completed())[:count])
+    archive_instants(active, list(active.timeline.completed())[:count])
 
 
 def check(mor: MorTable, last: int) -> None:
@@ -152,8 +153,8 @@ def test_dying_while_archiving(mor: MorTable) -> None:
 
     def act(storage: Storage) -> None:
         client = table(mor.root.with_name("dead"), mor.version, storage).client
-        opts = Options.parse(OPTIONS)
-        archive_metadata_timeline(storage, opts, client.active_timeline(), metadata_timeline(storage, mor.version))
+        with lock_table(client, Options.parse(OPTIONS)) as locked:
+            archive_metadata_timeline(locked.metadata_context(), locked.config)
 
     seen = set()
     for storage in deaths(mor.root, act):
@@ -185,7 +186,7 @@ def test_compactions_that_were_archived_before_a_build_that_stays(mor: MorTable)
     build = active.timeline.first
     assert build is not None
     assert active.timeline.completed().of_actions(Action.COMMIT).last == compaction
-    archive(mor.storage, active, [i for i in active.timeline.up_to(compaction.requested) if i != build])
+    archive_instants(active, [i for i in active.timeline.up_to(compaction.requested) if i != build])
     check(mor, 20)
     grow(mor, 21, 40)
     archive_table(mor, 18)

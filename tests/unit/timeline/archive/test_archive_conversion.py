@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyhudi.storage import open_storage
-from pyhudi.timeline.archive import lsm_timeline_writer
 from pyhudi.timeline.archive.archive_conversion import archive_to_log
 from pyhudi.timeline.archive.archive_log_reader import archive_files, archive_records
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, ROW_VERSION, LsmTimelineWriter
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
@@ -26,9 +26,9 @@ def test_inserts_that_overwrite(tmp_path: Path) -> None:
         "action": Action.REPLACE_COMMIT,
         "metadata": commit.encode(8, Action.REPLACE_COMMIT),
         "plan": commit.encode(8, Action.COMMIT),
-        "version": lsm_timeline_writer.ROW_VERSION,
+        "version": ROW_VERSION,
     }
-    lsm_timeline_writer.append(storage, LAYOUT_2, [pa.Table.from_pylist([row], schema=lsm_timeline_writer.LSM_SCHEMA)])
+    LsmTimelineWriter(storage, LAYOUT_2).append([pa.Table.from_pylist([row], schema=LSM_SCHEMA)])
     archive_to_log(storage, LAYOUT_2, LAYOUT_1)
     (path,) = archive_files(storage, LAYOUT_1)
     inflight, completed = archive_records(storage, path)

@@ -18,10 +18,11 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_reader import archive_files
 from pyhudi.timeline.archive.archive_log_writer import BATCH
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
-from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish_archival
+from pyhudi.timeline.archive.archiver import can_archive, finish_archival
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.timeline_layout import LAYOUT_1
+from tests.archival import archive_instants
 from tests.golden.expected import unpack
 from tests.unit.transaction.test_writer_death import opened
 
@@ -63,7 +64,7 @@ def test_what_was_active_is_archived(tmp_path: Path, table: str) -> None:
     done = list(active.timeline.completed())
     content = {i.requested: active.read(i) for i in done}
     states = [(i.requested, s.action, s.state.value, active.read(s)) for i in done for s in reversed(active.states(i))]
-    archive(storage, active, done, ArchiveOptions("UTC"))
+    archive_instants(active, done, "UTC")
     assert ActiveTimeline.load(storage, LAYOUT_1).timeline == active.timeline.pending()
     after = read_archived_timeline(storage, LAYOUT_1)
     assert (
@@ -96,7 +97,7 @@ def test_the_schema_is_that_of_apache_hudi(tmp_path: Path) -> None:
     """With Java's properties, without which Apache Hudi does not read it; only texts for people are left out."""
     storage = opened(Path(unpack("v6_cow_archived_replace", tmp_path).path))
     active = ActiveTimeline.load(storage, LAYOUT_1)
-    archive(storage, active, list(active.timeline))
+    archive_instants(active, list(active.timeline))
     theirs, *_, ours = (
         json.loads(block.schema or "")
         for path in archive_files(storage, LAYOUT_1)
@@ -135,7 +136,7 @@ def test_savepoints(storage: Storage) -> None:
     (first, _) = active.timeline
     saved = active.to_inflight(first.__class__(first.requested, Action.SAVEPOINT, State.REQUESTED, None, ""))
     saved = active.complete(saved, encode_record(Action.SAVEPOINT, State.COMPLETED, record, 6))
-    archive(storage, active, [saved])
+    archive_instants(active, [saved])
     (row,) = read_archived_timeline(storage, LAYOUT_1).to_pylist()
     assert (row["requested"], row["action"]) == (first.requested, "savepoint")
     assert decode_record(Action.SAVEPOINT, State.COMPLETED, row["metadata"]) == record
@@ -148,7 +149,7 @@ def test_restores_stay(storage: Storage) -> None:
     restore = active.complete(entry, b"x")
     assert not can_archive(LAYOUT_1, restore)
     with pytest.raises(TimelineError, match="20260101000000003 restore completed cannot be archived"):
-        archive(storage, active, list(active.timeline))
+        archive_instants(active, list(active.timeline))
     assert not archive_files(storage, LAYOUT_1)
     assert len(active.reload().timeline) == 3
 
@@ -159,7 +160,7 @@ def test_a_file_that_cannot_be_parsed(storage: Storage, content: bytes) -> None:
     (first, _) = active.timeline
     storage.write(active.path(first), content)
     with pytest.raises(CorruptInstantError, match=first.file_name):
-        archive(storage, active, [first])
+        archive_instants(active, [first])
     assert not archive_files(storage, LAYOUT_1)
     assert len(active.reload().timeline) == 2
 
@@ -172,7 +173,7 @@ def test_a_run_of_apache_hudi_that_died_within_a_file(storage: Storage) -> None:
         active.complete(entry, CommitMetadata("UPSERT", write_stats([])).encode(6, Action.DELTA_COMMIT))
     every = list(active.timeline)
     content = {active.path(state): active.read(state) for i in every for state in active.states(i)}
-    archive(storage, active, every)
+    archive_instants(active, every)
     (path,) = archive_files(storage, LAYOUT_1)
     data = storage.read(path)
     assert [len(block) for block in records(storage, path)] == [BATCH, 2]
@@ -181,5 +182,5 @@ def test_a_run_of_apache_hudi_that_died_within_a_file(storage: Storage) -> None:
         for file, before in content.items():
             storage.write(file, before)
         left = ActiveTimeline.load(storage, LAYOUT_1)
-        assert finish_archival(storage, left) == (every if whole else every[:3])
+        assert finish_archival(left) == (every if whole else every[:3])
         assert list(left.reload().timeline) == ([] if whole else every[3:])

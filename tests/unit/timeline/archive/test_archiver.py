@@ -11,12 +11,13 @@ from pyhudi.storage import Storage
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive import lsm_timeline_writer
 from pyhudi.timeline.archive.archived_timeline import archived_completions, read_archived_timeline
-from pyhudi.timeline.archive.archiver import archive, finish_archival
+from pyhudi.timeline.archive.archiver import finish_archival
 from pyhudi.timeline.archive.lsm_timeline_reader import manifest_files
 from pyhudi.timeline.archive.lsm_timeline_writer import BATCH
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
+from tests.archival import archive_instants
 from tests.golden.expected import unpack
 from tests.unit.transaction.test_writer_death import deaths, opened
 
@@ -36,7 +37,7 @@ def fill(storage: Storage, start: int, stop: int, layout: Layout = LAYOUT_2) -> 
 
 def run(storage: Storage, count: int = 5, layout: Layout = LAYOUT_2) -> None:
     active = ActiveTimeline.load(storage, layout)
-    archive(storage, active, active.timeline.completed().instants[:count])
+    archive_instants(active, active.timeline.completed().instants[:count])
 
 
 def known(storage: Storage, layout: Layout = LAYOUT_2) -> list[str]:
@@ -78,7 +79,7 @@ def test_instants_are_merged_in_order(tmp_path: Path) -> None:
     fill(storage, 0, 3 * BATCH)
     active = ActiveTimeline.load(storage, LAYOUT_2)
     for n in range(BATCH):
-        archive(storage, active, active.timeline.completed().instants[:: BATCH - n])
+        archive_instants(active, active.timeline.completed().instants[:: BATCH - n])
         active = ActiveTimeline.load(storage, LAYOUT_2)
     assert known(storage) == [instant(n) for n in range(3 * BATCH)]
     (file,) = manifest_files(storage, LAYOUT_2)
@@ -138,7 +139,7 @@ def test_what_a_dead_archiver_left_is_finished(tmp_path: Path, layout: Layout) -
         archived = read_archived_timeline(left, layout)["requested"].to_pylist()
         active = ActiveTimeline.load(left, layout)
         there = {i.requested for i in active.timeline}
-        gone = finish_archival(left, active)
+        gone = finish_archival(active)
         assert {i.requested for i in gone} == there & set(archived)
         assert {i.requested for i in active.reload().timeline} == set(every) - set(archived)
         assert known(left, layout) == every
@@ -156,7 +157,7 @@ def test_an_archive_of_apache_hudi_is_gone_on_with(tmp_path: Path, table: str) -
     active = ActiveTimeline.load(storage, LAYOUT_2)
     oldest = list(active.timeline.completed())[:2]
     content = {i.requested: active.read(i) for i in oldest}
-    archive(storage, active, oldest)
+    archive_instants(active, oldest)
     after = read_archived_timeline(storage, LAYOUT_2)
     assert after.slice(0, before.num_rows).equals(before)
     assert after.num_rows == before.num_rows + 2

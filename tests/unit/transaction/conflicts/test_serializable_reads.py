@@ -8,10 +8,10 @@ import pytest
 from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archiver import ArchiveOptions, archive
 from pyhudi.timeline.instant import Action, State
 from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
+from tests.archival import archive_instants
 from tests.unit.transaction.conflicts.test_conflict_detection import EARLIER, LATER, ME, completed, metadata
 from tests.unit.transaction.tables import active
 
@@ -92,7 +92,7 @@ def test_a_write_that_was_archived_since_the_snapshot(storage: Storage, was_pend
         completed(storage, BETWEEN, ["a:1"])
     completed(storage, LATER, ["b:1"])
     gone = [i for i in active(storage).timeline.completed().writes() if i.requested <= BETWEEN]
-    archive(storage, active(storage), gone, ArchiveOptions())
+    archive_instants(active(storage), gone)
     now = active(storage)
     assert now.timeline.start == LATER
     found = read.find_conflict(ME, now)
