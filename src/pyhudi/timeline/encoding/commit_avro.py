@@ -13,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.avro.binary_layout import record_layout
 from pyhudi.format.avro.container import container_of, encode_record, load_schema, schema_json, single_record
 from pyhudi.format.avro.decoder import RecordProjection, decode_columns
 from pyhudi.format.avro.encoder import RecordEncoder
 from pyhudi.format.avro.type_tree import Record, record_type
-from pyhudi.timeline.encoding.write_stats_by_partition import flat, group_by_partition
+from pyhudi.timeline.encoding.write_stats_by_partition import group_by_partition
 
 FEW = 100
 """Number of write stats from which they are encoded by columns, at which both ways take about the same time."""
@@ -107,7 +108,7 @@ def _stats_by_column(stats: pa.Table, kind: pa.MapType) -> pa.Array:
     order."""
     grouped = group_by_partition(stats)
     fields: Sequence[pa.Field] = list(kind.item_type.value_type)
-    columns = [_reordered(flat(grouped.stats[field.name]), field.type) for field in fields]
+    columns = [_reordered(contiguous(grouped.stats[field.name]), field.type) for field in fields]
     structs = pa.StructArray.from_arrays(columns, [field.name for field in fields])
     lists = pa.ListArray.from_arrays(grouped.offsets, structs)
     return pa.MapArray.from_arrays(pa.array([0, len(lists)], pa.int32()), grouped.partitions, lists)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.timeline.encoding.jackson_json import JsonText, pretty, quote
-from pyhudi.timeline.encoding.write_stats_by_partition import flat, group_by_partition
+from pyhudi.timeline.encoding.write_stats_by_partition import group_by_partition
 
 _DEPTH = 2
 """Nesting depth of a stat in the text of a commit: below the commit and its partitions."""
@@ -38,12 +39,12 @@ def _objects(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) 
     pad, end = "  " * (_DEPTH + 1), "\n" + "  " * _DEPTH + "}"
     parts: list[pa.Array | str] = []
     for name in fields:
-        parts += [f"{',' if parts else '{'}\n{pad}{quote(name)} : ", _values(flat(stats[name]))]
-    is_log = flat(pc.is_valid(stats["logVersion"]))
+        parts += [f"{',' if parts else '{'}\n{pad}{quote(name)} : ", _values(contiguous(stats[name]))]
+    is_log = contiguous(pc.is_valid(stats["logVersion"]))
     if pc.any(is_log).as_py():
         more: list[pa.Array | str] = []
         for name in log_fields:
-            more += [f",\n{pad}{quote(name)} : ", _values(flat(stats[name]))]
+            more += [f",\n{pad}{quote(name)} : ", _values(contiguous(stats[name]))]
         more.append(f',\n{pad}"recordsStats" : {_NO_RECORDS_STATS}')
         parts.append(pc.if_else(is_log, _concatenate(more), ""))
     return _concatenate([*parts, end])

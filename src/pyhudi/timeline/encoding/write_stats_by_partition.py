@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import contiguous
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionStats:
@@ -25,7 +27,7 @@ class PartitionStats:
 def group_by_partition(stats: pa.Table) -> PartitionStats:
     """Group write stats (`pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`) by partition, in order of first
     occurrence."""
-    encoded = flat(stats["partitionPath"]).dictionary_encode()
+    encoded = contiguous(stats["partitionPath"]).dictionary_encode()
     order = pc.sort_indices(encoded.indices)
     stats = stats.take(order).combine_chunks()
     of_plan = pc.if_else(pc.is_null(stats["path"]), pa.scalar(None, pa.string()), stats["partitionPath"])
@@ -33,9 +35,3 @@ def group_by_partition(stats: pa.Table) -> PartitionStats:
     counts = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(encoded.dictionary))
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
     return PartitionStats(encoded.dictionary, offsets, stats)
-
-
-def flat(column: pa.ChunkedArray) -> pa.Array:
-    """Return the column as one array."""
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
