@@ -47,7 +47,7 @@ class ArrowConversions(ABC):
         Raises:
             SetupError: pandas is not installed.
         """
-        require("pandas")
+        require_package("pandas")
         return self.to_arrow().to_pandas(**kwargs)
 
     def to_polars(self) -> pl.DataFrame:
@@ -56,7 +56,7 @@ class ArrowConversions(ABC):
         Raises:
             SetupError: polars is not installed.
         """
-        frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
+        frame: pl.DataFrame = require_package("polars").from_arrow(self.to_arrow())
         return frame
 
 
@@ -176,7 +176,7 @@ class Scan(ArrowConversions):
         Raises:
             SetupError: DuckDB is not installed.
         """
-        duck = require("duckdb")
+        duck = require_package("duckdb")
         rows = self.to_arrow()
         return duck.from_arrow(rows) if connection is None else connection.from_arrow(rows)
 
@@ -192,7 +192,7 @@ class Scan(ArrowConversions):
         return sum(batch.num_rows for batch in scan_batches(plan, now.storage))
 
 
-def require(package: str) -> Any:
+def require_package(package: str) -> Any:
     """Return a package that is not always installed.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pyhudi.catalog_sync.catalogs.catalog_kinds import CatalogKind
-from pyhudi.catalog_sync.partitions.partition_extractors import PartitionExtractor, extractor_of
+from pyhudi.catalog_sync.partitions.partition_extractors import PartitionExtractor, partition_extractor
 from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import FileFormat, SyncTableStrategy, TableType
 from pyhudi.errors import InvalidOptionError
@@ -85,7 +85,7 @@ class TableLayout:
         return cls(
             _file_format(opts, config.base_file_format),
             fields,
-            extractor_of(named, len(fields), hive_style=config.hive_style),
+            partition_extractor(named, len(fields), hive_style=config.hive_style),
             adds_partitions=not opts.get_typed(options.META_SYNC_NO_PARTITION_METADATA),
             has_meta_columns=not opts.get_typed(options.HIVE_SYNC_OMIT_METADATA_FIELDS),
             has_timestamps=opts.get_typed(options.HIVE_SYNC_SUPPORT_TIMESTAMP),
@@ -162,7 +162,7 @@ def check_options(opts: Options) -> None:
     Raises:
         ConfigError: An option is invalid.
     """
-    extractor_of(opts.get_typed(options.PARTITION_EXTRACTOR_CLASS), 1, hive_style=False)
+    partition_extractor(opts.get_typed(options.PARTITION_EXTRACTOR_CLASS), 1, hive_style=False)
     _file_format(opts, opts.get_typed(options.BASE_FILE_FORMAT))
     for option in (options.HIVE_SYNC_TABLE_PROPERTIES, options.HIVE_SYNC_SERDE_PROPERTIES):
         _pairs(opts, option.key)

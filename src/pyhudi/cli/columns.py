@@ -15,7 +15,7 @@ _WIDE, _WIDER, _WIDEST = 90, 105, 125
 """Widths of a terminal from which further columns are shown."""
 
 
-def what_of(row: Mapping[str, Any]) -> str:
+def operation_text(row: Mapping[str, Any]) -> str:
     """Return the operation of a write, or the action, and its state unless it is completed."""
     what, state = (row["operation"] or row["action"]).lower(), row["state"].lower()
     return what if state == "completed" else f"{what}, {state}"
@@ -42,7 +42,7 @@ def _mean_size_column(name: str, title: str, *, least_width: int = 0) -> ShownCo
 
 _FACT_NAMES = {"millis": "took", "scan_millis": "scan by tasks", "write_millis": "written by tasks"}
 _INSTANT = text_column("requested", "instant", is_whole=True)
-_WHAT = ShownColumn("what", what_of)
+_WHAT = ShownColumn("what", operation_text)
 COMMITS = (
     _INSTANT,
     time_column("requested", "time", least_width=_WIDE),
@@ -254,7 +254,7 @@ def partition_columns(schema: pa.Schema) -> list[ShownColumn]:
     return columns
 
 
-def fact_texts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def instant_facts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of an instant, a row of `HudiTable.history`, without what is not known."""
     for name, value in row.items():
         if value is None:
@@ -286,7 +286,7 @@ def instant_rows(instants: Iterable[tuple[str, str]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def equal_to(rows: Any, **values: object) -> pa.Table:
+def rows_where(rows: Any, **values: object) -> pa.Table:
     """Return the rows of a table whose columns have these values; None selects all."""
     for name, value in values.items():
         if value is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import equal_to, fact_texts
+from pyhudi.cli.columns import instant_facts, rows_where
 from pyhudi.cli.output import Output
 from pyhudi.errors import InstantNotFoundError
 
@@ -26,8 +26,8 @@ def print_instants(
     Raises:
         InstantNotFoundError: There are none.
     """
-    found = equal_to(history, requested=instant).to_pylist()
+    found = rows_where(history, requested=instant).to_pylist()
     if not found:
         raise InstantNotFoundError(f"{table.path} has no {noun} {instant!r}; `{listed_by}` shows those that it has")
     for row in found:
-        out.facts(row, fact_texts(row))
+        out.facts(row, instant_facts(row))

@@ -23,7 +23,7 @@ ROWS_IN_TABLE = 20
 _WIDTH = 120
 
 
-class Form(Enum):
+class OutputFormat(Enum):
     """Form of the output."""
 
     TABLE = "table"
@@ -41,19 +41,19 @@ class Output:
         file: Binary file of JSON and CSV.
     """
 
-    form: Form
+    form: OutputFormat
     console: Console
     file: BinaryIO
 
     @classmethod
-    def standard(cls, form: Form) -> Output:
+    def standard(cls, form: OutputFormat) -> Output:
         """Return the standard output."""
         return cls(form, _console(), sys.stdout.buffer)
 
     @classmethod
     def for_questions(cls) -> Output:
         """Return the output of what precedes a question: tables on the standard error output."""
-        return cls(Form.TABLE, _console(stderr=True), sys.stderr.buffer)
+        return cls(OutputFormat.TABLE, _console(stderr=True), sys.stderr.buffer)
 
     def rows(
         self,
@@ -72,11 +72,11 @@ class Output:
             limit: Maximum number of rows; 0: no maximum; None: 20 in a table.
             nothing: Text if a table has no rows.
         """
-        if self.form is Form.TABLE:
+        if self.form is OutputFormat.TABLE:
             self._table(rows, columns, ROWS_IN_TABLE if limit is None else limit, nothing)
             return
         batches = _limited(_batches(rows), limit or None)
-        if self.form is Form.JSON:
+        if self.form is OutputFormat.JSON:
             write_json_lines(batches, self.file)
         else:
             write_csv(batches, rows.schema, self.file)
@@ -89,10 +89,10 @@ class Output:
             facts: The values.
             shown: Names and texts of the lines, if they are others.
         """
-        if self.form is Form.TABLE:
+        if self.form is OutputFormat.TABLE:
             lines = [(name.replace("_", " "), value_text(value)) for name, value in facts.items()]
             print_facts(lines if shown is None else shown, self.console)
-        elif self.form is Form.JSON:
+        elif self.form is OutputFormat.JSON:
             self.file.write(json.dumps(facts, default=_as_json, ensure_ascii=False).encode() + b"\n")
             self.file.flush()
         else:
@@ -101,12 +101,12 @@ class Output:
 
     def note(self, text: str) -> None:
         """Print a line below a table; nothing in other forms."""
-        if self.form is Form.TABLE:
+        if self.form is OutputFormat.TABLE:
             self.console.print(text, style="dim", markup=False)
 
     def line(self, text: str) -> None:
         """Print a line of a table; nothing in other forms."""
-        if self.form is Form.TABLE:
+        if self.form is OutputFormat.TABLE:
             self.console.print(text, markup=False, soft_wrap=True)
 
     def _table(self, rows: Any, columns: Sequence[ShownColumn] | None, limit: int, nothing: str) -> None:

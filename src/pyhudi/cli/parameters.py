@@ -13,7 +13,7 @@ from click import BadParameter
 from click.shell_completion import CompletionItem
 
 from pyhudi import HudiTable
-from pyhudi.cli.output import Form, Output
+from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.structure import CommonOption
 from pyhudi.config import OPTIONS, Options
 from pyhudi.config.option_registry import NAMED, is_known, suggest
@@ -108,7 +108,7 @@ def with_output(function: Function) -> Function:
     @_output
     @functools.wraps(function)
     def run(*values: Any, form: str, **arguments: Any) -> Any:
-        return function(*values, out=Output.standard(Form(form)), **arguments)
+        return function(*values, out=Output.standard(OutputFormat(form)), **arguments)
 
     return run
 
@@ -226,8 +226,8 @@ _path = click.argument("path", type=TablePath(), metavar="PATH")
 _output = click.option(
     "--output",
     "form",
-    type=click.Choice([form.value for form in Form]),
-    default=Form.TABLE.value,
+    type=click.Choice([form.value for form in OutputFormat]),
+    default=OutputFormat.TABLE.value,
     cls=CommonOption,
     help="Form of the result: a table for people, one JSON object per line, or CSV.  [default: table]",
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.cli.output import Form, Output
+from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.report.row_table import ShownColumn
 
 _TOTALS = ("num_files", "num_rows", "bytes_written", "num_log_files", "num_replaced")
@@ -29,8 +29,8 @@ def print_plan(plan: object, rows: pa.Table, columns: Sequence[ShownColumn], out
     """
     text = repr(plan)
     out.line(text.splitlines()[0] if rows.num_rows else text)
-    if rows.num_rows or out.form is not Form.TABLE:
-        out.rows(rows, columns, limit=None if out.form is Form.TABLE else 0)
+    if rows.num_rows or out.form is not OutputFormat.TABLE:
+        out.rows(rows, columns, limit=None if out.form is OutputFormat.TABLE else 0)
     return bool(rows.num_rows)
 
 
@@ -64,7 +64,7 @@ def print_result(result: Any, out: Output, text: str | None = None) -> None:
         out: Output.
         text: Line for people; by default what the ``repr`` of the result says.
     """
-    if out.form is Form.TABLE:
+    if out.form is OutputFormat.TABLE:
         out.line(_inside(repr(result)) if text is None else text)
     else:
         out.facts(facts_of(result))

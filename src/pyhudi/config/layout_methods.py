@@ -14,16 +14,16 @@ _CURES = {
 LAYOUT_METHODS = tuple(_CURES)
 
 
-def layout_error(method: str) -> ConfigError:
+def layout_method_error(method: str) -> ConfigError:
     """Return the error of one of `LAYOUT_METHODS`, with the options to use instead.
 
     Args:
         method: Its name.
     """
-    return ConfigError(f"{method}(…) does not apply to Hudi tables: {layout_cure(method)}")
+    return ConfigError(f"{method}(…) does not apply to Hudi tables: {layout_options(method)}")
 
 
-def layout_cure(method: str) -> str:
+def layout_options(method: str) -> str:
     """Return the options to use instead of one of `LAYOUT_METHODS`, or of its clause in SQL, for a message.
 
     Args:

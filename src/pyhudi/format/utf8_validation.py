@@ -15,8 +15,8 @@ from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.format.corruption_errors import as_corruption
-from pyhudi.schema.table_types import rebuild
-from pyhudi.schema.type_conversion import is_like_nested, rebuilt
+from pyhudi.schema.table_types import with_changed_children
+from pyhudi.schema.type_conversion import convert_children, is_like_nested
 
 _HIGH_BITS = 0x8080808080808080
 
@@ -83,7 +83,7 @@ def bytes_for_text(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_map(kind):
         return pa.map_(bytes_for_text(kind.key_type), kind.item_field.with_type(bytes_for_text(kind.item_type)))
-    return rebuild(kind, lambda child: child.with_type(bytes_for_text(child.type)))
+    return with_changed_children(kind, lambda child: child.with_type(bytes_for_text(child.type)))
 
 
 def as_text(array: pa.Array, target: pa.DataType, path: str = "") -> pa.Array:
@@ -92,7 +92,7 @@ def as_text(array: pa.Array, target: pa.DataType, path: str = "") -> pa.Array:
     ``target`` has the same structure, with text where the array has text or bytes.
     """
     if is_like_nested(array.type, target):
-        return rebuilt(array, target, path, as_text)
+        return convert_children(array, target, path, as_text)
     if not pa.types.is_string(target):
         return array
     if not pa.types.is_binary(array.type):

@@ -239,7 +239,7 @@ def delete_metadata(storage: Storage, instants: Iterable[str]) -> None:
     storage.delete_many(path for path in files if file_name_of(path) in names)
 
 
-def known_partitions(storage: Storage) -> list[str]:
+def partitions_with_buckets(storage: Storage) -> list[str]:
     """Return the partitions that have buckets."""
     files = storage.list(FOLDER, recursive=True)["path"].to_pylist()
     return sorted({path.removeprefix(FOLDER).rpartition("/")[0].strip("/") for path in files})

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.table_types import is_list
-from pyhudi.schema.type_conversion import rebuilt
+from pyhudi.schema.type_conversion import convert_children
 
 
 @lru_cache(maxsize=1024)
@@ -48,7 +48,7 @@ def _filled(array: pa.Array, data_type: pa.DataType, path: str) -> pa.Array:
     if not has_required_fields(data_type):
         return array
     if not pa.types.is_struct(data_type):
-        return rebuilt(array, data_type, path, _filled)
+        return convert_children(array, data_type, path, _filled)
     is_valid = array.is_valid()
     children = []
     for i, field in enumerate(data_type):

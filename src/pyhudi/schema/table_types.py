@@ -53,10 +53,12 @@ def nullable_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type with everything inside nullable (except map keys, and fields of blobs and variants)."""
     if is_blob(data_type) or is_variant(data_type):
         return data_type
-    return rebuild(data_type, lambda child: child.with_type(nullable_type(child.type)).with_nullable(True))
+    return with_changed_children(
+        data_type, lambda child: child.with_type(nullable_type(child.type)).with_nullable(True)
+    )
 
 
-def rebuild(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+def with_changed_children(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """Return a nested type with its item, value and field types changed; others, and vectors, unchanged."""
     if is_vector(data_type):
         return data_type

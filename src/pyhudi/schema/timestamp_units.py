@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from pyhudi.schema.table_types import is_list
-from pyhudi.schema.type_conversion import is_like_nested, rebuilt
+from pyhudi.schema.type_conversion import convert_children, is_like_nested
 
 
 def actual_type(stored: pa.DataType, table: pa.DataType) -> pa.DataType:
@@ -65,4 +65,4 @@ def _actual_type_at(stored: pa.DataType, path: str, kinds: Mapping[str, pa.DataT
 def _relabelled(array: pa.Array, kind: pa.DataType, path: str = "") -> pa.Array:
     if array.type == kind:
         return array
-    return rebuilt(array, kind, path, _relabelled) if is_like_nested(array.type, kind) else array.view(kind)
+    return convert_children(array, kind, path, _relabelled) if is_like_nested(array.type, kind) else array.view(kind)

@@ -46,7 +46,7 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
             "table with Spark 4"
         )
     if is_like_nested(array.type, target):
-        result = rebuilt(array, target, path, convert)
+        result = convert_children(array, target, path, convert)
         if is_blob(target):
             check_blobs(result, path)
         return result
@@ -214,7 +214,7 @@ def is_like_nested(source: pa.DataType, target: pa.DataType) -> bool:
     return both_structs or (t.is_map(target) and t.is_map(source)) or (t.is_list(target) and is_list(source))
 
 
-def rebuilt(array: pa.Array, target: pa.DataType, path: str, change: Change) -> pa.Array:
+def convert_children(array: pa.Array, target: pa.DataType, path: str, change: Change) -> pa.Array:
     """Return a struct, list or map array as ``target``. Children are converted by ``change``; missing fields become
     null."""
     if pa.types.is_struct(target):

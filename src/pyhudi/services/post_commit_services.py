@@ -139,7 +139,7 @@ def compact_after_commit(storage: Storage, opts: Options, runner: CompactionRunn
     if not enabled or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return ()
     results: list[CompactionResult] = []
-    with errors_after_commit("compaction", opts):
+    with handle_service_failure("compaction", opts):
         client = TableMetaClient.open(storage, opts)
         if client.config.table_type is not TableType.MERGE_ON_READ:
             return ()
@@ -148,7 +148,7 @@ def compact_after_commit(storage: Storage, opts: Options, runner: CompactionRunn
         elif options.COMPACT_SCHEDULE_INLINE in enabled and not _pending(client):
             schedule_compaction(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in enabled:
-            with errors_after_commit("log compaction", opts):
+            with handle_service_failure("log compaction", opts):
                 results.append(_run_all(client, opts, runner, action=Action.LOG_COMPACTION))
     return tuple(result for result in results if result)
 
@@ -159,7 +159,7 @@ def _is_set(option: Option[bool], opts: Options) -> bool:
 
 
 @contextmanager
-def errors_after_commit(what: str, opts: Options) -> Iterator[None]:
+def handle_service_failure(what: str, opts: Options) -> Iterator[None]:
     """Log the errors of a service that runs after the write is committed; raise them if the user has enabled this."""
     try:
         yield
@@ -185,7 +185,7 @@ def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunn
     inline, planned = opts.get_typed(options.CLUSTERING_INLINE), opts.get_typed(options.CLUSTERING_SCHEDULE_INLINE)
     if not (inline or planned) or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return None
-    with errors_after_commit("clustering", opts):
+    with handle_service_failure("clustering", opts):
         client = TableMetaClient.open(storage, opts)
         if inline:
             return run_clusterings(client, opts, runner, only_if_due=True, busy=BusyPlans.LEAVE)

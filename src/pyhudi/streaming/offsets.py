@@ -44,7 +44,7 @@ def opposite_layout(layout: Layout) -> Layout:
     return Layout.v2() if layout.version == 1 else Layout.v1()
 
 
-def batch_names(paths: list[str], started: Layout, current: Layout) -> list[str]:
+def timeline_files_of_batch(paths: list[str], started: Layout, current: Layout) -> list[str]:
     """Return the timeline files of a micro-batch, by their names.
 
     Args:

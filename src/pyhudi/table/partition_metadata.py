@@ -87,7 +87,7 @@ def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetada
     return None
 
 
-def partition_marked_ms(storage: Storage, partition: str) -> int | None:
+def partition_metadata_ms(storage: Storage, partition: str) -> int | None:
     """Return when the partition's metadata file was written (epoch milliseconds); None if the folder is not a
     partition."""
     for name in _NAMES:

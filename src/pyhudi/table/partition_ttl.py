@@ -22,7 +22,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
-from pyhudi.table.partition_metadata import partition_marked_ms, read_partition_metadata
+from pyhudi.table.partition_metadata import partition_metadata_ms, read_partition_metadata
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import archived_completions
@@ -89,7 +89,7 @@ class PartitionTtl:
         slices = view.latest_slices()
         if self.selected:
             slices = slices.filter(pc.is_in(slices["partition"], pa.array(self.selected, pa.string())))
-        last = last_writes(slices)
+        last = newest_instants(slices)
         if self.strategy is TtlStrategy.KEEP_BY_CREATION_TIME:
             old = _created_before(table, last["partition"].to_pylist(), limit)
         else:
@@ -115,7 +115,7 @@ class TtlResult:
         return bool(self.partitions)
 
 
-def last_writes(slices: pa.Table) -> pa.Table:
+def newest_instants(slices: pa.Table) -> pa.Table:
     """Return the newest instant (``instant``) in the names of the files of each ``partition``."""
     logs = slices["log_paths"].combine_chunks()
     instants = pc.struct_field(pc.extract_regex(pc.list_flatten(logs), _LOG_INSTANT), "instant")
@@ -165,7 +165,7 @@ def _completions_of_bootstraps(table: OpenTable) -> dict[str, str]:
 
 def _marked_at(table: OpenTable, partition: str) -> str:
     """Return when the folder was marked as a partition, as an instant."""
-    marked = partition_marked_ms(table.storage, partition)
+    marked = partition_metadata_ms(table.storage, partition)
     return _UNKNOWN if marked is None else instant_of_millis(marked, table.config.timezone)
 
 

@@ -22,7 +22,7 @@ class DeltaCommits:
         return int((end - begin).total_seconds())
 
 
-def since_compaction(timeline: Timeline) -> DeltaCommits | None:
+def delta_commits_since_compaction(timeline: Timeline) -> DeltaCommits | None:
     """Return the completed delta commits since the last completed compaction, or since the first delta commit; None for
     a table without delta commits that was never compacted.
 
@@ -39,7 +39,7 @@ def since_compaction(timeline: Timeline) -> DeltaCommits | None:
     return DeltaCommits(sum(i.is_completed for i in deltas), deltas[0].requested)
 
 
-def since_request(timeline: Timeline) -> DeltaCommits | None:
+def delta_commits_since_plan(timeline: Timeline) -> DeltaCommits | None:
     """Return the delta commits, including pending ones, since the last compaction was planned, whether it was executed
     or not."""
     deltas = [i for i in timeline if i.action == Action.DELTA_COMMIT]

@@ -105,7 +105,7 @@ class Instant:
 
 
 @cache
-def zone(name: str) -> tzinfo | None:
+def timeline_zone(name: str) -> tzinfo | None:
     """Return the tzinfo of a timeline time zone: ``UTC``, ``LOCAL`` (None: the zone of the process) or an IANA name."""
     if name.upper() == "LOCAL":
         return None
@@ -120,7 +120,7 @@ def format_instant(moment: datetime) -> str:
 def instant_of_millis(epoch_ms: int, timezone: str = "LOCAL") -> str:
     """Return the instant time of an epoch time in milliseconds."""
     seconds, millis = divmod(epoch_ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, zone(timezone)):%Y%m%d%H%M%S}{millis:03d}"
+    return f"{datetime.fromtimestamp(seconds, timeline_zone(timezone)):%Y%m%d%H%M%S}{millis:03d}"
 
 
 def current_instant(timezone: str) -> str:
@@ -148,7 +148,8 @@ def parse_instant(text: str) -> datetime:
 def millis_of_instant(text: str, timezone: str = "LOCAL") -> int:
     """Return the epoch milliseconds of an instant time in the given time zone."""
     moment = parse_instant(text)
-    aware = moment.replace(tzinfo=zone(timezone)) if zone(timezone) is not None else moment.astimezone()
+    zone = timeline_zone(timezone)
+    aware = moment.astimezone() if zone is None else moment.replace(tzinfo=zone)
     return int(aware.replace(microsecond=0).timestamp()) * 1000 + moment.microsecond // 1000
 
 

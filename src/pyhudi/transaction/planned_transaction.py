@@ -29,7 +29,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.changed_groups import touched_groups
-from pyhudi.transaction.conflicts.plan_conflicts import find_change, find_change_since, find_later_compaction
+from pyhudi.transaction.conflicts.plan_conflicts import find_change_since, find_concurrent_change, find_later_compaction
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.liveness_signals import liveness_signals
@@ -205,7 +205,7 @@ class PlannedTransaction(Transaction):
         """Find a conflict. Writes concurrent with a compaction belong to the slice after it, so they do not conflict. A
         log compaction conflicts if its logs are being compacted, a clustering if its file groups were changed."""
         if metadata.replaced is not None:
-            return find_change(metadata.replaced, self.instant, self.timeline, active)
+            return find_concurrent_change(metadata.replaced, self.instant, self.timeline, active)
         if self.action != Action.LOG_COMPACTION:
             return None
         return find_later_compaction(touched_groups(metadata), self.instant, active)

@@ -16,7 +16,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.config import Options
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
-from pyhudi.schema.table_types import rebuild
+from pyhudi.schema.table_types import with_changed_children
 from pyhudi.services.clustering.clustering_runner import run_pending_clusterings
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.table.meta_client import TableMetaClient
@@ -175,7 +175,7 @@ def held_as(unit: str | None) -> pa.Schema:
 
     def other(kind: pa.DataType) -> pa.DataType:
         if not pa.types.is_timestamp(kind):
-            return rebuild(kind, lambda child: child.with_type(other(child.type)))
+            return with_changed_children(kind, lambda child: child.with_type(other(child.type)))
         return pa.int64() if unit is None else pa.timestamp(unit, kind.tz)
 
     return pa.schema([field.with_type(other(field.type)) for field in SCHEMA])

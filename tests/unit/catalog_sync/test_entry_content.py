@@ -13,7 +13,7 @@ from pyhudi.catalog_sync.entries.hive_columns import hive_columns, hive_type
 from pyhudi.catalog_sync.entries.spark_properties import spark_properties
 from pyhudi.catalog_sync.entries.storage_formats import storage_format
 from pyhudi.catalog_sync.partitions.partition_changes import partitions_of_paths, plan_changes
-from pyhudi.catalog_sync.partitions.partition_extractors import extractor_of
+from pyhudi.catalog_sync.partitions.partition_extractors import partition_extractor
 from pyhudi.catalog_sync.sync_settings import SyncSettings, TableLayout, is_enabled
 from pyhudi.config import Options
 from pyhudi.config.enums import FileFormat
@@ -103,7 +103,7 @@ def test_formats() -> None:
     ],
 )
 def test_values_of_partitions(named: str, path: str, values: tuple[str, ...]) -> None:
-    assert extractor_of(named, 1, hive_style=False)(path) == values
+    assert partition_extractor(named, 1, hive_style=False)(path) == values
 
 
 @pytest.mark.parametrize(
@@ -117,20 +117,20 @@ def test_values_of_partitions(named: str, path: str, values: tuple[str, ...]) ->
 )
 def test_paths_of_another_form(named: str, path: str) -> None:
     with pytest.raises(CatalogError, match=r"is not of the form .*partition_extractor_class"):
-        extractor_of(named, 1, hive_style=False)(path)
+        partition_extractor(named, 1, hive_style=False)(path)
 
 
 def test_extractors_by_default_and_of_users() -> None:
-    assert extractor_of(None, 1, hive_style=False)("a/b") == ("a-b",)
-    assert extractor_of("", 1, hive_style=True)("p=a") == ("a",)
-    assert extractor_of(None, 2, hive_style=True)("p=a/q=b") == ("a", "b")
-    assert extractor_of("com.example.Own", 0, hive_style=False)("") == ()
+    assert partition_extractor(None, 1, hive_style=False)("a/b") == ("a-b",)
+    assert partition_extractor("", 1, hive_style=True)("p=a") == ("a",)
+    assert partition_extractor(None, 2, hive_style=True)("p=a/q=b") == ("a", "b")
+    assert partition_extractor("com.example.Own", 0, hive_style=False)("") == ()
     with pytest.raises(InvalidOptionError, match=r"com\.example\.Own"):
-        extractor_of("com.example.Own", 1, hive_style=False)
+        partition_extractor("com.example.Own", 1, hive_style=False)
 
 
 def test_changes_of_partitions() -> None:
-    wanted = partitions_of_paths(["a", "b", "c"], extractor_of(None, 1, hive_style=False), LOCATION, ["p"])
+    wanted = partitions_of_paths(["a", "b", "c"], partition_extractor(None, 1, hive_style=False), LOCATION, ["p"])
     stored = [
         CatalogPartition(("a",), "file:/tmp/t/a"),
         CatalogPartition(("b",), "s3://elsewhere/b"),
@@ -146,10 +146,10 @@ def test_changes_of_partitions() -> None:
 
 
 def test_paths_that_do_not_fit_the_columns() -> None:
-    multiple = extractor_of(None, 2, hive_style=False)
+    multiple = partition_extractor(None, 2, hive_style=False)
     with pytest.raises(CatalogError, match="'a' has 1 values for the partition columns p, q"):
         partitions_of_paths(["a"], multiple, LOCATION, ["p", "q"])
-    single = extractor_of(None, 1, hive_style=False)
+    single = partition_extractor(None, 1, hive_style=False)
     with pytest.raises(CatalogError, match="would be the same partition"):
         partitions_of_paths(["a/b", "a-b"], single, LOCATION, ["p"])
 
@@ -182,7 +182,7 @@ def test_settings_of_a_table() -> None:
     assert other.layout.file_format is FileFormat.ORC
     lines = settings({f"{HIVE}table_properties": "a=1\nb=x=y", f"{HIVE}serde_properties": "c = 2"}).layout
     assert (lines.properties, lines.serde_properties) == ({"a": "1", "b": "x=y"}, {"c": "2"})
-    assert TableLayout(FileFormat.PARQUET, (), extractor_of(None, 0, hive_style=False)).is_datasource
+    assert TableLayout(FileFormat.PARQUET, (), partition_extractor(None, 0, hive_style=False)).is_datasource
 
 
 @pytest.mark.parametrize(

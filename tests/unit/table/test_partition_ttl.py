@@ -52,7 +52,7 @@ def test_by_the_last_write(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_logs_are_writes(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
-    base = partition_ttl.last_writes
+    base = partition_ttl.newest_instants
     mor.delta([row("a0", "a", 2, "z")])
 
     def aged(slices: Any) -> Any:
@@ -62,7 +62,7 @@ def test_logs_are_writes(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
         )
         return base(old)
 
-    monkeypatch.setattr(partition_ttl, "last_writes", aged)
+    monkeypatch.setattr(partition_ttl, "newest_instants", aged)
     assert _expired(mor, 0, monkeypatch, DAYS) == ["b"]
     assert _expired(mor, 11, monkeypatch, DAYS) == ["a", "b"]
 

@@ -13,7 +13,7 @@ PartitionExtractor: TypeAlias = Callable[[str], tuple[str, ...]]
 """Returns the values in a path of a partition; raises CatalogError for a path of another form."""
 
 
-def extractor_of(named: str | None, fields: int, *, hive_style: bool) -> PartitionExtractor:
+def partition_extractor(named: str | None, fields: int, *, hive_style: bool) -> PartitionExtractor:
     """Return the extractor of a table.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import DELETED_FILES, DELETIONS, EXPIRED_FILES, equal_to
+from pyhudi.cli.columns import DELETED_FILES, DELETIONS, EXPIRED_FILES, rows_where
 from pyhudi.cli.effects import Gate, shown_progress, with_gate
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, only_if_due_option, with_limit, with_output, with_table
@@ -45,7 +45,7 @@ def list_cleans(table: HudiTable, *, out: Output, limit: int | None) -> None:
 
     Python: HudiTable.for_path(PATH).inspect.deletions()
     """
-    cleans = equal_to(table.inspect.deletions().to_arrow(), action="clean")
+    cleans = rows_where(table.inspect.deletions().to_arrow(), action="clean")
     out.rows(cleans, DELETIONS, limit=limit, nothing="no cleans")
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import COMMITS, COMPARED, WRITTEN_FILES, WRITTEN_PARTITIONS, equal_to
+from pyhudi.cli.columns import COMMITS, COMPARED, WRITTEN_FILES, WRITTEN_PARTITIONS, rows_where
 from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, TablePath, with_limit, with_output, with_path, with_table
@@ -67,7 +67,7 @@ def files(
     Python: HudiTable.for_path(PATH).inspect.commits()
     """
     found = table.inspect.commits().to_arrow() if instant is None else _files_of(table, instant)
-    found = equal_to(found, partition=partition, file_id=file_group)
+    found = rows_where(found, partition=partition, file_id=file_group)
     instant_shown = (text_column("requested", "instant", is_whole=True),) if instant is None else ()
     out.rows(found, (*instant_shown, *WRITTEN_FILES), limit=limit, nothing="no files were written")
 
@@ -99,7 +99,7 @@ def compare(path: str, *, given: dict[str, str], out: Output, other: str, limit:
     Python: HudiTable.for_path(PATH).history(archived=True)
     """
     of_both = [
-        (place, equal_to(_writes(HudiTable.for_path(place, given), archived=True), state="COMPLETED"))
+        (place, rows_where(_writes(HudiTable.for_path(place, given), archived=True), state="COMPLETED"))
         for place in (path, other)
     ]
     rows = []
@@ -121,7 +121,7 @@ def _files_of(table: HudiTable, instant: str) -> pa.Table:
     Raises:
         InstantNotFoundError: The active timeline has no such completed write with files.
     """
-    found = equal_to(table.inspect.commits().to_arrow(), requested=instant)
+    found = rows_where(table.inspect.commits().to_arrow(), requested=instant)
     if not found.num_rows:
         raise InstantNotFoundError(
             f"the active timeline of {table.path} has no completed write {instant!r} with files; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import FILES, LOG_BLOCKS, LOG_RECORDS, SLICES, equal_to
+from pyhudi.cli.columns import FILES, LOG_BLOCKS, LOG_RECORDS, SLICES, rows_where
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_limit, with_output, with_table
 from pyhudi.cli.structure import noun
@@ -25,7 +25,7 @@ def list_files(table: HudiTable, *, out: Output, partition: str | None, all_vers
 
     Python: HudiTable.for_path(PATH).inspect.files(all_versions=…)
     """
-    found = equal_to(table.inspect.files(all_versions=all_versions).to_arrow(), partition=partition)
+    found = rows_where(table.inspect.files(all_versions=all_versions).to_arrow(), partition=partition)
     out.rows(found, FILES, limit=limit, nothing="no files")
 
 
@@ -40,7 +40,7 @@ def slices(table: HudiTable, *, out: Output, partition: str | None, all_versions
 
     Python: HudiTable.for_path(PATH).inspect.file_slices(all_versions=…)
     """
-    found = equal_to(table.inspect.file_slices(all_versions=all_versions).to_arrow(), partition=partition)
+    found = rows_where(table.inspect.file_slices(all_versions=all_versions).to_arrow(), partition=partition)
     out.rows(found, SLICES, limit=limit, nothing="no file slices")
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from click import UsageError
 
 from pyhudi import HudiTable, Scan
-from pyhudi.cli.output import Form, Output
+from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.parameters import Names, with_limit, with_output, with_table
 from pyhudi.cli.structure import Command
 
@@ -101,13 +101,13 @@ def lookup(
     Python: HudiTable.for_path(PATH).lookup(["7"])
     """
     found = table.lookup(keys, columns) if by is None else table.lookup(_typed(table, by, keys), columns, by=by)
-    hide = out.form is Form.TABLE and not meta and columns is None
+    hide = out.form is OutputFormat.TABLE and not meta and columns is None
     out.rows(found.select(_shown(found.schema)) if hide else found, limit=limit)
 
 
 def _rows(query: Scan, out: Output, *, hide: bool) -> pa.RecordBatchReader:
     """Return the rows of a scan; of a table for people, without the meta columns."""
-    if out.form is not Form.TABLE or not hide:
+    if out.form is not OutputFormat.TABLE or not hide:
         return query.to_batches()
     return query.select(*_shown(query.plan().output_schema)).to_batches()
 

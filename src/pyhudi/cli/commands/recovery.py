@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import COMMITS, INSTANTS, SAVEPOINTS, equal_to, instant_rows
+from pyhudi.cli.columns import COMMITS, INSTANTS, SAVEPOINTS, instant_rows, rows_where
 from pyhudi.cli.effects import Gate, shown_progress, with_gate
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
@@ -53,7 +53,7 @@ def delete(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None:
     """
 
     def show(plan_out: Output) -> bool:
-        found = equal_to(table.services.savepoints().to_arrow(), instant=instant)
+        found = rows_where(table.services.savepoints().to_arrow(), instant=instant)
         plan_out.rows(found, SAVEPOINTS, nothing=f"no savepoint {instant}")
         return bool(found.num_rows)
 
@@ -101,7 +101,7 @@ def rollback(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None
     """
 
     def show(plan_out: Output) -> bool:
-        found = equal_to(table.history().to_arrow(), requested=instant)
+        found = rows_where(table.history().to_arrow(), requested=instant)
         plan_out.rows(found, COMMITS, nothing=f"the active timeline has no instant {instant}")
         return bool(found.num_rows)
 

@@ -8,7 +8,7 @@ import click
 import pyarrow.compute as pc
 
 from pyhudi import HudiTable
-from pyhudi.cli.columns import DELETED_FILES, DELETIONS, TIMELINE, equal_to
+from pyhudi.cli.columns import DELETED_FILES, DELETIONS, TIMELINE, rows_where
 from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, Names, with_limit, with_output, with_table
@@ -29,7 +29,7 @@ def list_instants(table: HudiTable, *, out: Output, action: str | None, archived
     Python: HudiTable.for_path(PATH).history(archived=…)
     """
     out.rows(
-        equal_to(table.history(archived=archived).to_arrow(), action=action),
+        rows_where(table.history(archived=archived).to_arrow(), action=action),
         TIMELINE,
         limit=limit,
         nothing="no instants",

@@ -8,7 +8,7 @@ import click
 
 from pyhudi import HudiTable
 from pyhudi.cli.effects import Gate, with_gate, with_spark
-from pyhudi.cli.output import Form, Output
+from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.parameters import with_output, with_table
 from pyhudi.cli.results import facts_of, print_result
 from pyhudi.cli.structure import Command
@@ -55,7 +55,7 @@ def downgrade(table: HudiTable, *, out: Output, to: int, lossy: bool, gate: Gate
 
 def _print_plan(plan: Any, out: Output) -> bool:
     """Print the steps of a plan, and return whether there are any."""
-    if out.form is not Form.TABLE:
+    if out.form is not OutputFormat.TABLE:
         out.facts(facts_of(plan))
     elif plan:
         out.line(f"version {plan.version} to {plan.to}:")

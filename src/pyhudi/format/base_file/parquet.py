@@ -32,8 +32,8 @@ from pyhudi.schema.logical_types.vectors import (
     stored_type,
     vectors_of_bytes,
 )
-from pyhudi.schema.table_types import rebuild
-from pyhudi.schema.type_conversion import is_like_nested, rebuilt
+from pyhudi.schema.table_types import with_changed_children
+from pyhudi.schema.type_conversion import convert_children, is_like_nested
 
 _NUMBER = "_pyhudi_row_number"
 _FEW_ROWS = 64
@@ -168,7 +168,7 @@ def _with_blobs(kind: pa.DataType) -> pa.DataType:
         return BLOB
     if has_variant_fields(kind) and not any(field.nullable for field in kind):
         return VARIANT
-    return rebuild(kind, lambda child: child.with_type(_with_blobs(child.type)))
+    return with_changed_children(kind, lambda child: child.with_type(_with_blobs(child.type)))
 
 
 def _with_instants(kind: pa.DataType, wide: Iterator[bool]) -> pa.DataType:
@@ -225,7 +225,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if is_like_nested(column.type, kind):
-        return rebuilt(column, kind, "", lambda child, target, _: _as_type(child, target))
+        return convert_children(column, kind, "", lambda child, target, _: _as_type(child, target))
     return column.cast(kind)
 
 

@@ -170,11 +170,11 @@ def expression_indexes(
     if not declared or config.version < 8:
         return []
     definitions = load_definitions(storage, config)
-    indexes = [expression_of(name, definitions.get(name, {}), config.version) for name in declared]
+    indexes = [parse_expression_index(name, definitions.get(name, {}), config.version) for name in declared]
     return [index for index in indexes if index is not None]
 
 
-def expression_of(partition: str, definition: Mapping[str, Any], version: int) -> ExpressionIndex | None:
+def parse_expression_index(partition: str, definition: Mapping[str, Any], version: int) -> ExpressionIndex | None:
     """Return the expression index of a definition; None if its form is not supported."""
     columns, options = definition.get("sourceFields") or [], definition.get("indexOptions") or {}
     kind = definition.get("indexType")

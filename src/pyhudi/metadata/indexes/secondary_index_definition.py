@@ -32,7 +32,7 @@ class SecondaryIndex:
     column: str
 
 
-def partition_of(name: str) -> str:
+def secondary_partition(name: str) -> str:
     """Return the partition of the metadata table for the secondary index with that name."""
     return f"{SECONDARY}_{name}"
 
@@ -50,11 +50,11 @@ def secondary_indexes(storage: Storage, config: TableConfig, *, include_building
     if not declared:
         return []
     definitions = load_definitions(storage, config)
-    indexes = [secondary_of(name, definitions.get(name, {}), config.version) for name in declared]
+    indexes = [parse_secondary_index(name, definitions.get(name, {}), config.version) for name in declared]
     return [index for index in indexes if index is not None]
 
 
-def secondary_of(partition: str, definition: Mapping[str, Any], version: int) -> SecondaryIndex | None:
+def parse_secondary_index(partition: str, definition: Mapping[str, Any], version: int) -> SecondaryIndex | None:
     """Return the secondary index of a definition; None if its form is not supported."""
     columns = definition.get("sourceFields") or []
     is_supported = definition.get("indexType") == SECONDARY and is_supported_version(definition, version)
@@ -76,7 +76,7 @@ def _is_count(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"))
 
 
-def texts(values: pa.Array) -> pa.Array:
+def index_texts(values: pa.Array) -> pa.Array:
     """Return the values of an indexed column in the text form of the index."""
     if _is_count(values.type):
         values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
@@ -85,7 +85,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 def entry_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
     """Return the index keys of rows with these values and record keys."""
-    return secondary_key(texts(values), record_keys)
+    return secondary_key(index_texts(values), record_keys)
 
 
 def entry_value(version: int) -> pa.Scalar:

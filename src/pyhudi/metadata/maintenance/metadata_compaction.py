@@ -42,7 +42,7 @@ from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.compaction_operations import operations_of
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
-from pyhudi.timeline.delta_commits import since_compaction
+from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import COMPACT
@@ -98,7 +98,7 @@ def schedule_compaction(metadata_context: MetadataWriteContext, config: TableCon
         return None
     storage, active = metadata_context.storage, metadata_context.own_timeline(config)
     due = metadata_context.opts.get_typed(options.METADATA_COMPACT_MAX_DELTA_COMMITS)
-    since = since_compaction(active.timeline)
+    since = delta_commits_since_compaction(active.timeline)
     deltas = 0 if since is None else since.count
     if deltas < due or active.timeline.pending().of_actions(Action.COMPACTION).last is not None:
         return None

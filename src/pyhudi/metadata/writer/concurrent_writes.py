@@ -25,7 +25,7 @@ def completed_concurrently(data: ActiveTimeline, instant: str) -> list[Instant]:
     return [i for i in done if i.requested != instant and i.completion is not None and i.completion > instant]
 
 
-def follows_overwrite(data: ActiveTimeline, instant: str) -> bool:
+def has_later_overwrite(data: ActiveTimeline, instant: str) -> bool:
     """Return True if a write with a later instant has completed that may have written exact records of partitions."""
     later = [
         i for i in completed_concurrently(data, instant) if i.requested > instant and i.action == Action.REPLACE_COMMIT

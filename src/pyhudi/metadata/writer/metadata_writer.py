@@ -37,7 +37,7 @@ from pyhudi.metadata.metadata_layout import (
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.clean_records import clean_records
 from pyhudi.metadata.writer.commit_records import commit_records
-from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, follows_overwrite
+from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, has_later_overwrite
 from pyhudi.metadata.writer.enabled_partitions import (
     build_missing_partitions,
     drop_unmaintained_partitions,
@@ -137,7 +137,7 @@ def _bring_partitions_up_to_date(
     """Remove partitions that a write does not maintain, and build those that are missing."""
     storage = metadata_context.storage
     config = drop_unmaintained_partitions(storage, config, metadata_context.opts, index)
-    if PARTITION_STATS in config.metadata_partitions and follows_overwrite(metadata_context.data, instant):
+    if PARTITION_STATS in config.metadata_partitions and has_later_overwrite(metadata_context.data, instant):
         config = drop_partitions(storage, config, [PARTITION_STATS])
     return build_missing_partitions(metadata_context, config, columns)
 

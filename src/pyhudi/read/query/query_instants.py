@@ -18,7 +18,7 @@ import re
 from datetime import date, datetime, tzinfo
 
 from pyhudi.errors import InvalidOptionError
-from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant, zone
+from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant, timeline_zone
 
 QueryTime = str | int | date | datetime
 """Forms of a time in the public API; integers are epoch seconds (10 digits), milliseconds (13) or instants."""
@@ -102,5 +102,5 @@ def _from_digits(text: str, timezone: str) -> str | None:
 def _from_datetime(moment: datetime, timezone: str) -> str:
     if moment.tzinfo is None:
         return format_instant(moment)
-    target: tzinfo | None = zone(timezone)
+    target: tzinfo | None = timeline_zone(timezone)
     return format_instant(moment.astimezone(target))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.schema.logical_types.blobs import BLOB_STRUCT, is_blob
 from pyhudi.schema.logical_types.variants import VARIANT_IN_SPARK, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector, list_type
-from pyhudi.schema.table_types import rebuild
+from pyhudi.schema.table_types import with_changed_children
 from pyhudi.schema.type_conversion import convert
 
 
@@ -29,7 +29,7 @@ def spark_arrow_type(data_type: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", data_type.tz)
     if pa.types.is_time(data_type):
         return pa.int32() if pa.types.is_time32(data_type) else pa.int64()
-    return rebuild(data_type, lambda child: child.with_type(spark_arrow_type(child.type)))
+    return with_changed_children(data_type, lambda child: child.with_type(spark_arrow_type(child.type)))
 
 
 def spark_arrow_schema(schema: pa.Schema) -> pa.Schema:

@@ -194,7 +194,7 @@ def set_comment(schema: InternalSchema, path: str, text: str | None) -> Internal
     return _changed(schema, path, lambda target, _, __: replace(target, doc=text))
 
 
-def are_like(before: InternalSchema, after: InternalSchema) -> bool:
+def differ_in_comments_only(before: InternalSchema, after: InternalSchema) -> bool:
     """Return True if two versions of a schema differ in comments at most."""
     return before.paths() == after.paths() and before.to_arrow().equals(after.to_arrow(), check_metadata=False)
 

@@ -24,7 +24,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.archive.archiver import archival_end
-from pyhudi.timeline.delta_commits import since_compaction
+from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.instant import Action, Instant, current_instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 
@@ -145,7 +145,7 @@ def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:
         before = [i.requested for i in commits if i.requested < pending.requested]
         limits.append(max(before, default=pending.requested))
     if table.config.table_type is TableType.MERGE_ON_READ and opts.get_typed(options.COMPACT_TRIGGER) in _COUNTING:
-        counted = since_compaction(timeline)
+        counted = delta_commits_since_compaction(timeline)
         if counted is not None and counted.count < opts.get_typed(options.COMPACT_MAX_DELTA_COMMITS):
             limits.append(counted.since)
     if opts.get_typed(options.ARCHIVE_BLOCK_ON_CLEAN):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import HudiError, NotAHudiTableError, UnsupportedTableError
-from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan, remaining
+from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan, remaining_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import Runner, bootstrap_metadata
 from pyhudi.table.config.new_table_properties import bootstrap_properties
 from pyhudi.table.config.table_config import TableConfig
@@ -61,7 +61,7 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
         client = None
     created = client is None
     if client is not None:
-        plan = remaining(plan, client)
+        plan = remaining_bootstrap(plan, client)
         client = _begun(plan, client)
         plan = replace(plan, target=replace(plan.target, config=client.config))
     if plan.full.num_rows and full is None:

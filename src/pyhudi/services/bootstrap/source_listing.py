@@ -48,7 +48,7 @@ def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Tabl
         raise ConfigError(f"there is nothing to bootstrap: {storage.uri()} has no files with the extension {extension}")
     paths = listing["path"].combine_chunks()
     folders = pc.replace_substring_regex(paths, "/?[^/]*$", "")
-    translated = _translated(folders, translator(opts))
+    translated = _translated(folders, partition_path_translator(opts))
     _check_depths(storage, paths, config)
     names = file_names_of(paths)
     columns = [translated, folders, names, listing["size"].combine_chunks(), listing["mtime_ms"].combine_chunks()]
@@ -92,7 +92,7 @@ def select_mode(listed: pa.Table, opts: Options) -> tuple[pa.Table, pa.Table]:
     return listed.filter(matches), listed.filter(pc.invert(matches))
 
 
-def translator(opts: Options) -> Callable[[str], str] | None:
+def partition_path_translator(opts: Options) -> Callable[[str], str] | None:
     """Return the translation of partition paths of the source to those of the table; None: unchanged.
 
     Raises:

@@ -58,7 +58,7 @@ def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
     return plans
 
 
-def is_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[bool, str]:
+def is_clean_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[bool, str]:
     """Return True if enough writes have completed since the last clean, with the reason as text."""
     done = timeline.completed().writes()
     since = "" if last is None else last.last_completed
@@ -81,7 +81,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     """
     active, retention = table.active, CleanRetention.from_options(opts)
     last = LastClean.load(active)
-    due, reason = is_due(active.timeline, last, opts)
+    due, reason = is_clean_due(active.timeline, last, opts)
     if only_if_due and not due:
         return CleanPlan(policy=retention.policy.value, reason=f"not due: {reason}")
     earliest = earliest_instant_to_retain(active.timeline, retention, current_instant(table.config.timezone))
@@ -106,7 +106,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     return complete_plan
 
 
-def after_last_clean(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> CleanPlan:
+def with_last_clean_retained(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> CleanPlan:
     """Return a plan of files that the policy did not select, such that the next clean continues where the last one
     ended."""
     last = LastClean.load(active)

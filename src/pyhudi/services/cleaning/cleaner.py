@@ -25,11 +25,11 @@ from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.writer.metadata_writer import update_from_clean
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.cleaning.clean_planner import (
-    after_last_clean,
     empty_clean_due,
     make_clean_plan,
     pending_cleans,
     read_savepoints,
+    with_last_clean_retained,
 )
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.concurrent_reads import concurrent_map
@@ -151,7 +151,7 @@ class Cleaner:
                 plan = choose(TableSnapshot(self._storage, config, active))
                 if not len(plan):
                     return
-            plan = after_last_clean(plan, active, self._opts)
+            plan = with_last_clean_retained(plan, active, self._opts)
             instant = reserved.take(active.latest_time)
             self._generator.lock.ensure_held()  # There may be a savepoint or a plan since that needs these files.
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))

@@ -18,9 +18,9 @@ from pyhudi.format.file_names import file_name_of, instant_of
 from pyhudi.index.consistent_hashing import (
     HashingMetadata,
     VisibleGroups,
-    known_partitions,
     load_metadata,
     mark_completed,
+    partitions_with_buckets,
     store_metadata,
 )
 from pyhudi.merge.file_group_reader import read_slice
@@ -208,7 +208,7 @@ def check_clusterable(
     """
     is_single_file(strategy)
     evidence = bucket_evidence(table)
-    consistent = evidence is not None and bool(known_partitions(table.storage))
+    consistent = evidence is not None and bool(partitions_with_buckets(table.storage))
     if is_resizing(strategy):
         if not consistent:
             raise UnsupportedTableError(

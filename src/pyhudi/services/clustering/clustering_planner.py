@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.index.consistent_hashing import VisibleGroups, known_partitions, load_metadata
+from pyhudi.index.consistent_hashing import VisibleGroups, load_metadata, partitions_with_buckets
 from pyhudi.services.clustering.clustering_job import check_clusterable
-from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
+from pyhudi.services.clustering.plan_strategies import PlanStrategy, clustering_inputs
 from pyhudi.services.service_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -102,7 +102,7 @@ def _renewed(plan: ClusteringPlan, slices: pa.Table, new_file_size: int) -> Clus
     for number in range(len(plan)):
         chosen = slices.filter(in_groups(slices, plan.inputs.filter(pc.equal(plan.inputs["group"], number))))
         if chosen.num_rows:
-            parts.append(inputs_of(chosen.combine_chunks(), len(kept), new_file_size))
+            parts.append(clustering_inputs(chosen.combine_chunks(), len(kept), new_file_size))
             kept.append(number)
     outputs = tuple(plan.outputs[number] for number in kept)
     extra = tuple(plan.extra[number] for number in kept) if plan.extra else ()
@@ -157,7 +157,7 @@ def _planner(
             completed = [instant.requested for instant in active.timeline.completed()]
             pending = [instant.requested for instant in active.timeline.pending()]
             groups = VisibleGroups(pending, lambda: slices["file_id"])
-            metadata = load_metadata(client.storage, known_partitions(client.storage), completed, groups=groups)
+            metadata = load_metadata(client.storage, partitions_with_buckets(client.storage), completed, groups=groups)
             inputs, outputs, extra = strategy.resized(_slices_without_pending_clustering(active, slices), metadata)
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
         if not outputs:

@@ -162,7 +162,7 @@ class PlanStrategy:
             cuts = self._cuts(sizes)[: self.max_groups - len(outputs)]
             for begin, end in cuts:
                 chosen = in_partition.take(pa.array(order[begin:end]))
-                parts.append(inputs_of(chosen, len(outputs), self.new_file_size))
+                parts.append(clustering_inputs(chosen, len(outputs), self.new_file_size))
                 outputs.append(1 if self.single_files else max(1, -(-int(sizes[begin:end].sum()) // self.target_bytes)))
         return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs)
 
@@ -174,7 +174,9 @@ class PlanStrategy:
         assert self.resizing is not None
         chosen = self.partitions.apply(pc.unique(slices["partition"]).to_pylist())
         slices = slices.filter(pc.is_in(slices["partition"], pa.array(chosen, pa.string())))
-        return self.resizing.groups(slices, metadata, lambda rows, number: inputs_of(rows, number, self.new_file_size))
+        return self.resizing.groups(
+            slices, metadata, lambda rows, number: clustering_inputs(rows, number, self.new_file_size)
+        )
 
     def _cuts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return the boundaries of groups in slices of these sizes, the largest first."""
@@ -243,7 +245,7 @@ def _partition_filter(opts: Options, implied_mode: PartitionFilterMode | None, n
     )
 
 
-def inputs_of(slices: pa.Table, number: int, new_file_size: int) -> pa.Table:
+def clustering_inputs(slices: pa.Table, number: int, new_file_size: int) -> pa.Table:
     """Return the rows of a group in a plan (`INPUT_SCHEMA`).
 
     Args:

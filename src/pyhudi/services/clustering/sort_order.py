@@ -15,7 +15,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.merge.ordering_values import field_of
 from pyhudi.read.schema.column_paths import type_of
 from pyhudi.schema.name_resolution import resolve_path
-from pyhudi.services.clustering.space_filling_curves import bits_per_column, bounds, curve_positions
+from pyhudi.services.clustering.space_filling_curves import bits_per_column, curve_positions, range_bounds
 
 _PIECE_ROWS = 131_072
 _SEED = 1_000_003
@@ -92,7 +92,7 @@ class RowOrder:
     def bounds(self, sample: pa.Table) -> tuple[pa.Array, ...]:
         """Return the range boundaries of the columns, from a sample of `values`."""
         bits = bits_per_column(len(self.columns))
-        return tuple(bounds(column, bits) for column in sample.columns)
+        return tuple(range_bounds(column, bits) for column in sample.columns)
 
     def curve_positions(self, values: pa.Table, lower: Sequence[pa.Array]) -> pa.Array:
         """Return the positions on the curve (int64) of rows with these `values`."""

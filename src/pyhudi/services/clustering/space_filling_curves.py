@@ -29,7 +29,7 @@ def bits_per_column(columns: int) -> int:
     return max(1, min(_MOST_BITS, _PLACE_BITS // max(1, columns)))
 
 
-def bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:
+def range_bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:
     """Return the minimum values of all ranges of a column except the first, sorted, from a sample of its values: up to
     ``2**bits - 1``, fewer if there are fewer values. Nulls and NaNs are in the first range."""
     values = _ordered(pc.drop_null(sample))
@@ -40,8 +40,8 @@ def bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:
     return chosen.filter(pc.greater(chosen, values[0]))
 
 
-def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
-    """Return the range number of each value, given `bounds`; 0 for nulls and NaNs."""
+def assign_ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
+    """Return the range number of each value, given `range_bounds`; 0 for nulls and NaNs."""
     range_numbers = np.zeros(len(values), dtype=np.int64)
     valid = _is_ordered(values).to_numpy(zero_copy_only=False)
     if not len(lower) or not valid.any():
@@ -59,19 +59,21 @@ def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
 
 
 def curve_positions(columns: Sequence[pa.Array], lower: Sequence[pa.Array], layout: LayoutStrategy) -> pa.Array:
-    """Return the positions on the curve (int64) of rows with these values; ``lower`` are the `bounds` of each
+    """Return the positions on the curve (int64) of rows with these values; ``lower`` are the `range_bounds` of each
     column."""
     bits = bits_per_column(len(columns))
-    coordinates = [ranges(values, known) for values, known in zip(columns, lower, strict=True)]
+    coordinates = [assign_ranges(values, known) for values, known in zip(columns, lower, strict=True)]
     # With few ranges only the lowest bits would be used, so spread them over all bits.
     spread = [
         coordinate << (bits - max(1, len(known).bit_length()))
         for coordinate, known in zip(coordinates, lower, strict=True)
     ]
-    return pa.array(hilbert(spread, bits) if layout is LayoutStrategy.HILBERT else interleaved(spread, bits))
+    return pa.array(
+        hilbert_positions(spread, bits) if layout is LayoutStrategy.HILBERT else z_order_positions(spread, bits)
+    )
 
 
-def interleaved(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
+def z_order_positions(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
     """Interleave the bits of coordinates, starting with the first coordinate: positions on a z-order curve."""
     place = np.zeros(len(coordinates[0]), dtype=np.int64)
     for bit in reversed(range(bits)):
@@ -80,7 +82,7 @@ def interleaved(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
     return place
 
 
-def hilbert(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
+def hilbert_positions(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
     """Return positions on a Hilbert curve, whose adjacent positions are adjacent in every column.
 
     After J. Skilling, Programming the Hilbert curve (2004): the coordinates are transformed into the transposed
@@ -101,7 +103,7 @@ def hilbert(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
     turns = np.zeros_like(first)
     for bit in range(bits - 1, 0, -1):
         turns ^= np.where((axes[-1] & np.int64(1 << bit)) != 0, np.int64((1 << bit) - 1), 0)
-    return interleaved([axis ^ turns for axis in axes], bits)
+    return z_order_positions([axis ^ turns for axis in axes], bits)
 
 
 def _ordered(values: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -18,7 +18,7 @@ from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.plans.compaction_plan import CompactionPlan, kind_of
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan, compaction_name
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
@@ -66,7 +66,7 @@ class CompactionResult(WriteTotals):
         )
 
     def __repr__(self) -> str:
-        kind = kind_of(self.action)
+        kind = compaction_name(self.action)
         if not self.instants:
             why = f"; {self.reason}" if self.reason else ""
             return f"CompactionResult({kind}: nothing done{why})"

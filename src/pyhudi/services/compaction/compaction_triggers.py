@@ -6,12 +6,12 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.delta_commits import last_requested, since_compaction, since_request
+from pyhudi.timeline.delta_commits import delta_commits_since_compaction, delta_commits_since_plan, last_requested
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
 
 
-def since_log_compaction(active: ActiveTimeline) -> int:
+def delta_commits_since_log_compaction(active: ActiveTimeline) -> int:
     """Return the number of delta commits since the last log compaction was planned; 0 while it is pending."""
     deltas = [i for i in active.timeline if i.family == Action.DELTA_COMMIT]
     last = last_requested(i for i in deltas if is_log_compaction(active, i))
@@ -35,7 +35,7 @@ def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> 
     `hoodie.compact.inline.trigger.strategy`."""
     trigger = opts.get_typed(options.COMPACT_TRIGGER)
     after_request = trigger is CompactionTrigger.NUM_COMMITS_AFTER_LAST_REQUEST
-    commits = since_request(timeline) if after_request else since_compaction(timeline)
+    commits = delta_commits_since_plan(timeline) if after_request else delta_commits_since_compaction(timeline)
     if commits is None:
         return TriggerResult(False, "there are no delta commits")
     least = opts.get_typed(options.COMPACT_MAX_DELTA_COMMITS)
@@ -57,11 +57,11 @@ def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> 
 def evaluate_log_compaction_trigger(active: ActiveTimeline, opts: Options) -> TriggerResult:
     """Return True if a log compaction is to be planned: `hoodie.log.compaction.blocks.threshold` delta commits since
     the last compaction and since the last log compaction."""
-    commits = since_compaction(active.timeline)
+    commits = delta_commits_since_compaction(active.timeline)
     if commits is None:
         return TriggerResult(False, "there are no delta commits")
     least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
-    count = min(commits.count, since_log_compaction(active))
+    count = min(commits.count, delta_commits_since_log_compaction(active))
     return TriggerResult(
         count >= least, f"{count} delta commits since the last compaction or log compaction, due at {least}"
     )

@@ -27,14 +27,19 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
 from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, LockedTable, lock_table
-from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare
+from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare_indexes
 from pyhudi.services.indexing.index_requests import build_options, check_metadata_enabled, request_of
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
-from pyhudi.timeline.plans.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
+from pyhudi.timeline.plans.index_plan import (
+    IndexPlan,
+    encode_completed_build,
+    last_contiguous_write,
+    pending_index_plans,
+)
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 
@@ -209,7 +214,7 @@ class IndexBuildAttempt:
         metadata = metadata_timeline(storage, config.version)
         renew = renew or was_written_since(metadata, self._instant, self._plan.partitions)
         instant = table.metadata_context().new_time() if renew else self._instant
-        prepared = prepare(now, left, instant, preparer)
+        prepared = prepare_indexes(now, left, instant, preparer)
         if instant != self._instant:
             entry = self._renew(now, instant)
         if entry.state is State.REQUESTED:
@@ -245,7 +250,7 @@ class IndexBuildAttempt:
         commit, version = MetadataCommit(stats, BULK_INSERT_PREPPED), config.version
         complete_delta_commit(active, entry, commit, version, context.completed_at(version))
         upto = last_contiguous_write(data) or self._plan.upto
-        content = encode_built(partitions, max(upto, self._plan.upto), version)
+        content = encode_completed_build(partitions, max(upto, self._plan.upto), version)
         table.reserved.lock.ensure_held()
         data.complete(begun.entry, content, context.completed_at(version))
         declare_partitions(storage, config, partitions)

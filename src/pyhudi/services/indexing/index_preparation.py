@@ -42,7 +42,7 @@ Preparer = Callable[["LockedTable", "IndexRequest", str], PreparedIndex]
 """Prepares an index with as many records as the table, for an instant, without reading data."""
 
 
-def prepare(
+def prepare_indexes(
     table: LockedTable, requests: Sequence[IndexRequest], instant: str, preparer: Preparer | None
 ) -> list[PreparedIndex]:
     """Prepare the requested indexes from the completed instants in the timeline of the locked table.

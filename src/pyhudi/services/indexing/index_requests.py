@@ -25,9 +25,9 @@ from pyhudi.metadata.indexes.secondary_index_definition import (
     SecondaryIndex,
     can_be_indexed,
     is_secondary,
-    partition_of,
+    parse_secondary_index,
     secondary_definition,
-    secondary_of,
+    secondary_partition,
 )
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.enabled_partitions import is_enabled
@@ -94,7 +94,7 @@ class IndexRequest:
                     f"an index of type {kind} must be named {kind}, not {name!r}, because there is one per table"
                 )
             return cls(kind, kind)
-        return cls(partition_of(_checked_index_name(name, columns, "a secondary index")), kind, tuple(columns))
+        return cls(secondary_partition(_checked_index_name(name, columns, "a secondary index")), kind, tuple(columns))
 
     @classmethod
     def _from_expression(
@@ -226,10 +226,10 @@ def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRe
             "it, and plan it again"
         )
     definition = definition or {}
-    secondary = secondary_of(partition, definition, config.version) if is_secondary(partition) else None
+    secondary = parse_secondary_index(partition, definition, config.version) if is_secondary(partition) else None
     if secondary is not None:
         return IndexRequest(partition, SECONDARY, (secondary.column,))
-    expression = expression_index_definition.expression_of(partition, definition, config.version)
+    expression = expression_index_definition.parse_expression_index(partition, definition, config.version)
     if expression is not None and expression_index_definition.is_expression(partition):
         index_options = tuple((definition.get("indexOptions") or {}).items())
         return IndexRequest(partition, expression.kind, (expression.expression.column,), expression, index_options)
@@ -254,7 +254,7 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned
     """
     existing = sorted({*indexes_of(storage, config), *planned})
     partitions = [
-        p for p in (name, partition_of(name), expression_index_definition.partition_of(name)) if p in existing
+        p for p in (name, secondary_partition(name), expression_index_definition.partition_of(name)) if p in existing
     ][:1]
     if partitions == [COLUMN_STATS] and PARTITION_STATS in existing:
         partitions.append(PARTITION_STATS)  # Built from the same statistics, and rebuilt with them.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
-from pyhudi.index.consistent_hashing import known_partitions
+from pyhudi.index.consistent_hashing import partitions_with_buckets
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
@@ -83,7 +83,7 @@ def check_deduplicable(table: TableSnapshot) -> None:
             f"the table {table.config.name!r} stores no record keys (hoodie.populate.meta.fields=false), so its "
             "rows have no duplicates"
         )
-    if known_partitions(table.storage):
+    if partitions_with_buckets(table.storage):
         raise UnsupportedTableError(
             f"the table {table.config.name!r} has consistent hashing buckets, whose file groups cannot be "
             "replaced individually; write the rows to keep with insert_overwrite_table"

@@ -105,7 +105,7 @@ def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveT
     return config
 
 
-def set_version(storage: Storage, to: int) -> None:
+def set_metadata_table_version(storage: Storage, to: int) -> None:
     """Set the version of the disabled metadata table."""
     properties = changed_properties(parse_properties(storage.read(PROPERTIES)), to)
     properties[TABLE_CHECKSUM] = table_checksum(properties)

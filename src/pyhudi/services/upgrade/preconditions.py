@@ -51,7 +51,7 @@ def check_target(config: TableConfig, to: int, *, downgrade: bool) -> None:
         raise ConfigError(f"table {config.name!r} has version {config.version}; use downgrade(to={to})")
 
 
-def check_no_services(active: ActiveTimeline, root: str, failed: list[str], run: Collection[str]) -> None:
+def check_no_pending_plans(active: ActiveTimeline, root: str, failed: list[str], run: Collection[str]) -> None:
     """Refuse a table with pending plans.
 
     Args:

@@ -229,7 +229,7 @@ class UpgradeDowngrade:
         if has_metadata:
             moves_back = to < 8 <= config.version
             config = metadata_table_conversion.disable_metadata_table(self._storage, config, active)
-            metadata_table_conversion.set_version(self._storage, to)
+            metadata_table_conversion.set_metadata_table_version(self._storage, to)
             if moves_back:
                 self._add_empty_commits(active)
         return self._set_version(config, to, partitions)

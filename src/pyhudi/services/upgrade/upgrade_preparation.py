@@ -15,7 +15,7 @@ from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_pending_compactions
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
-from pyhudi.services.upgrade.preconditions import check_lossless, check_no_services
+from pyhudi.services.upgrade.preconditions import check_lossless, check_no_pending_plans
 from pyhudi.services.upgrade.timeline_copy import refuse_moved_commits, remove_leftovers
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -82,7 +82,7 @@ class UpgradePreparation:
         failed = rollbacks.failed_writes(active, policy)
         run = [Action.COMPACTION] if is_compacted(config, to) else []
         run += [Action.CLEAN] if _is_cleaned(config, to) else []
-        check_no_services(active, self.storage.uri(), [i.requested for i in failed], run)
+        check_no_pending_plans(active, self.storage.uri(), [i.requested for i in failed], run)
         return failed
 
     def run(self, to: int) -> None:

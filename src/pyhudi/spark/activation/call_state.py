@@ -7,7 +7,7 @@ from typing import Any
 
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
-from pyhudi.config.layout_methods import layout_error
+from pyhudi.config.layout_methods import layout_method_error
 
 PARTITIONPATH_FIELD = options.PARTITIONPATH_FIELD.key
 FORMATS = frozenset({"hudi", "org.apache.hudi", "pyhudi"})
@@ -56,7 +56,7 @@ def refuse_layout(target: Any) -> None:
     """
     layout = call_state(target).layout
     if layout is not None:
-        raise layout_error(layout)
+        raise layout_method_error(layout)
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:

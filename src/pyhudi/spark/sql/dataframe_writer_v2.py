@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
-from pyhudi.config.layout_methods import layout_error
+from pyhudi.config.layout_methods import layout_method_error
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import with_write_options
@@ -66,7 +66,7 @@ class TableWriter:
         Raises:
             ConfigError: Always.
         """
-        raise layout_error("clusterBy")
+        raise layout_method_error("clusterBy")
 
     def create(self) -> None:
         """Create the table from the rows.

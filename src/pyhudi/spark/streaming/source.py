@@ -36,7 +36,13 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.storage import open_storage
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.storage.table_paths import META_FOLDER
-from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, commits_per_batch, opposite_layout
+from pyhudi.streaming.offsets import (
+    StartOffset,
+    batch_query,
+    commits_per_batch,
+    opposite_layout,
+    timeline_files_of_batch,
+)
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY, SourceLog
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -190,7 +196,7 @@ class _Planner(ABC):
         if not paths:
             return
         table = TableSnapshot.load(TableMetaClient.open(self.path, self.settings))
-        names = batch_names(paths, self.layout, table.active.layout)
+        names = timeline_files_of_batch(paths, self.layout, table.active.layout)
         if not names:
             return
         query = self._batch_query(table, names, _batch_number())

@@ -18,7 +18,7 @@ from pyhudi.services.post_commit_services import (
     clean_and_archive,
     cluster_after_commit,
     compact_after_commit,
-    errors_after_commit,
+    handle_service_failure,
     run_async_services,
 )
 from pyhudi.services.upgrade.auto_upgrade import required_version
@@ -270,7 +270,7 @@ def _with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
 def _expire_after_commit(job: WriteJob) -> None:
     """Drop the partitions that have expired. The rows are committed, so an error is logged, unless
     `hoodie.fail.writes.on.inline.table.service.exception` is set to true."""
-    with errors_after_commit("the deletion of expired partitions", job.opts):
+    with handle_service_failure("the deletion of expired partitions", job.opts):
         delete_expired_partitions(job.df.sparkSession, TableMetaClient.open(job.storage, job.opts), job.opts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.config.layout_methods import layout_cure
+from pyhudi.config.layout_methods import layout_options
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.property_list import parse_properties
 from pyhudi.sql.statements import CreateTable, SelectStatement, Statement
@@ -169,7 +169,7 @@ def _refuse_clause(cursor: Cursor) -> None:
     method = _LAYOUTS.get(cursor.word())
     if method is not None and cursor.word(1) == "BY":
         raise SqlSyntaxError(
-            f"{cursor.words(2)} does not apply to Hudi tables: {layout_cure(method)}, in: {cursor.text.strip()}"
+            f"{cursor.words(2)} does not apply to Hudi tables: {layout_options(method)}, in: {cursor.text.strip()}"
         )
     cursor.fail(_CLAUSES)
 

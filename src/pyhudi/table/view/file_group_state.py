@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG
 from pyhudi.storage.concurrent_reads import concurrent_map
-from pyhudi.table.view.file_slicing import is_strict
+from pyhudi.table.view.file_slicing import is_sorted_by_unique_group
 from pyhudi.timeline.archive.archived_timeline import archived_completions
 from pyhudi.timeline.instant import ACTIONS, Action
 from pyhudi.timeline.timeline import Timeline
@@ -51,7 +51,7 @@ def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:
     version), but another write token. The commit is read only if there are duplicates. In version 6 the names of log
     files do not identify their writer; there, duplicate records are merged.
     """
-    if is_strict(files):
+    if is_sorted_by_unique_group(files):
         return files
     candidates = files if active.layout.version >= 2 else files.filter(pc.equal(files["kind"], BASE))
     version = pc.fill_null(candidates["log_version"].cast(pa.string()), "")

@@ -50,7 +50,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
     before the first base file of a group form a slice of logs only.
     """
     is_log = _to_numpy(pc.equal(files["kind"], LOG))
-    if pc.all(pc.equal(files["kind"], BASE)).as_py() and is_strict(files):
+    if pc.all(pc.equal(files["kind"], BASE)).as_py() and is_sorted_by_unique_group(files):
         return _base_slices(files)
     group = group_codes(files)
     # The last key is the primary one; a base file precedes logs with the same key.
@@ -86,7 +86,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
         pc.if_else(has_base, head["size"], pa.scalar(None, pa.int64())),
         *lists,
     ]
-    return in_order(pa.Table.from_arrays(columns, schema=SLICE_SCHEMA), "base_instant")
+    return sorted_by_group(pa.Table.from_arrays(columns, schema=SLICE_SCHEMA), "base_instant")
 
 
 def _base_slices(files: pa.Table) -> pa.Table:
@@ -155,7 +155,7 @@ def filtered(table: pa.Table, mask: pa.ChunkedArray | pa.Array) -> pa.Table:
     return table if pc.all(mask).as_py() is True else table.filter(mask)
 
 
-def is_strict(table: pa.Table) -> bool:
+def is_sorted_by_unique_group(table: pa.Table) -> bool:
     """Return True if rows are ordered by partition and file id, and file groups are unique."""
     if table.num_rows < 2:
         return True
@@ -167,7 +167,7 @@ def is_strict(table: pa.Table) -> bool:
     return bool(pc.all(ascending).as_py())
 
 
-def in_order(table: pa.Table, last: str) -> pa.Table:
+def sorted_by_group(table: pa.Table, last: str) -> pa.Table:
     """Return the rows ordered by partition, file id and another column."""
     if table.num_rows < 2 or _is_sorted(table, last):
         return table

@@ -35,11 +35,11 @@ from pyhudi.table.view.file_slicing import (
     filtered,
     fold_slices,
     group_codes,
-    in_order,
     instant_mask,
-    is_strict,
+    is_sorted_by_unique_group,
     map_instants,
     pending_events,
+    sorted_by_group,
     text_ranks,
 )
 from pyhudi.table.view.planned_groups import pending_compaction_groups
@@ -187,7 +187,7 @@ class FileSystemView:
         group = group_codes(base)
         order = np.lexsort((text_ranks(base["token"]), text_ranks(base["instant"]), group))
         last = np.append(np.diff(group[order]) != 0, True) if len(order) else np.zeros(0, dtype=bool)
-        return in_order(base.take(pa.array(order[last])), "instant")
+        return sorted_by_group(base.take(pa.array(order[last])), "instant")
 
     def latest_slices(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
         """Return the newest slice of every visible file group (`SLICE_SCHEMA`), as merged by a snapshot query.
@@ -195,7 +195,7 @@ class FileSystemView:
         Logs of a slice that a pending compaction has opened are part of the previous slice, which they update.
         """
         slices = self._slices(as_of, completed_by, split_pending=False)
-        if is_strict(slices):
+        if is_sorted_by_unique_group(slices):
             return slices
         group = group_codes(slices)
         return slices.filter(pa.array(np.append(np.diff(group) != 0, True)))

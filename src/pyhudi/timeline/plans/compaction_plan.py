@@ -32,7 +32,7 @@ OPERATION_SCHEMA = pa.schema(
 total bytes of the logs; megabytes (2^20) to read and, as estimated, to write."""
 
 
-def kind_of(action: str) -> str:
+def compaction_name(action: str) -> str:
     """Return the name of a compaction or log compaction in messages."""
     return "log compaction" if action == Action.LOG_COMPACTION else "compaction"
 
@@ -113,7 +113,7 @@ class CompactionPlan:
     # --- display -----------------------------------------------------------------------------------------------------
 
     def _title(self) -> str:
-        kind = kind_of(self.action)
+        kind = compaction_name(self.action)
         if self.instant is not None and self.state is not None:
             return f"{kind} {self.instant}, {self.state.value.lower()}"
         return f"{kind}, not scheduled"

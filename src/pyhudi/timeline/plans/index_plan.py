@@ -61,7 +61,7 @@ class IndexPlan:
         return encode_record(Action.INDEXING, State.REQUESTED, record, version)
 
 
-def encode_built(partitions: Sequence[str], upto: str, version: int) -> bytes:
+def encode_completed_build(partitions: Sequence[str], upto: str, version: int) -> bytes:
     """Return the content of the completed file: the partitions are built and include all writes up to ``upto``."""
     record = {
         "version": _VERSION,

@@ -34,7 +34,7 @@ def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeli
     return None
 
 
-def find_change(
+def find_concurrent_change(
     groups: pa.Table, requested: str, timeline_at_start: Timeline, active: ActiveTimeline
 ) -> Conflicted | None:
     """Return the first write completed since ``timeline_at_start`` was loaded that has changed the records of one of

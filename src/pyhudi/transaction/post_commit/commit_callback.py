@@ -43,7 +43,7 @@ def check_callback_options(opts: Options) -> None:
     _custom_headers(opts)
 
 
-def call_back(uri: str, table_name: str, instant: Instant, metadata: CommitMetadata, opts: Options) -> None:
+def send_commit_callback(uri: str, table_name: str, instant: Instant, metadata: CommitMetadata, opts: Options) -> None:
     """Send a published commit to the URL of the options, if there is one. Failures are logged, because the commit is
     complete.
 

@@ -14,7 +14,7 @@ from pyhudi.metrics.publish import publish
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, CommitMetadata, total
 from pyhudi.timeline.instant import Action, Instant, millis_of_instant
 from pyhudi.timeline.operation_types import CLUSTER, COMPACT, LOG_COMPACT
-from pyhudi.transaction.post_commit.commit_callback import call_back
+from pyhudi.transaction.post_commit.commit_callback import send_commit_callback
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -74,7 +74,7 @@ def report_commit(
     are not sent to the URL of callbacks.
     """
     if metadata.operation not in _SERVICES:
-        call_back(storage.uri(), config.name, instant, metadata, opts)
+        send_commit_callback(storage.uri(), config.name, instant, metadata, opts)
     try:
         report = commit_report(storage.uri(), config, instant, metadata, millis)
     except Exception as failure:

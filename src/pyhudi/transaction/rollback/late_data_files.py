@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_name_of
-from pyhudi.index.consistent_hashing import delete_metadata, known_partitions
+from pyhudi.index.consistent_hashing import delete_metadata, partitions_with_buckets
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
@@ -73,7 +73,7 @@ def delete_slices_of_resizes(active: ActiveTimeline, start: str) -> None:
     """Delete the slices opened for resizes of buckets that were rolled back together with their plans
     (`delete_slices_of_removed_plans`), before the start of the timeline passes them. The caller holds the lock of the
     table."""
-    if not known_partitions(active.storage):
+    if not partitions_with_buckets(active.storage):
         return
     timeline = active.timeline
     passed = timeline.start or ""
@@ -93,7 +93,7 @@ def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[
     in log files with the instant of the resize. They are copies, which readers ignore only until the start of the
     timeline passes that instant. The metadata table has them, too, and is deleted, to be rebuilt.
     """
-    partitions = known_partitions(active.storage) if instants else []
+    partitions = partitions_with_buckets(active.storage) if instants else []
     if not partitions:
         return
     files, _ = list_files(active.storage, partitions)

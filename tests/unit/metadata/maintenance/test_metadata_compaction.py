@@ -21,7 +21,7 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.delta_commits import since_compaction
+from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.time_generator import TimeGenerator
@@ -73,7 +73,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def deltas(mor: MorTable) -> int:
     assert mor.storage is not None
-    since = since_compaction(metadata_timeline(mor.storage, mor.version).timeline)
+    since = delta_commits_since_compaction(metadata_timeline(mor.storage, mor.version).timeline)
     return 0 if since is None else since.count
 
 

@@ -120,6 +120,6 @@ def test_values_of_secondary_indexes_as_apache_hudi_writes_them():
     }
     for kind, (value, text) in values.items():
         assert secondary.can_be_indexed(kind)
-        assert secondary.texts(pa.array([value, None], kind)).to_pylist() == [text, None]
+        assert secondary.index_texts(pa.array([value, None], kind)).to_pylist() == [text, None]
     others = (pa.float64(), pa.decimal128(10, 2), pa.bool_(), pa.binary(), pa.timestamp("ms"), pa.list_(pa.string()))
     assert not any(map(secondary.can_be_indexed, others))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pyhudi.config import Options
 from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger
-from pyhudi.timeline.delta_commits import since_compaction, since_request
+from pyhudi.timeline.delta_commits import delta_commits_since_compaction, delta_commits_since_plan
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 
@@ -66,21 +66,21 @@ def test_nothing_written():
 def test_commits_are_counted_by_completion():
     """A delta commit that began before the compaction was planned and ended after it belongs to the slice after it."""
     both = [instant(10, "commit", took=20), instant(5, "deltacommit", took=10), instant(2, "deltacommit", took=1)]
-    assert since_compaction(Timeline(both)).count == 1
+    assert delta_commits_since_compaction(Timeline(both)).count == 1
     old = [instant(10, "commit", version=6), instant(5, "deltacommit", version=6)]
-    assert since_compaction(Timeline(old)).count == 0
+    assert delta_commits_since_compaction(Timeline(old)).count == 0
 
 
 def test_a_pending_compaction_counts_for_requests_alone():
     timeline = Timeline([*DELTAS, instant(15, "compaction", State.REQUESTED)])
-    assert since_compaction(timeline).count == 3
-    assert since_request(timeline).count == 2
+    assert delta_commits_since_compaction(timeline).count == 3
+    assert delta_commits_since_plan(timeline).count == 2
     assert not due(timeline, 40, trigger="NUM_COMMITS_AFTER_LAST_REQUEST", commits=3)
 
 
 def test_pending_commits_do_not_count():
     timeline = Timeline([*DELTAS, instant(40, "deltacommit", State.INFLIGHT)])
-    assert since_compaction(timeline).count == 3
+    assert delta_commits_since_compaction(timeline).count == 3
 
 
 lives = st.lists(

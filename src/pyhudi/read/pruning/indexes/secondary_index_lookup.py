@@ -9,7 +9,12 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError
-from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes, texts
+from pyhudi.metadata.indexes.secondary_index_definition import (
+    SecondaryIndex,
+    can_be_indexed,
+    index_texts,
+    secondary_indexes,
+)
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX_PAYLOAD
@@ -70,5 +75,5 @@ def _values_of(conjunction: tuple[Term, ...], column: str, schema: pa.Schema) ->
             return None
         # A value of another type is compared in that type, in which other values may be equal.
         if all(value.type == kind for value in values) and len(values) <= _MOST_VALUES:
-            return texts(pa.array([value.as_py() for value in values], kind))
+            return index_texts(pa.array([value.as_py() for value in values], kind))
     return None

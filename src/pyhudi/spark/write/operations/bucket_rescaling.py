@@ -19,7 +19,7 @@ from pyhudi.config.enums import BucketIndexEngine, IndexType, Operation, Partiti
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts
 from pyhudi.index.bucket_number_check import check_buckets
-from pyhudi.index.consistent_hashing import known_partitions
+from pyhudi.index.consistent_hashing import partitions_with_buckets
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.read.spark_scan import SparkScan
@@ -106,7 +106,7 @@ class BucketRescaling:
         """
         table = TableSnapshot.load(client)
         slices = FileSystemView.load(table).latest_slices()
-        if known_partitions(client.storage) or (slices.num_rows and bucket_evidence(table) is None):
+        if partitions_with_buckets(client.storage) or (slices.num_rows and bucket_evidence(table) is None):
             raise UnsupportedTableError(
                 f"the table {client.config.name!r} does not have the simple bucket index, whose numbers of buckets can "
                 "be changed for each partition; clustering splits and merges the buckets of consistent hashing"

@@ -51,7 +51,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
         changed = schema
         for step in steps:
             changed = step(changed)
-        if not evolving and not schema_changes.are_like(schema, changed):
+        if not evolving and not schema_changes.differ_in_comments_only(schema, changed):
             raise _needs_evolution(table)
         return changed
 

@@ -12,8 +12,8 @@ from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.index.consistent_hashing import (
     HashingMetadata,
     VisibleGroups,
-    known_partitions,
     load_metadata,
+    partitions_with_buckets,
 )
 from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import (
     ConsistentBucketLocations,
@@ -55,4 +55,4 @@ def bucket_locations(
 def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[str, HashingMetadata]:
     completed = [instant.requested for instant in timeline.completed()]
     groups = VisibleGroups([instant.requested for instant in timeline.pending()], lambda: slices["file_id"])
-    return load_metadata(job.storage, known_partitions(job.storage), completed, marks=True, groups=groups)
+    return load_metadata(job.storage, partitions_with_buckets(job.storage), completed, marks=True, groups=groups)

@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, known_partitions
+from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, partitions_with_buckets
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.row_serialization import pack
 from pyhudi.storage import Storage
@@ -107,7 +107,7 @@ def check_not_consistent(storage: Storage, what: str) -> None:
     Raises:
         UnsupportedTableError: The table has consistent hashing; ``what`` names the write.
     """
-    if known_partitions(storage):
+    if partitions_with_buckets(storage):
         refuse_replacing(what)
 
 
