@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -120,34 +120,14 @@ def read_plans(
     return plans
 
 
-def requested_plans(
-    plans: Sequence[Scheduled], instant: str | None, *, missing: str, busy: BusyPlans
-) -> Sequence[Scheduled]:
-    """Return the pending plan of an instant; None: all pending plans.
-
-    Args:
-        plans: The pending plans.
-        instant: Requested time of the plan to execute.
-        missing: Message of the error if no plan has that instant.
-        busy: Treatment of plans that someone else may have executed.
-
-    Raises:
-        InstantNotFoundError: No plan has that instant.
-    """
-    if instant is None:
-        return plans
-    found = [plan for plan in plans if plan.instant == instant]
-    if not found and busy is not BusyPlans.LEAVE:
-        raise InstantNotFoundError(missing)
-    return found
-
-
 def run_plans(
     client: TableMetaClient,
     opts: Options,
-    plans: Iterable[Plan],
-    run: Callable[[Plan], Result],
+    plans: Iterable[Scheduled],
+    run: Callable[[Scheduled], Result],
     *,
+    service: str,
+    instant: str | None,
     busy: BusyPlans,
 ) -> Iterator[Result]:
     """Execute pending plans in their order, each under the lock of this process for plans of the table.
@@ -157,15 +137,21 @@ def run_plans(
         opts: Options of the service.
         plans: The pending plans.
         run: Executes a plan.
-        busy: Treatment of plans that someone else is executing.
+        service: Name of the service in the error.
+        instant: Requested time of the plan to execute; None for all.
+        busy: Treatment of plans that someone else is executing or has executed.
 
     Yields:
         The result of each plan.
 
     Raises:
+        InstantNotFoundError: No plan has that instant.
         BusyError: Another process is executing a plan.
     """
-    for plan in plans:
+    requested = [plan for plan in plans if instant in (None, plan.instant)]
+    if instant is not None and not requested and busy is not BusyPlans.LEAVE:
+        raise InstantNotFoundError(f"no {service} {instant!r} is pending in the table at {client.storage.root}")
+    for plan in requested:
         try:
             with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
                 result = run(plan)

@@ -19,7 +19,7 @@ from pyhudi.services.clustering.clustering_planner import (
     reschedule_clustering,
     schedule_clustering,
 )
-from pyhudi.services.service_plans import BusyPlans, requested_plans, run_plans
+from pyhudi.services.service_plans import BusyPlans, run_plans
 from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -101,13 +101,13 @@ def run_pending_clusterings(
         TransactionError: A restore is pending, or files of a plan no longer exist.
         SetupError: Spark is required.
     """
-    missing = f"no clustering {instant!r} is pending in the table at {client.storage.root}"
-    plans = requested_plans(pending_clusterings(client.active_timeline()), instant, missing=missing, busy=busy)
     results = run_plans(
         client,
         opts,
-        plans,
+        pending_clusterings(client.active_timeline()),
         lambda plan: _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER),
+        service="clustering",
+        instant=instant,
         busy=busy,
     )
     return reduce(ClusteringResult.merge, results, ClusteringResult())
@@ -118,7 +118,7 @@ def run_clusterings(
     opts: Options,
     runner: ClusteringRunner,
     *,
-    only_if_due: bool = False,
+    only_if_due: bool,
     busy: BusyPlans = BusyPlans.REFUSE,
 ) -> ClusteringResult:
     """Execute the pending plans or, if there are none, make a plan and execute it, because a plan after pending ones

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_planner import check_compactable, pending_compactions
-from pyhudi.services.service_plans import BusyPlans, requested_plans, run_plans
+from pyhudi.services.service_plans import BusyPlans, run_plans
 from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -95,14 +95,13 @@ def run_pending_compactions(
         TransactionError: A restore is pending.
     """
     check_compactable(client.config)
-    missing = f"no {action} {instant!r} is pending in the table at {client.storage.root}"
-    pending = pending_compactions(client.active_timeline(), action)
-    plans = requested_plans(pending, instant, missing=missing, busy=busy)
     results = run_plans(
         client,
         opts,
-        plans,
+        pending_compactions(client.active_timeline(), action),
         lambda plan: _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER),
+        service=compaction_name(action),
+        instant=instant,
         busy=busy,
     )
     return reduce(CompactionResult.merge, results, CompactionResult(action=action))
