@@ -172,8 +172,8 @@ class _TableSync:
     state: _TableState
     settings: SyncSettings
     name: SyncedName
-    earlier: _OvertakenError | None = None
-    is_last: bool = True
+    earlier: _OvertakenError | None
+    is_last: bool
 
     @property
     def plan(self) -> EntryPlan:

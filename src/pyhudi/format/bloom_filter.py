@@ -197,9 +197,9 @@ class BloomBuilder:
 
     def __init__(
         self,
-        num_entries: int = DEFAULT_ENTRIES,
-        fpp: float = DEFAULT_FPP,
-        dynamic_max: int = DEFAULT_MAX_ENTRIES,
+        num_entries: int,
+        fpp: float,
+        dynamic_max: int,
         kind: str = DYNAMIC,
     ) -> None:
         if kind not in (SIMPLE, DYNAMIC):

@@ -83,7 +83,7 @@ def _split_keys(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
 
 
 def hashed_values_of_keys(
-    keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool = False
+    keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool
 ) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Vectorised `hashed_values`: return the row numbers of the keys, ascending, and the values in the keys."""
     named = _have_names(keys, legacy_key_split=legacy_key_split)

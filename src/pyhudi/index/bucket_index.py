@@ -100,7 +100,7 @@ class BucketIndex:
         """Return the hash of a record key; the bucket is the remainder of the division by the number of buckets."""
         return java_list_hash(hashed_values(key, self.fields, legacy_key_split=self.legacy_key_split))
 
-    def bucket_of(self, key: str, partition: str = "") -> int:
+    def bucket_of(self, key: str, partition: str) -> int:
         """Return the bucket of a record key."""
         return self.hash_of(key) % self.counts.of_partition(partition)
 

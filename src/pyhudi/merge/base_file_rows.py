@@ -50,7 +50,7 @@ class BaseRead:
     schema: pa.Schema
     names: FileNames
     limits: BatchLimits
-    condition: Condition | None = None
+    condition: Condition | None
     keys: pa.StringArray | None = None
     invalid_text: InvalidText = InvalidText.FAIL
 

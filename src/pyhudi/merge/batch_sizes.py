@@ -47,8 +47,8 @@ class BatchLimits:
     """
 
     rows: int
-    num_bytes: int = BATCH_BYTES
-    row_bytes: float = 0.0
+    num_bytes: int
+    row_bytes: float
 
     def rows_of(self, row_bytes: float) -> int:
         """Return the number of rows per batch; ``row_bytes`` is the size of a row according to the file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -37,8 +37,8 @@ class PruningReport:
 
     slices: int
     partitions: int
-    files_from: str = ""
-    skipped: tuple[str, ...] = ()
+    files_from: str
+    skipped: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class FileReading:
         invalid_text: What becomes of text that is not UTF-8.
     """
 
-    bounds: InstantBounds = field(default_factory=InstantBounds)
-    renamed: Mapping[str, FileNames] = field(default_factory=dict)
-    invalid_text: InvalidText = InvalidText.FAIL
+    bounds: InstantBounds
+    renamed: Mapping[str, FileNames]
+    invalid_text: InvalidText
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class LogMerging:
     """
 
     context: SliceContext
-    key_rows: KeyFilter | None = None
+    key_rows: KeyFilter | None
 
 
 @dataclass(frozen=True, slots=True)

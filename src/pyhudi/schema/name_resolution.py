@@ -63,7 +63,7 @@ def field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 def resolve_nested(
-    name: str, struct: T, fields: Callable[[T], Mapping[str, T]], *, case_sensitive: bool = False
+    name: str, struct: T, fields: Callable[[T], Mapping[str, T]], *, case_sensitive: bool
 ) -> list[str] | None:
     """Return the path to a column like `resolve_path`, for the types of any library.
 

@@ -63,7 +63,7 @@ def completed_write(active: ActiveTimeline, instant: str | None, root: str) -> I
 
 
 def create_savepoint(
-    client: TableMetaClient, opts: Options, instant: str | None = None, *, user: str = "", comment: str = ""
+    client: TableMetaClient, opts: Options, instant: str | None, *, user: str = "", comment: str = ""
 ) -> ServiceResult:
     """Retain the files of the snapshot after a completed write.
 

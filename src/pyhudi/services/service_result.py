@@ -34,7 +34,7 @@ class ServiceResult:
     """
 
     service: str
-    table: str = ""
+    table: str
     instants: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     num_bytes: int = 0

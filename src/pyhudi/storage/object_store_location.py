@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -52,8 +52,8 @@ class Location:
     prefix: str
     root: str
     spark_root: str
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    home: int = 0  # Id of the process that holds an in-memory store.
+    settings: Mapping[str, str]
+    home: int  # Id of the process that holds an in-memory store.
 
     def connect(self, obstore: Any) -> Any:
         """Return the object library's store for the bucket."""

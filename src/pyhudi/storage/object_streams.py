@@ -30,7 +30,7 @@ class ObjectReader(io.RawIOBase):
     """Random access to an object. Each read is one range request, or none if the previous request covered it, or if the
     bytes are among the last ones, ``end``, that were read when the object was opened."""
 
-    def __init__(self, storage: RangeReader, path: str, size: int, end: bytes = b"") -> None:
+    def __init__(self, storage: RangeReader, path: str, size: int, end: bytes) -> None:
         self._storage = storage
         self._path = path
         self._size = size

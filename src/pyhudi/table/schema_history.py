@@ -122,7 +122,7 @@ class ColumnNamesByInstant:
 
     history: SchemaHistory
     columns: pa.Schema
-    as_of: str | None = None
+    as_of: str | None
 
     def __call__(self, instant: str) -> FileNames:
         return self.history.names(self.columns, self.as_of, instant)

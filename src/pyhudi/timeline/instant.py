@@ -117,7 +117,7 @@ def format_instant(moment: datetime) -> str:
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
 
 
-def instant_of_millis(epoch_ms: int, timezone: str = "LOCAL") -> str:
+def instant_of_millis(epoch_ms: int, timezone: str) -> str:
     """Return the instant time of an epoch time in milliseconds."""
     seconds, millis = divmod(epoch_ms, 1000)
     return f"{datetime.fromtimestamp(seconds, timeline_zone(timezone)):%Y%m%d%H%M%S}{millis:03d}"

@@ -44,12 +44,10 @@ class ConvertedFile:
 
     path: str
     source: Instant
-    changed_ms: int | None = None
+    changed_ms: int | None
 
 
-def converted_files(
-    active: ActiveTimeline, target: Layout, timezone: str = "LOCAL", *, copied: bool = False
-) -> list[ConvertedFile]:
+def converted_files(active: ActiveTimeline, target: Layout, timezone: str, *, copied: bool) -> list[ConvertedFile]:
     """Return the files of a timeline in the layout ``target``, in the order of requested times.
 
     ``timezone`` is ``hoodie.table.timeline.timezone``; ``copied`` as in `completion_times`.
@@ -99,7 +97,7 @@ def was_copied(active: ActiveTimeline, timezone: str) -> bool:
     return len(changed) > 1 and min(changed.values()) > last
 
 
-def completion_times(active: ActiveTimeline, timezone: str, *, copied: bool = False) -> dict[str, str]:
+def completion_times(active: ActiveTimeline, timezone: str, *, copied: bool) -> dict[str, str]:
     """Return the completion times of a timeline of layout 1, by file name.
 
     They are the modification times, as in Apache Hudi, but later than the requested times and unique. ``copied``:

@@ -47,10 +47,10 @@ class CommitRequest:
     """A commit as requested from `Transaction.commit`, which documents the fields."""
 
     metadata: CommitMetadata
-    exchange_table: Callable[[Instant], None] | None = None
-    index: IndexDelta | None = None
-    conditions: CommitConditions = CommitConditions()
-    schema_history: SchemaHistory | None = None
+    exchange_table: Callable[[Instant], None] | None
+    index: IndexDelta | None
+    conditions: CommitConditions
+    schema_history: SchemaHistory | None
 
     def find_conflict(self, instant: str, timeline_at_start: Timeline, active: ActiveTimeline) -> Conflicted | None:
         """Find another writer's commit that contains this one, adds the same keys, or changes file groups that this one

@@ -37,7 +37,7 @@ def add_schema_version(
     *,
     active: ActiveTimeline,
     newest: tuple[Instant, CommitMetadata] | None,
-    schema_history: SchemaHistory | None = None,
+    schema_history: SchemaHistory | None,
 ) -> RecordedSchema | Conflicted:
     """Return the metadata with the schema version, if the table has or starts a history.
 

@@ -51,7 +51,7 @@ def in_process_writer_lock(storage: Storage, opts: Options) -> Iterator[None]:
 
 
 @contextmanager
-def in_process_plan_lock(storage: Storage, opts: Options, *, wait: bool = True) -> Iterator[None]:
+def in_process_plan_lock(storage: Storage, opts: Options, *, wait: bool) -> Iterator[None]:
     """Hold the lock of this process for executing plans of compactions and clusterings of a table.
 
     Writes do not wait for it, because plans are executed concurrently with writes. A write that executes plans after

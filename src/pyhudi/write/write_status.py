@@ -100,7 +100,7 @@ def log_stat(
     file_slice: DeltaSlice,
     *,
     started: float,
-    bounds: pa.StructArray | None = None,
+    bounds: pa.StructArray | None,
 ) -> Stat:
     """Return the stat of a finished log file. ``started`` is ``time.monotonic()`` at its start."""
     return {

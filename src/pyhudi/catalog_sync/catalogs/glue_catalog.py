@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyhudi.catalog_sync.catalogs.catalog_entries import (
@@ -51,10 +51,10 @@ class GlueEndpoint:
         catalog_id: Account of the catalog; None: that of the credentials.
     """
 
-    region: str | None = None
-    url: str | None = None
-    credentials: Mapping[str, str] = field(default_factory=dict)
-    catalog_id: str | None = None
+    region: str | None
+    url: str | None
+    credentials: Mapping[str, str]
+    catalog_id: str | None
 
 
 class GlueCatalog:

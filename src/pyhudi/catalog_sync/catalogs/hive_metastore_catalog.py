@@ -34,7 +34,7 @@ class HiveMetastoreCatalog:
         batch: Maximum number of partitions in a request.
     """
 
-    def __init__(self, client: MetastoreClient, batch: int = 1000) -> None:
+    def __init__(self, client: MetastoreClient, batch: int) -> None:
         self._client, self._batch = client, batch
 
     def __str__(self) -> str:

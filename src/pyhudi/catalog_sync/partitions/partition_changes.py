@@ -19,10 +19,10 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 class PartitionChanges:
     """Partitions to add, to give another location, to leave as they are, and, by their values, to drop."""
 
-    add: tuple[CatalogPartition, ...] = ()
-    move: tuple[CatalogPartition, ...] = ()
-    keep: tuple[CatalogPartition, ...] = ()
-    drop: tuple[Values, ...] = ()
+    add: tuple[CatalogPartition, ...]
+    move: tuple[CatalogPartition, ...]
+    keep: tuple[CatalogPartition, ...]
+    drop: tuple[Values, ...]
 
 
 def partitions_of_paths(

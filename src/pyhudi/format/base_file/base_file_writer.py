@@ -52,7 +52,7 @@ class FileSummary:
     size: int
     min_key: str | None
     max_key: str | None
-    bounds: pa.StructArray | None = None
+    bounds: pa.StructArray | None
 
 
 class BaseFileWriter(ABC):

@@ -46,9 +46,9 @@ class LogRecordColumns:
     kept: pa.Schema
     rules: MergeRules
     deletes: DeleteMarker
-    keys: KeySpec | None = None
-    by_position: bool = False
-    key_rows: KeyFilter | None = None
+    keys: KeySpec | None
+    by_position: bool
+    key_rows: KeyFilter | None
 
     def ordering(self) -> pa.Schema:
         """Ordering fields with their types in the table."""
@@ -73,7 +73,7 @@ def read_blocks(
     layout: LogRecordColumns,
     names: Callable[[str], FileNames],
     versions: LogRecordVersions,
-    invalid_text: InvalidText = InvalidText.FAIL,
+    invalid_text: InvalidText,
 ) -> None:
     """Add the versions of all blocks, in the order of the blocks; one block is decoded at a time.
 

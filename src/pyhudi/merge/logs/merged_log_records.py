@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, MergeMemory, bounded_runs, rows_within
+from pyhudi.merge.batch_sizes import BATCH_ROWS, MergeMemory, bounded_runs, rows_within
 from pyhudi.merge.logs.spillable_log_rows import NO_ROW, SpillableLogRows
 from pyhudi.merge.modes.merge_by_mode import Given, Versions, dense, fold, given_rows
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -87,7 +87,7 @@ class LogRecordVersions:
         self._ordering: list[tuple[pa.Array, ...]] = []
         self._given: list[tuple[frozenset[str] | None, int]] = []
 
-    def add_rows(self, changes: RecordVersions, where: pa.Array | Index, present: frozenset[str] | None = None) -> None:
+    def add_rows(self, changes: RecordVersions, where: pa.Array | Index, present: frozenset[str] | None) -> None:
         """Add the records of a data block.
 
         ``where`` are their keys, or their positions; ``present`` are the columns in a block of partial updates (None:
@@ -243,7 +243,7 @@ class MergedLogRecords:
         store: SpillableLogRows,
         identity: RecordIdentity,
         versions: StoredVersions,
-        batch_bytes: int = BATCH_BYTES,
+        batch_bytes: int,
     ) -> None:
         self._store = store
         self._batch_bytes = batch_bytes

@@ -38,7 +38,7 @@ def expression_stats_records(
     version: int,
     *,
     logs_have_statistics: bool,
-    first: bool = False,
+    first: bool,
 ) -> RecordChanges:
     """Return the index records of files with statistics, and of their partitions. All of them have the type of the
     expression, because Apache Hudi 1.2.0 merges those of one partition only if their types are equal.

@@ -51,7 +51,7 @@ def declare_partitions(
 
 
 def declare_inflight_partitions(
-    storage: Storage, config: TableConfig, partitions: Sequence[str], definitions: Definitions | None = None
+    storage: Storage, config: TableConfig, partitions: Sequence[str], definitions: Definitions | None
 ) -> TableConfig:
     """Announce partitions of the metadata table that are being built and whose file groups exist. Return the table's
     configuration.

@@ -172,7 +172,7 @@ def complete_compaction(
     config: TableConfig,
     job: MetadataCompactionJob,
     stats: list[Stat],
-    merge_millis: int = 0,
+    merge_millis: int,
 ) -> MetadataServiceResult:
     """Publish a compaction whose base files are written, then clean and archive. The caller holds the lock of the
     table.

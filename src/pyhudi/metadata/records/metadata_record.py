@@ -167,7 +167,7 @@ def _combine_small_chunks(chunks: list[pa.Array]) -> list[pa.Array]:
     return [*result, pa.concat_arrays(waiting)] if waiting else result
 
 
-def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Projection] = PAYLOADS) -> pa.Schema:
+def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Projection]) -> pa.Schema:
     """Return the schema of the result of `decode` for records of a table version."""
     return _schema_of(table_version, frozen(payloads))
 

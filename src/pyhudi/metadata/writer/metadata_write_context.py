@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -29,7 +29,7 @@ class MetadataWriteContext:
     opts: Options
     data: ActiveTimeline
     reserved: ReservedTime
-    stats_reader: FileStatsReader = LOCAL
+    stats_reader: FileStatsReader
 
     def new_time(self) -> str:
         """Return a new time, later than all known ones."""

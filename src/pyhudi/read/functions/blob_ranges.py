@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class BlobRanges:
         options: Those of storages, and `MAX_GAP_KEY`.
     """
 
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str]
 
     def pieces(
         self, kinds: pa.StringArray, paths: pa.StringArray, offsets: pa.Int64Array, lengths: pa.Int64Array

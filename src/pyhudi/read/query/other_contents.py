@@ -16,7 +16,7 @@ _MOST_FOLDERS = 50
 _MOST_NAMES = 3
 
 
-def describe_contents(path: str, options: Mapping[str, str] | None = None) -> str:
+def describe_contents(path: str, options: Mapping[str, str] | None) -> str:
     """Return what is at a path that is no Hudi table, and how to read it; empty if nothing is known.
 
     Errors of the storage are ignored, because the message is about another one.
@@ -27,7 +27,7 @@ def describe_contents(path: str, options: Mapping[str, str] | None = None) -> st
         return ""
 
 
-def describe_other_format(path: str, options: Mapping[str, str] | None = None) -> str:
+def describe_other_format(path: str, options: Mapping[str, str] | None) -> str:
     """Return which table of another format is at a path; empty if there is none, or nothing can be listed."""
     try:
         storage = open_storage(path, options)

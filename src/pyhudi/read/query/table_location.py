@@ -47,13 +47,13 @@ def locate_table(path: str, options: Mapping[str, str] | None = None) -> TableLo
     return place
 
 
-def table_above(path: str, options: Mapping[str, str] | None = None) -> str | None:
+def table_above(path: str, options: Mapping[str, str] | None) -> str | None:
     """Return the root of the table that contains a path; None if it is a table itself, or in none."""
     place = _around(path, options)
     return place.root if place is not None and place.subpath else None
 
 
-def refuse_nested_table(path: str, options: Mapping[str, str] | None = None) -> None:
+def refuse_nested_table(path: str, options: Mapping[str, str] | None) -> None:
     """Refuse a path inside another Hudi table for a new one, and the root of a Delta Lake or Iceberg table, because
     operations on that table treat every file below its root as its own.
 

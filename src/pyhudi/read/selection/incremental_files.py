@@ -70,7 +70,7 @@ def lost_files(
     written: pa.Table,
     slices: pa.Table,
     completions: Callable[[pa.ChunkedArray], pa.Array] | None,
-    compactions: Collection[str] = (),
+    compactions: Collection[str],
 ) -> str:
     """Describe the files that writes to the slices' file groups have written and that slices no longer contain; empty
     if there are none.

@@ -26,9 +26,7 @@ Prune = Callable[[list[str]], PartitionPruning]
 """Prunes partitions, given by path, that cannot have rows of a query."""
 
 
-def select_slices(
-    table: TableSnapshot, query: Query, files: TableFiles | None = None, prune: Prune | None = None
-) -> Selection:
+def select_slices(table: TableSnapshot, query: Query, files: TableFiles | None, prune: Prune | None) -> Selection:
     """Return the slices of a snapshot, read-optimized, time-travel or incremental query.
 
     ``files`` lists the files (None: from the storage). ``prune`` returns the partition paths that may have rows of the

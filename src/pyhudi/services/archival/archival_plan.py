@@ -71,7 +71,7 @@ def is_archival_due(table: TableSnapshot, opts: Options) -> bool:
     return len(table.active.timeline.completed().writes()) > opts.get_typed(options.KEEP_MAX_COMMITS)
 
 
-def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
+def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool) -> ArchivalPlan:
     """Return the instants to archive now, without writing anything.
 
     Args:

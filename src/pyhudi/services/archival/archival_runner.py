@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SERVICE = "archive"
 
 
-def plan_archival(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
+def plan_archival(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> ArchivalPlan:
     """Return the plan that `archive_table` would execute now, without writing anything."""
     return make_archival_plan(TableSnapshot.load(client.reload()), opts, only_if_due=only_if_due)
 

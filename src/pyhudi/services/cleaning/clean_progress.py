@@ -28,9 +28,9 @@ class CleanProgress:
         incomplete: Files are left that the policy does not retain.
     """
 
-    earliest: str = ""
-    last_completed: str = ""
-    savepoints: tuple[str, ...] = ()
+    earliest: str
+    last_completed: str
+    savepoints: tuple[str, ...]
     incomplete: bool = False
 
 

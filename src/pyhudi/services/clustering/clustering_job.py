@@ -83,7 +83,7 @@ class ClusteringTaskContext:
     order: RowOrder
     packed: tuple[bytes, ...]
     attempt: int
-    copies: bool = False
+    copies: bool
 
     def group(self, number: int) -> ClusteringGroup:
         """Return one of the groups."""

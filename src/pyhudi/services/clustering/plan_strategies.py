@@ -58,14 +58,14 @@ _RUNS = frozenset(
 class PartitionFilter:
     """Partition filter: listed partitions (all if none are listed), then by pattern, then by ``mode``."""
 
-    mode: PartitionFilterMode = PartitionFilterMode.NONE
-    named: tuple[str, ...] = ()
-    pattern: re.Pattern[str] | None = None
-    begin: str = ""
-    end: str = ""
-    lookback: int = 0
-    skipped: int = 0
-    hour: int = 0
+    mode: PartitionFilterMode
+    named: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+    begin: str
+    end: str
+    lookback: int
+    skipped: int
+    hour: int
 
     def apply(self, partitions: Sequence[str]) -> list[str]:
         """Return the partitions to cluster, in order."""

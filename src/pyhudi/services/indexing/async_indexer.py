@@ -112,7 +112,7 @@ class RunningBuild:
     prepared: list[PreparedIndex]
     missed_updates: MissedUpdateDetector
     entry: Instant
-    progress: Progress | None = None
+    progress: Progress | None
 
     def verify(self, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
         """Check that the table still supports the built indexes.

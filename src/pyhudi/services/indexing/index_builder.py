@@ -108,8 +108,8 @@ class IndexEngine:
         stats_reader: Reads files for the others.
     """
 
-    builder: Builder | None = None
-    stats_reader: FileStatsReader = LOCAL
+    builder: Builder | None
+    stats_reader: FileStatsReader
 
 
 def build_index(

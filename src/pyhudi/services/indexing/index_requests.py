@@ -245,7 +245,7 @@ def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
     return sorted(partitions - {FILES})
 
 
-def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str] = ()) -> list[str]:
+def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str]) -> list[str]:
     """Return the partitions of the metadata table to drop with the index of that name; none if there is no such index,
     and none ``planned``.
 

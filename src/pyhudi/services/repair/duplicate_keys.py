@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -56,9 +56,9 @@ class Deduplication:
     """
 
     partition: str
-    groups: pa.Table = field(default_factory=DUPLICATES_SCHEMA.empty_table)
-    num_keys: int = 0
-    num_surplus: int = 0
+    groups: pa.Table
+    num_keys: int
+    num_surplus: int
     instant: str | None = None
 
     def __repr__(self) -> str:

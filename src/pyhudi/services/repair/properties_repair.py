@@ -26,9 +26,7 @@ _NEEDED = (property_keys.NAME, property_keys.TYPE, property_keys.VERSION)
 _FIXED = (property_keys.VERSION, property_keys.TIMELINE_LAYOUT_VERSION)
 
 
-def repair_properties(
-    storage: Storage, properties: Mapping[str, str], opts: Options, *, dry_run: bool = True
-) -> pa.Table:
+def repair_properties(storage: Storage, properties: Mapping[str, str], opts: Options, *, dry_run: bool) -> pa.Table:
     """Replace all properties of a table. The old file may be corrupt, or missing.
 
     Args:

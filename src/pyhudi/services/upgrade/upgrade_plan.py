@@ -61,10 +61,10 @@ class UpgradeResult:
 
     version: int
     to: int
-    table: str = ""
-    instants: int = 0
-    dropped_indexes: tuple[str, ...] = ()
-    millis: Mapping[str, int] = field(default_factory=dict)
+    table: str
+    instants: int
+    dropped_indexes: tuple[str, ...]
+    millis: Mapping[str, int]
 
     def __bool__(self) -> bool:
         return self.version != self.to

@@ -62,7 +62,7 @@ class UpgradePreparation:
     runner: CompactionRunner
     stats_reader: FileStatsReader
     generator: TimeGenerator
-    lossy: bool = False
+    lossy: bool
 
     @property
     def storage(self) -> Storage:

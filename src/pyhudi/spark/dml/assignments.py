@@ -78,7 +78,7 @@ def resolve_assignments(
     schema: StructType,
     *,
     case_sensitive: bool,
-    alias: str | None = None,
+    alias: str | None,
     inserts: bool = False,
 ) -> dict[str, object]:
     """Return assignments by the names of the table's columns.

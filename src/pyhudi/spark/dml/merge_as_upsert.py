@@ -41,9 +41,7 @@ def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | Non
     return source.select(*(value.alias(name) for name, value in values.items()))
 
 
-def joins_by_key(
-    target: TargetSnapshot, on: object, alias: str, source: DataFrame, source_alias: str | None = None
-) -> bool:
+def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFrame, source_alias: str | None) -> bool:
     """Return True if a condition joins exactly the rows that an upsert considers versions of the same record.
 
     Args:

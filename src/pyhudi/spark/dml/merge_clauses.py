@@ -36,8 +36,8 @@ class Clause:
 
     kind: ClauseKind
     action: MergeAction
-    values: Mapping[str, object] | None = None
-    condition: str | Column | None = None
+    values: Mapping[str, object] | None
+    condition: str | Column | None
 
     def with_texts(self, changed: Callable[[str], str]) -> Clause:
         """Return the clause with other SQL texts.

@@ -52,7 +52,7 @@ class MergeSource:
     rows: DataFrame
     on: str | Column
     evaluator: ClauseEvaluator
-    alias: str | None = None
+    alias: str | None
 
     def check_columns(self) -> None:
         """Check the names of the source's columns.

@@ -44,7 +44,7 @@ class RowSelection:
         reads_whole_table: A subquery reads the table, so that any change since the snapshot is a conflict.
     """
 
-    where: Condition = None
+    where: Condition
     alias: str | None = None
     reads_whole_table: bool = False
 

@@ -46,7 +46,7 @@ class SlicePieces:
     from_path: tuple[str, ...] = ()
 
     @classmethod
-    def from_plan(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, part: float = WHOLE) -> SlicePieces:
+    def from_plan(cls, plan: ScanPlan, parallelism: int, *, part: float = WHOLE) -> SlicePieces:
         """Return the slices of a plan, large ones first. ``part``: part of the base files that is read."""
         slices = _with_path_values(plan)
         pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan.tasks, parallelism, part=part))

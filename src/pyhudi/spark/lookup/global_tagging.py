@@ -62,9 +62,9 @@ class PartitionUpdatePolicy:
     """
 
     moves: bool
-    ordering: tuple[str, ...] = ()
-    stored_columns: tuple[str, ...] = ()
-    compares_sequences: bool = False
+    ordering: tuple[str, ...]
+    stored_columns: tuple[str, ...]
+    compares_sequences: bool
 
 
 def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionUpdatePolicy) -> DataFrame:

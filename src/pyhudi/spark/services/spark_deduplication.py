@@ -148,7 +148,7 @@ def preview_deduplication(
     *,
     partition: str,
     kind: DedupeType,
-    output: str | None = None,
+    output: str | None,
 ) -> Deduplication:
     """Find what `deduplicate` would change, without changing the table.
 

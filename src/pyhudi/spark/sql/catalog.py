@@ -82,9 +82,9 @@ class CatalogView:
     query: str
     namespace: Name
     columns: tuple[str, ...]
-    query_columns: tuple[str, ...] = ()
+    query_columns: tuple[str, ...]
     """Columns of the query by name; empty: they are taken by position."""
-    created: str = ""
+    created: str
     """The time at which it was created or replaced, as Spark prints it."""
 
 

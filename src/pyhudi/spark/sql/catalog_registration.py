@@ -65,7 +65,7 @@ def set_properties(
     changed: Mapping[str, str],
     remove: tuple[str, ...],
     *,
-    if_exists: bool = True,
+    if_exists: bool,
 ) -> None:
     """Change properties of a table's entry.
 

@@ -36,7 +36,7 @@ class StatementParameters:
         fields: Values of fields by name.
     """
 
-    def __init__(self, text: str, args: Any = None, fields: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, text: str, args: Any, fields: Mapping[str, Any] | None) -> None:
         self.args = args
         self._fields = dict(fields or {})
         self._formatter = _Formatter()

@@ -58,7 +58,7 @@ def table_of_name(spark: SparkSession, text: str) -> CatalogTable | None:
     return None if name is None else find_table(spark, name)
 
 
-def open_table(spark: SparkSession, text: str, table_options: Mapping[str, object] | None = None) -> SqlTable:
+def open_table(spark: SparkSession, text: str, table_options: Mapping[str, object] | None) -> SqlTable:
     """Open a Hudi table by name.
 
     Args:
@@ -302,8 +302,8 @@ def insert_into(
     text: str,
     *,
     overwrite: bool,
-    writer_options: Mapping[str, str] | None = None,
-    partition_by: tuple[str, ...] = (),
+    writer_options: Mapping[str, str] | None,
+    partition_by: tuple[str, ...],
 ) -> bool:
     """Insert rows into a table and return True if it is a Hudi table; otherwise do nothing. Columns are matched by name
     if they have the names of the table's columns, otherwise by position.

@@ -119,7 +119,7 @@ def write(
 
 
 def append_once(
-    df: DataFrame, target: str, write_options: Mapping[str, object], *, partitions: Sequence[str] = ()
+    df: DataFrame, target: str, write_options: Mapping[str, object], *, partitions: Sequence[str]
 ) -> WriteResult:
     """Write a DataFrame like `write` in the mode append, for a caller that repeats the write after conflicts.
 

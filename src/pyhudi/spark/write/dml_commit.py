@@ -22,7 +22,7 @@ class RowLocations:
     """
 
     groups: pa.Table
-    positions: bool = False
+    positions: bool
 
 
 class NewRecords(Enum):

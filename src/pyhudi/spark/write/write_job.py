@@ -49,7 +49,7 @@ class IdempotentCommit:
     """
 
     extra: Mapping[str, str]
-    already_committed: Callable[[ActiveTimeline], Instant | None] | None = None
+    already_committed: Callable[[ActiveTimeline], Instant | None] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ _NO_LABELS = frozenset({"builtin", "session", "system"})
 class BlockNames:
     """Names that a block declares, in lower case."""
 
-    label: str = ""
+    label: str
     variables: set[str] = field(default_factory=set)
     cursors: set[str] = field(default_factory=set)
     conditions: set[str] = field(default_factory=set)

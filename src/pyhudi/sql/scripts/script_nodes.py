@@ -44,7 +44,7 @@ class Loop:
     """LOOP, WHILE or REPEAT: ``condition`` is checked before each turn, and ``until`` after it."""
 
     body: Nodes
-    label: str = ""
+    label: str
     condition: str = ""
     until: str = ""
 

@@ -61,7 +61,7 @@ PAYLOADS: Mapping[str, PayloadTranslation] = {
 """Payload classes of older releases that are equivalent to a merge mode with some properties."""
 
 
-def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str] | None = None) -> MergeSettings:
+def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str] | None) -> MergeSettings:
     """Return the settings of a payload class; an unknown class is CUSTOM.
 
     Args:

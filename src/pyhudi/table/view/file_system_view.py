@@ -214,7 +214,7 @@ class FileSystemView:
         """Return the completion times of instants, or their requested times if unknown."""
         return map_instants(instants, self._instants.completion)
 
-    def replaced_slices(self, before: str | None = None) -> pa.Table:
+    def replaced_slices(self, before: str | None) -> pa.Table:
         """Return all slices (`SLICE_SCHEMA`) of file groups replaced by replacecommits.
 
         ``before`` restricts them to replacecommits that were requested earlier.

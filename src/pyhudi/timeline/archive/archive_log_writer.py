@@ -140,7 +140,7 @@ class SmallFiles:
     limit: int
 
 
-def merge_small_files(storage: Storage, layout: Layout, small: SmallFiles, batch: int = BATCH) -> None:
+def merge_small_files(storage: Storage, layout: Layout, small: SmallFiles, batch: int) -> None:
     """Merge the oldest small archive files into a new one, each record once.
 
     If a run is killed before the old files are deleted, records occur twice, which readers and the next run handle.

@@ -50,7 +50,7 @@ class ArchiveOptions:
         small_files: Condition for merging files of layout 1; None: they are not merged.
     """
 
-    timezone: str = "LOCAL"
+    timezone: str
     block_records: int = archive_log_writer.BATCH
     merged_files: int = BATCH
     small_files: archive_log_writer.SmallFiles | None = None

@@ -19,9 +19,9 @@ def plan_record(
     operations: Sequence[Mapping[str, Any]],
     table_version: int,
     *,
-    strategy: Mapping[str, Any] | None = None,
-    preserve_metadata: bool = False,
-    missing: Sequence[str] = (),
+    strategy: Mapping[str, Any] | None,
+    preserve_metadata: bool,
+    missing: Sequence[str],
 ) -> dict[str, Any]:
     """Return the Avro record of a plan.
 

@@ -19,7 +19,7 @@ class RestorePlan:
     """
 
     to: str
-    targets: tuple[tuple[str, str], ...] = ()
+    targets: tuple[tuple[str, str], ...]
     instant: str | None = None
 
     def __len__(self) -> int:

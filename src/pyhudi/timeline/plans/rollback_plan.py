@@ -93,7 +93,7 @@ class RollbackMetadata:
     millis: int
     instant: str
     action: str
-    partitions: Mapping[str, RolledBackPartition] = field(default_factory=dict)
+    partitions: Mapping[str, RolledBackPartition]
 
     def record(self) -> dict[str, Any]:
         """Return the Avro record, which restores embed."""

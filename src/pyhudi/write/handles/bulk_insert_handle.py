@@ -29,7 +29,7 @@ class BulkInsertHandle:
     to local disk until the input ends. Buffered rows are bounded by the context's ``buffer_size``.
     """
 
-    def __init__(self, context: WriteContext, task: TaskId, *, sorted_input: bool = False) -> None:
+    def __init__(self, context: WriteContext, task: TaskId, *, sorted_input: bool) -> None:
         self._context = context
         self._task = task
         self._layout = RowLayout(context, task)

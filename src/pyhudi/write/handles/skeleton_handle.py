@@ -46,7 +46,7 @@ class SkeletonHandle:
     context: WriteContext
     keys: KeySpec
     reader: SourceReader
-    attempt: int = 0
+    attempt: int
 
     def write(self, source: SourceFile, task: TaskId) -> Stat:
         """Write the skeleton file of one source file.

@@ -36,8 +36,8 @@ class SourceReader:
     storage: Storage
     config: TableConfig
     schema: pa.Schema
-    all_columns: bool = True
-    invalid_text: InvalidText = InvalidText.FAIL
+    all_columns: bool
+    invalid_text: InvalidText
 
     @contextmanager
     def open(self, source: SourceFile) -> Iterator[Any]:

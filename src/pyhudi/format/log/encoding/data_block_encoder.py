@@ -55,7 +55,7 @@ def avro_content(parts: Sequence[tuple[int, memoryview]]) -> list[Buffer]:
 
 
 def parquet_content(
-    rows: pa.Table, schema: str, options: ParquetOptions, constants: Mapping[str, str | None] | None = None
+    rows: pa.Table, schema: str, options: ParquetOptions, constants: Mapping[str, str | None] | None
 ) -> list[Buffer]:
     """Return the content of a PARQUET_DATA block: a whole Parquet file with the columns of the Avro schema."""
     columns = record_type(schema).arrow
@@ -66,7 +66,7 @@ def parquet_content(
     return [memoryview(sink.getvalue())]
 
 
-def hfile_content(rows: pa.Table, schema: str, constants: Mapping[str, str | None] | None = None) -> list[Buffer]:
+def hfile_content(rows: pa.Table, schema: str, constants: Mapping[str, str | None] | None) -> list[Buffer]:
     """Return the content of an HFILE_DATA block: Avro records by record key, in key order.
 
     The key is the record key, or the field ``key`` if records have none (metadata table); that field is stored empty,

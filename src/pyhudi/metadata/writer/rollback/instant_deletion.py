@@ -90,7 +90,7 @@ def drop_unfinished(
     active: ActiveTimeline,
     pending: Iterable[str],
     config: TableConfig,
-    heartbeats: HeartbeatPolicy = _HEARTBEATS,
+    heartbeats: HeartbeatPolicy,
 ) -> None:
     """Delete leftovers of killed writers: delta commits that no instant of the table will continue, and services.
 

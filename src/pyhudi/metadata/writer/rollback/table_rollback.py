@@ -27,7 +27,7 @@ class TableRollback:
     target: str
     instant: str
     log_files: Mapping[str, Mapping[str, int]]
-    retried: bool = False
+    retried: bool
 
 
 def metadata_uri(storage: Storage, partition: str, name: str) -> str:

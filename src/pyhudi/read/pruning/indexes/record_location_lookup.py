@@ -90,9 +90,7 @@ def _key_specs(spec: KeySpec) -> list[KeySpec]:
     return [spec]
 
 
-def record_index_locations(
-    table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None = None
-) -> pa.Table | None:
+def record_index_locations(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None) -> pa.Table | None:
     """Return the locations of the records with these keys (`KEY_LOCATION_SCHEMA`), by the record index.
 
     A key of a partitioned index may be in several partitions; only these ``partitions`` are looked up. None: there are

@@ -183,7 +183,7 @@ def _words(texts: pa.StringArray, start: int, size: int) -> npt.NDArray[np.uint3
     return np.ascontiguousarray(data[:, start : start + metadata_keys.SHORT_ID]).view(np.uint32)
 
 
-def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = True) -> Bounds:
+def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool) -> Bounds:
     """Return the bounds of statistics, unknown for null. ``counts_rows``: nulls are counted among the values, unlike in
     expression indexes."""
     types = stats.field("valueType") if stats.type.get_field_index("valueType") >= 0 else None

@@ -59,7 +59,7 @@ _MOST_FILES = 10_000
 """Files of a query up to which those without logs are read by the same scan."""
 
 
-def single_scan(scan: SparkScan, *, merges: bool = True) -> DataFrame | None:
+def single_scan(scan: SparkScan, *, merges: bool) -> DataFrame | None:
     """Read slices some of which have log files.
 
     Runs a Spark job that merges logs that are not in the cache, if they are read repeatedly.

@@ -56,7 +56,7 @@ class FrameOrigin:
     files: int
     plan: Callable[[RowFilter], ScanPlan]
     read: Callable[[ScanPlan], DataFrame]
-    merged: DataFrame | None = None
+    merged: DataFrame | None
     conditions: tuple[Any, ...] = ()
     implied_sql: tuple[str, ...] = ()
 

@@ -44,7 +44,7 @@ class StaticValues:
     """
 
     row: Row
-    path: str | None = None
+    path: str | None
 
     def column(self, name: str, text: str, kind: DataType) -> Column:
         """Return a value as a column of the rows. Times are taken from their SQL ``text``, because Spark returns them

@@ -35,7 +35,7 @@ class ViewSource:
 
     location: str
     options: tuple[tuple[str, str], ...]
-    predicate: str | None = None
+    predicate: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class QuerySource:
 
     text: str
     view: CatalogView
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...]
 
 
 Source: TypeAlias = ViewSource | FunctionSource | QuerySource
@@ -118,7 +118,7 @@ def query_rows(spark: SparkSession, source: QuerySource) -> Iterator[DataFrame]:
         yield rows.toDF(*source.view.columns)
 
 
-def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
+def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None) -> DataFrame:
     """Return the current rows of a table, by the session's options and further ones."""
     all_options = {**read_options(spark, table, None), **(options or {})}
     return _ordered_rows(load_table(spark, table.location, all_options), table.location, all_options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyhudi.spark.sql.queries.query_sources import FunctionSource, Source, ViewSource
 from pyhudi.sql.statements import Name
@@ -24,12 +24,12 @@ class RewrittenQuery:
     """
 
     text: str
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    reads_hudi_tables: bool = False
-    temporary: Mapping[str, Source] = field(default_factory=dict)
-    views: tuple[Name, ...] = ()
-    shown: Mapping[int, str] = field(default_factory=dict)
-    query: str = ""
+    sources: Mapping[str, Source]
+    reads_hudi_tables: bool
+    temporary: Mapping[str, Source]
+    views: tuple[Name, ...]
+    shown: Mapping[int, str]
+    query: str
 
     @property
     def locations(self) -> frozenset[str]:

@@ -51,8 +51,8 @@ class Scope:
         cursors: Its cursors, by names in lower case.
     """
 
-    label: str = ""
-    handlers: tuple[Handler, ...] = ()
+    label: str
+    handlers: tuple[Handler, ...]
     variables: dict[str, _Variable] = field(default_factory=dict)
     cursors: dict[str, ScriptCursor] = field(default_factory=dict)
 

@@ -44,7 +44,7 @@ class ScriptStatements:
     spark: SparkSession
     run_sql: RunSql
     scopes: ScriptScopes
-    reads_at_once: bool = False
+    reads_at_once: bool
     result: DataFrame | None = None
     result_is_read: bool = False
 

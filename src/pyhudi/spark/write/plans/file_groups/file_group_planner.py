@@ -42,7 +42,7 @@ from pyhudi.write.write_result import ChangeCounts
 
 
 def plan_file_groups(
-    job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str = ""
+    job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str
 ) -> FileGroupPlan | InTaskTaggingPlan:
     """Key the rows of a job, and merge, tag and count them, unless the write tasks do so (`in_task_tagging_plan`),
     which requires that no partition of the metadata table needs the individual keys. Runs Spark jobs; rows stay cached
