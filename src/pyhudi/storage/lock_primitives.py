@@ -18,7 +18,7 @@ from typing import Protocol, Self, runtime_checkable
 from pyhudi.errors import LockError
 from pyhudi.storage import posix_files
 from pyhudi.storage.local_storage import LocalStorage
-from pyhudi.storage.object_storage import ObjectStorage
+from pyhudi.storage.object_store.object_storage import ObjectStorage
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.storage.table_paths import META_FOLDER
 

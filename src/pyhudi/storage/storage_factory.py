@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pyhudi.config.options import STORAGE_FSYNC
 from pyhudi.errors import ConfigError
 from pyhudi.storage.local_storage import LocalStorage
-from pyhudi.storage.object_storage import ObjectStorage
-from pyhudi.storage.object_store_location import PREFIX, Location
+from pyhudi.storage.object_store.object_storage import ObjectStorage
+from pyhudi.storage.object_store.object_store_location import PREFIX, Location
 from pyhudi.storage.storage_protocol import Storage, clean_path, join_path
 
 _KINDS = {

@@ -14,7 +14,7 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.object_store_location import reason_of
+from pyhudi.storage.object_store.object_store_location import reason_of
 from tests.processes import separate_processes
 from tests.unit.storage.s3_server import S3Server
 from tests.unit.storage.suite import StorageTests, write_and_fail

@@ -31,9 +31,9 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.storage.concurrent_reads import concurrent_map
-from pyhudi.storage.object_store_location import PREFIX as OPTION_PREFIX
-from pyhudi.storage.object_store_location import Location, reason_of
-from pyhudi.storage.object_streams import ObjectReader, Upload
+from pyhudi.storage.object_store.object_store_location import PREFIX as OPTION_PREFIX
+from pyhudi.storage.object_store.object_store_location import Location, reason_of
+from pyhudi.storage.object_store.object_streams import ObjectReader, Upload
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path, empty_listing, join_path
 
 _LIST_CHUNK = 10_000
