@@ -8,7 +8,7 @@ pytest.importorskip("sqlglot")
 
 from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.sql.alias_rewriting import source_alias, source_name, unqualified, with_short_qualifiers
+from pyhudi.sql.rewriting.alias_rewriting import source_alias, source_name, unqualified, with_short_qualifiers
 from pyhudi.sql.table_properties import (
     MARK,
     refuse_misspelled_properties,

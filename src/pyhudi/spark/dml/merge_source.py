@@ -17,7 +17,7 @@ from pyhudi.spark.dml.merge_clauses import MergeAction
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
-from pyhudi.sql.moment_functions import MOMENTS, with_moment_columns
+from pyhudi.sql.rewriting.moment_functions import MOMENTS, with_moment_columns
 from pyhudi.sql.statements import ClauseKind
 
 _MOMENT = "_pyhudi_moment_"

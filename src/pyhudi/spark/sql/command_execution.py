@@ -47,9 +47,9 @@ from pyhudi.spark.sql.statement_call import StatementCall
 from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.spark.sql.variable_substitution import with_variables
 from pyhudi.sql import statements as s
-from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
+from pyhudi.sql.rewriting.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.scripts.script_nodes import Script
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.ShowViews, s.ShowTableExtended, s.Describe)

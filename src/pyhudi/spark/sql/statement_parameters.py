@@ -16,8 +16,8 @@ from pyhudi.spark.execution.cached_frames import is_cached
 from pyhudi.spark.execution.temporary_views import with_separate_plan
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_column, is_dataframe
-from pyhudi.sql.parameter_literals import with_literals
 from pyhudi.sql.parsers.statement_parser import parse
+from pyhudi.sql.rewriting.parameter_literals import with_literals
 from pyhudi.sql.string_literals import string_literal
 
 _T = TypeVar("_T")

@@ -19,10 +19,10 @@ from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables
 from pyhudi.spark.sql.typed_values import TypedValue, evaluate
 from pyhudi.sql import statements as s
 from pyhudi.sql.computed_texts import names_in_computed_texts
-from pyhudi.sql.identifier_clauses import has_identifier_clause, with_plain_identifiers
-from pyhudi.sql.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
+from pyhudi.sql.rewriting.identifier_clauses import has_identifier_clause, with_plain_identifiers
+from pyhudi.sql.rewriting.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 from pyhudi.sql.scripts.script_nodes import Block, Script
 from pyhudi.sql.token_cursor import Cursor, literal_text
 

@@ -18,7 +18,7 @@ from pyhudi.spark.sql.queries.view_registry import (
     rename_view,
 )
 from pyhudi.spark.sql.statement_call import StatementCall
-from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
+from pyhudi.sql.rewriting.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.statements import ChangeView, CreateView, Name
 from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references

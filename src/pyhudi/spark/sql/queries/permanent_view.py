@@ -14,7 +14,7 @@ from pyhudi.spark.sql.queries.query_sources import QuerySource, query_rows
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.table_cache import CachedTable, cached_view, rows_of_view
 from pyhudi.spark.sql.queries.view_settings import QUOTES_NAMES, other_settings, stored_settings
-from pyhudi.sql.identifier_clauses import with_plain_identifiers
+from pyhudi.sql.rewriting.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.statements import Name
 
 

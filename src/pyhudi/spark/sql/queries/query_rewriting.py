@@ -29,7 +29,7 @@ from pyhudi.spark.sql.queries.time_travel import time_travel_options
 from pyhudi.spark.sql.queries.view_refresh import refresh_temporary_view
 from pyhudi.spark.sql.queries.view_registry import TemporaryView, folded, global_name, session_id
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
+from pyhudi.sql.rewriting.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import Reference, find_references, replaced

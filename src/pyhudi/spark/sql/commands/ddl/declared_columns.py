@@ -14,7 +14,7 @@ from pyhudi.schema.logical_types.blobs import is_blob_text
 from pyhudi.schema.logical_types.variants import is_variant_text
 from pyhudi.schema.logical_types.vectors import parse_vector
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema, uncollated_type
-from pyhudi.sql.hudi_column_types import Path, with_string_types, without_hudi_types
+from pyhudi.sql.rewriting.hudi_column_types import Path, with_string_types, without_hudi_types
 from pyhudi.sql.token_cursor import Cursor
 
 _COMPUTED = {"DEFAULT": "a DEFAULT", "GENERATED": "GENERATED ALWAYS AS"}

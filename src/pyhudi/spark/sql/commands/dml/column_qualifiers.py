@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
 from pyhudi.spark.sql.commands.command_target import own_schema
-from pyhudi.sql.alias_rewriting import with_short_qualifiers
+from pyhudi.sql.rewriting.alias_rewriting import with_short_qualifiers
 from pyhudi.sql.statements import Delete, Merge, Name, Update
 
 Change = TypeVar("Change", Update, Delete, Merge)

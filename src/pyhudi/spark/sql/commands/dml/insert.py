@@ -30,7 +30,7 @@ from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_p
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import append_once
 from pyhudi.spark.write.write_preparation import key_spec
-from pyhudi.sql.alias_rewriting import unqualified
+from pyhudi.sql.rewriting.alias_rewriting import unqualified
 from pyhudi.sql.statements import Delete, Insert, PartitionSpec
 from pyhudi.sql.table_references import find_references
 from pyhudi.storage import open_storage

@@ -18,7 +18,7 @@ from pyhudi.spark.sql.commands.dml.column_qualifiers import with_qualifiers, wit
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery, RepeatedSubqueries
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.view_registry import folded
-from pyhudi.sql.alias_rewriting import source_alias, source_name
+from pyhudi.sql.rewriting.alias_rewriting import source_alias, source_name
 from pyhudi.sql.statements import Merge, Name
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries

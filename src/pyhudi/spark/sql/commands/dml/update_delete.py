@@ -15,7 +15,7 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedSubqueries
-from pyhudi.sql.alias_rewriting import unqualified
+from pyhudi.sql.rewriting.alias_rewriting import unqualified
 from pyhudi.sql.statements import Delete, Update
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries

@@ -1,4 +1,4 @@
-"""`pyhudi.sql.identifier_clauses`."""
+"""`pyhudi.sql.rewriting.identifier_clauses`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.identifier_clauses import with_plain_identifiers
+from pyhudi.sql.rewriting.identifier_clauses import with_plain_identifiers
 
 
 @pytest.mark.parametrize(

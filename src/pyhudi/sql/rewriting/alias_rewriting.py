@@ -1,4 +1,4 @@
-"""Small changes of SQL texts."""
+"""Aliases of the target and the source of UPDATE, DELETE and MERGE: found, and left out of expressions."""
 
 from __future__ import annotations
 

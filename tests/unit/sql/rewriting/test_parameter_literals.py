@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from pyhudi.errors import QueryError
-from pyhudi.sql.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
+from pyhudi.sql.rewriting.parameter_literals import SqlLiteral, has_positional_parameters, with_literals
 
 pytest.importorskip("sqlglot")
 

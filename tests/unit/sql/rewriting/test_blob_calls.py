@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.blob_calls import with_blob_calls
+from pyhudi.sql.rewriting.blob_calls import with_blob_calls
 
 pytest.importorskip("sqlglot")
 

@@ -1,4 +1,4 @@
-"""`pyhudi.sql.moment_functions`."""
+"""`pyhudi.sql.rewriting.moment_functions`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyhudi.sql.moment_functions import with_moment_columns
+from pyhudi.sql.rewriting.moment_functions import with_moment_columns
 
 COLUMNS = {"current_timestamp()": "T", "current_date()": "D", "localtimestamp()": "L"}
 

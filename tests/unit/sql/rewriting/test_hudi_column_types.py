@@ -9,7 +9,7 @@ from pyhudi.errors import SchemaError, SqlSyntaxError
 from pyhudi.schema.logical_types.blobs import BLOB
 from pyhudi.schema.logical_types.variants import VARIANT
 from pyhudi.schema.logical_types.vectors import vector_type
-from pyhudi.sql.hudi_column_types import with_string_types, without_hudi_types
+from pyhudi.sql.rewriting.hudi_column_types import with_string_types, without_hudi_types
 from pyhudi.sql.table_references import find_references
 
 
