@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
@@ -17,7 +17,7 @@ from pyhudi.errors import SchemaMismatchError, TransactionError, UnsupportedTabl
 from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
-from pyhudi.schema.evolution.internal_schema import InternalSchema, with_version
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
@@ -94,7 +94,7 @@ def alter_schema(
                 tx.to_inflight(CommitMetadata(ALTER_SCHEMA))
                 extra, changed_history = {"schema": schema}, None
                 if keep_history:
-                    version = with_version(after, int(tx.instant))
+                    version = replace(after, version_id=int(tx.instant))
                     extra[LATEST_SCHEMA], changed_history = version.to_json(), history.with_version(version)
                 metadata = CommitMetadata(ALTER_SCHEMA, extra=extra)
                 committed = tx.commit(metadata, conditions=CommitConditions(planned_on), schema_history=changed_history)

@@ -13,7 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
 from pyhudi.services.archival.archival_runner import archive_table
-from pyhudi.services.cleaning.cleaner import clean
+from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.clustering.clustering_planner import pending_clusterings, schedule_clustering
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_clusterings
 from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
@@ -109,7 +109,7 @@ def _maintenance(storage: Storage, opts: Options, stats_reader: FileStatsReader)
     if opts.get_typed(options.AUTO_CLEAN):
 
         def clean_due() -> ServiceResult:
-            return clean(TableMetaClient.open(storage, opts), opts, stats_reader, only_if_due=True)
+            return Cleaner(TableMetaClient.open(storage, opts), opts, stats_reader).run(only_if_due=True)
 
         raises_errors = _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts)
         jobs.append(_Job("cleaning", opts.get_typed(options.CLEAN_ASYNC), raises_errors, clean_due))

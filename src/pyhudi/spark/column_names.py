@@ -27,7 +27,7 @@ def resolve(
     Raises:
         HudiError: There is no such column. The class of the error is ``error``.
     """
-    path = resolve_spark_path(name, schema, case_sensitive=True)
+    path = resolve_spark_path(name, schema)
     if path is None:
         raise error(_missing(schema, name, role))
     return F.col(quoted(path)), type_at(path, schema)

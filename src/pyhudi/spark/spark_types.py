@@ -21,13 +21,13 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return StructType.fromJson(json.loads(to_spark_json(schema, has_variants=HAS_VARIANTS)))
 
 
-def resolve_spark_path(name: str, schema: StructType, *, case_sensitive: bool) -> list[str] | None:
+def resolve_spark_path(name: str, schema: StructType) -> list[str] | None:
     """Return the path to a column: its name, which may have dots, or the steps of a dotted path into structs.
 
     Returns:
         None if the schema has no such column.
     """
-    return resolve_nested(name, schema, _struct_fields, case_sensitive=case_sensitive)
+    return resolve_nested(name, schema, _struct_fields, case_sensitive=True)
 
 
 def type_at(path: list[str], schema: StructType) -> DataType:

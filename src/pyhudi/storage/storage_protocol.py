@@ -143,8 +143,3 @@ def clean_path(path: str) -> str:
 def join_path(*parts: str) -> str:
     """Join path parts, omitting empty ones: ``join_path("", "a", "b.parquet") == "a/b.parquet"``."""
     return "/".join(part for part in parts if part)
-
-
-def empty_listing() -> pa.Table:
-    """Return a listing without files."""
-    return LISTING_SCHEMA.empty_table()

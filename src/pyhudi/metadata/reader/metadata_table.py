@@ -117,7 +117,7 @@ class MetadataTable:
 
     def scan_groups(self, groups: list[dict[str, Any]], payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return all records of file groups (rows of `groups`)."""
-        return self._read(groups, lambda file: _table(file.reader.batches()), payloads)
+        return self._read(groups, lambda file: pa.Table.from_batches(file.reader.batches(), ENTRY_SCHEMA), payloads)
 
     def record_schema(self, payloads: Payloads = PAYLOADS) -> pa.Schema:
         """Return the schema of tables of records."""
@@ -333,7 +333,3 @@ def _check_numbers(file_ids: list[str], folder: str) -> None:
     for prefix, numbers in counts.items():
         if sorted(numbers) != list(range(len(numbers))):
             raise MetadataTableError(f"{folder} has only the file groups {sorted(numbers)} of {prefix}")
-
-
-def _table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(batches, ENTRY_SCHEMA)

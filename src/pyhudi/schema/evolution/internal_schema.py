@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -177,8 +177,3 @@ def _paths(prefix: str, kind: Type) -> Iterator[tuple[str, int]]:
         path = f"{prefix}.{name}" if prefix else name
         yield path, id_
         yield from _paths(path, type_)
-
-
-def with_version(schema: InternalSchema, version_id: int) -> InternalSchema:
-    """Return the same columns with another version id."""
-    return replace(schema, version_id=version_id)

@@ -306,15 +306,3 @@ def _is_empty(storage: Storage, partition: str) -> bool:
     """Return True if the folder of a partition has no data; that of the whole table never counts."""
     names = [file_name_of(path) for path in storage.list(partition, recursive=True)["path"].to_pylist()]
     return bool(partition) and all(name.startswith(PARTITION_METADATA) for name in names)
-
-
-def clean(
-    client: TableMetaClient,
-    opts: Options,
-    stats_reader: FileStatsReader,
-    *,
-    only_if_due: bool = False,
-    progress: Progress | None = None,
-) -> ServiceResult:
-    """Execute pending cleans, then plan and execute one (`Cleaner.run`)."""
-    return Cleaner(client, opts, stats_reader, progress).run(only_if_due=only_if_due)

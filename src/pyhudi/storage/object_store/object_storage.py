@@ -34,7 +34,7 @@ from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.object_store.object_store_location import PREFIX as OPTION_PREFIX
 from pyhudi.storage.object_store.object_store_location import Location, reason_of
 from pyhudi.storage.object_store.object_streams import ObjectReader, Upload
-from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path, empty_listing, join_path
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path, join_path
 
 _LIST_CHUNK = 10_000
 _DELETE_BATCH = 1_000
@@ -181,7 +181,7 @@ class ObjectStorage:
             else:
                 listing = pa.table(_obstore().list_with_delimiter(self._store(), prefix, return_arrow=True)["objects"])
         if listing is None or not listing.num_rows:
-            return empty_listing()
+            return LISTING_SCHEMA.empty_table()
         listing = self._without_placeholders(listing.select(["path", "size", "last_modified"]), prefix)
         paths = listing["path"].cast(pa.string())
         cut = len(self._location.prefix) + 1 if self._location.prefix else 0

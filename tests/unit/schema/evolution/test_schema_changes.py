@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.schema.evolution import schema_changes as sc
-from pyhudi.schema.evolution.internal_schema import InternalSchema, with_version
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.internal_types import Array, Map, Record, Type
 from pyhudi.schema.evolution.schema_projection import conform, file_columns, file_names_of_columns, with_table_names
 from pyhudi.table.schema_history import SchemaHistory
@@ -115,7 +116,7 @@ def test_files_of_every_version_are_read_as_the_newest(steps: list[tuple[str, An
             files.append((number, schema, rows))
             continue
         try:
-            schema = with_version(changed(schema, what, which, more), number)
+            schema = replace(changed(schema, what, which, more), version_id=number)
         except SchemaMismatchError:
             continue  # no such change: the schema stays
         history = history.with_version(schema)

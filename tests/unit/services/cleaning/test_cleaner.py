@@ -13,7 +13,7 @@ from pyhudi.errors import LockError, QueryError, TransactionError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans
-from pyhudi.services.cleaning.cleaner import Cleaner, clean
+from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -123,7 +123,7 @@ def test_after_a_death_the_metadata_table_is_right_again(mor: MorTable) -> None:
 
     def act(storage: Storage) -> object:
         opts = Options.parse(OPTIONS)
-        return clean(TableMetaClient.open(storage, opts), opts, LOCAL)
+        return Cleaner(TableMetaClient.open(storage, opts), opts, LOCAL).run()
 
     for storage in deaths(mor.root, act):
         dead = MorTable(Path(storage.root.removeprefix("file://")), mor.version, options=OPTIONS)
@@ -155,7 +155,7 @@ def test_a_clean_whose_lock_was_lost_is_not_completed(mor: MorTable) -> None:
                 assert self.delete(".hoodie/lock"), "somebody has broken the lock"
 
     with pytest.raises(LockError, match="no longer held"):
-        clean(TableMetaClient.open(Slow(mor.client.storage), opts), opts, LOCAL)
+        Cleaner(TableMetaClient.open(Slow(mor.client.storage), opts), opts, LOCAL).run()
     (pending,) = mor.client.active_timeline().timeline.pending()
     assert mor.table.services.clean().instants == (pending.requested,)
     check(mor, before)
@@ -331,7 +331,7 @@ def test_after_a_death_the_next_clean_goes_on(tmp_path: Path, version: int) -> N
 
     def act(storage: Storage) -> object:
         opts = Options.parse(KEEP_ONE)
-        return clean(TableMetaClient.open(storage, opts), opts, LOCAL)
+        return Cleaner(TableMetaClient.open(storage, opts), opts, LOCAL).run()
 
     for storage in deaths(table.root, act):
         dead = HudiTable.for_path(storage.root.removeprefix("file://"), KEEP_ONE)

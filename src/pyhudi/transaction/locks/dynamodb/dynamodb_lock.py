@@ -85,7 +85,7 @@ class DynamoDBBasedLockProvider(LockProvider):
         lease_s = max(retry_policy.wait, LEAST_LEASE_S)
         # A request is sent up to three times, so one that is not answered leaves time for another one.
         table = DynamoDbLockTable.from_options(opts, timeout_s=min(max(lease_s / 12, 1.0), 5.0))
-        key = implicit_partition_key(storage) if implicit else _partition_key(storage, opts)
+        key = base_path_hash(storage) if implicit else _partition_key(storage, opts)
         return cls(table, key, lease_s=lease_s, retry_policy=retry_policy)
 
     @property
@@ -275,11 +275,6 @@ def time_with_suspension() -> float:
     """Return seconds of a clock that continues while the machine is suspended, as the leases of others do."""
     boot_time = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
-
-
-def implicit_partition_key(storage: Storage) -> str:
-    """Return the key of the lock of a table, as of Apache Hudi's ``DynamoDBBasedImplicitPartitionKeyLockProvider``."""
-    return base_path_hash(storage)
 
 
 def _partition_key(storage: Storage, opts: Options) -> str:

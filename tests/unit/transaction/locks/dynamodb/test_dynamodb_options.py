@@ -11,10 +11,10 @@ import pytest
 
 from pyhudi.errors import ConfigError, InvalidOptionError, LockError
 from pyhudi.storage import open_storage
+from pyhudi.transaction.locks.base_path_hash import base_path_hash
 from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
     DynamoDBBasedLockProvider,
-    implicit_partition_key,
 )
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
@@ -123,14 +123,14 @@ def test_endpoints_without_a_protocol_are_encrypted(tmp_path: Path) -> None:
 
 def test_names_that_follow_from_the_table(server: DynamoDbServer, tmp_path: Path) -> None:
     """The numbers are Apache Hudi 1.2.0's."""
-    assert implicit_partition_key(open_storage("/tmp/t")) == "FB88BAF128102D93"
+    assert base_path_hash(open_storage("/tmp/t")) == "FB88BAF128102D93"
     pytest.importorskip("obstore")
     keys = {"pyhudi.storage.access_key_id": "x", "pyhudi.storage.secret_access_key": "y"}
     for scheme in ("s3", "s3a"):
         storage = open_storage(f"{scheme}://bucket/lake/t/", {**keys, "pyhudi.storage.region": "us-east-1"})
-        assert implicit_partition_key(storage) == "7145F1B1B84C5529"
+        assert base_path_hash(storage) == "7145F1B1B84C5529"
     storage = open_storage(tmp_path)
-    expected = implicit_partition_key(storage)
+    expected = base_path_hash(storage)
     assert implicit_path(storage).split("/")[2] == expected
     name = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider"
     with make_lock_provider(storage, options_of(server) | {PROVIDER: name}) as lock:
