@@ -220,7 +220,9 @@ class HudiTable(TableQueries, TableWrites):
         """
         timeline = self._pin().active.timeline
         if not timeline.is_completed(instant):
-            raise InstantNotFoundError(f"{self._path} has no completed instant {instant!r} on its active timeline")
+            raise InstantNotFoundError(
+                f"{self._path} has no completed instant {instant!r} on its active timeline; history() lists them"
+            )
         return timeline.completion_of(instant) or instant
 
     def history(self, *, archived: bool = False) -> ResultTable:

@@ -129,7 +129,9 @@ class TableWrites(ABC):
             SetupError: Paths are given, ``spark`` is None, and there is no active session.
         """
         if isinstance(partitions, str):
-            raise ConfigError(f"delete_partition takes a list of partition paths, not the text {partitions!r}")
+            raise ConfigError(
+                f"delete_partition takes a list of partition paths, not the text {partitions!r}; use [{partitions!r}]"
+            )
         if not isinstance(partitions, Sequence):
             return self._write(partitions, "delete_partition", options)
         for path in partitions:

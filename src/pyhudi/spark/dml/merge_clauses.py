@@ -63,7 +63,10 @@ def check_action(clause: Clause) -> None:
         QueryError: It does not.
     """
     if (clause.action is MergeAction.INSERT) != (clause.kind is ClauseKind.NOT_MATCHED):
-        raise QueryError(f"WHEN {clause.kind.value} cannot {clause.action.name}")
+        raise QueryError(
+            f"WHEN {clause.kind.value} cannot {clause.action.name}: WHEN NOT MATCHED inserts, and WHEN MATCHED and "
+            "WHEN NOT MATCHED BY SOURCE update or delete"
+        )
     is_update_all = clause.action is MergeAction.UPDATE and clause.values is None
     if clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE and is_update_all:
         raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")

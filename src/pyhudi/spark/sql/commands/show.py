@@ -207,7 +207,7 @@ def _described_column(spark: SparkSession, table: CatalogTable, schema: StructTy
     fields = {field.name.lower(): field for field in schema.fields}
     found = fields.get(name) or fields.get(bare)
     if found is None:
-        raise QueryError(f"{table.sql} has no column {column!r}")
+        raise QueryError(f"{table.sql} has no column {column!r}; it has {', '.join(schema.names)}")
     described = {"col_name": found.name, "data_type": found.dataType.simpleString(), "comment": comment_of(found)}
     shown = [(key, "NULL" if value is None else value) for key, value in described.items()]
     return result_frame(spark, "info_name string, info_value string", shown)

@@ -142,7 +142,10 @@ def create_new(
     check_name(table.name)
     schema = declared_columns(spark, statement) if rows is None else without_meta_columns(rows.schema)
     if not schema.fields:
-        raise QueryError(f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}")
+        raise QueryError(
+            f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}: give the "
+            "columns of a new table, or the LOCATION of an existing one"
+        )
     definition = checked_definition(spark, table, statement, schema)
     table, schema, creation_options = definition.table, definition.schema, definition.creation_options
     opts = Options.parse(creation_options)

@@ -79,8 +79,8 @@ def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIn
     """
     client = SqlTable.from_catalog(spark, table).client()
     indexes = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}
-    if (
-        statement.index
-        not in {name.removeprefix("secondary_index_").removeprefix("expr_index_") for name in indexes} | indexes
-    ):
-        raise ConfigError(f"{table.sql} has no index {statement.index!r}")
+    names = {name.removeprefix("secondary_index_").removeprefix("expr_index_") for name in indexes}
+    if statement.index not in names | indexes:
+        raise ConfigError(
+            f"{table.sql} has no index {statement.index!r}; it has {', '.join(sorted(names)) or 'no indexes'}"
+        )
