@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyhudi.config.enums import TimeGeneratorType
-from pyhudi.config.option import choice, flag, integer, optional_text
+from pyhudi.config.enums import MarkerType, TimeGeneratorType
+from pyhudi.config.option import choice, flag, integer, name_list, optional_choice, optional_text
 
 INCREMENTAL_SKIP_COMPACT = flag(
     "hoodie.datasource.read.incr.skip_compact",
@@ -33,6 +33,9 @@ ROLLBACK_USING_MARKERS = flag(
     "No effect: a rollback takes files from the markers of a failed write, or from the metadata of a commit.",
 )
 ROLLBACK_PARALLELISM = integer("hoodie.rollback.parallelism", 100, "No effect: the driver deletes the files.", least=1)
+MARKERS_TYPE = optional_choice(
+    "hoodie.write.markers.type", MarkerType, "No effect: without a timeline server, markers are always DIRECT."
+)
 MARKERS_DELETE_PARALLELISM = integer(
     "hoodie.markers.delete.parallelism",
     100,
@@ -44,6 +47,11 @@ COMPLEX_KEYGEN_VALIDATION = flag(
     "hoodie.write.complex.keygen.validation.enable",
     True,
     "No effect: a write to such a table uses hoodie.write.complex.keygen.new.encoding, as releases 0.15 and 1.0 do.",
+)
+MERGER_CLASSES = name_list(
+    "hoodie.write.record.merge.custom.implementation.classes",
+    "No effect: Java classes of mergers; pyhudi.register_merger registers a Python merger for the strategy id.",
+    aliases=("hoodie.datasource.write.record.merger.impls",),
 )
 PAYLOAD_ORDERING_FIELD = optional_text(
     "hoodie.payload.ordering.field", "No effect: `hoodie.table.ordering.fields` names the ordering columns."

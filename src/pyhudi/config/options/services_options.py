@@ -8,14 +8,12 @@ from pyhudi.config.enums import (
     ConcurrencyMode,
     DynamoDbBillingMode,
     FailedWritesPolicy,
-    MarkerType,
 )
 from pyhudi.config.option import (
     choice,
     flag,
     integer,
     name_list,
-    optional_choice,
     optional_flag,
     optional_integer,
     optional_text,
@@ -170,11 +168,6 @@ HEARTBEAT_TOLERABLE_MISSES = integer(
 
 # --- markers and rollback ------------------------------------------------------------------------------------------
 
-MARKERS_TYPE = optional_choice(
-    "hoodie.write.markers.type",
-    MarkerType,
-    "Type of markers. No effect: without a timeline server, markers are always DIRECT.",
-)
 FAILED_WRITES_POLICY = choice(
     "hoodie.clean.failed.writes.policy",
     FailedWritesPolicy.EAGER,

@@ -164,12 +164,6 @@ MERGE_STRATEGY_ID = optional_text(
     "Strategy id of the merger for the mode CUSTOM.",
     aliases=("hoodie.datasource.write.record.merger.strategy", "hoodie.record.merge.strategy.id"),
 )
-MERGER_CLASSES = name_list(
-    "hoodie.write.record.merge.custom.implementation.classes",
-    "Java classes of mergers, of which Apache Hudi uses the one with the strategy id. No effect: "
-    "pyhudi.register_merger registers a Python merger for that id.",
-    aliases=("hoodie.datasource.write.record.merger.impls",),
-)
 PAYLOAD_CLASS = optional_text(
     _WRITE + "payload.class",
     "Payload class of older releases. Known ones are mapped to a merge mode and override hoodie.record.merge.mode.",
