@@ -136,7 +136,7 @@ class SchemaUpdate:
             self.commit()
 
 
-def _position(after: str | None, before: str | None, *, first: bool) -> schema_changes.Position:
+def _position(after: str | None, before: str | None, *, first: bool) -> schema_changes.ColumnPosition:
     if first + (after is not None) + (before is not None) > 1:
         raise ConfigError("a column has one position: pass only one of first=True, after='…' and before='…'")
-    return schema_changes.Position(first, after, before)
+    return schema_changes.ColumnPosition(first, after, before)

@@ -9,7 +9,7 @@ from pyhudi.config.options import STORAGE_FSYNC
 from pyhudi.errors import ConfigError
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.object_store.object_storage import ObjectStorage
-from pyhudi.storage.object_store.object_store_location import PREFIX, Location
+from pyhudi.storage.object_store.object_store_location import PREFIX, ObjectStoreLocation
 from pyhudi.storage.storage_protocol import Storage, clean_path, join_path
 
 _KINDS = {
@@ -98,7 +98,7 @@ def _local(path: str, options: Mapping[str, str]) -> LocalStorage:
     return LocalStorage(path, fsync=options.get(STORAGE_FSYNC.key, STORAGE_FSYNC.default))
 
 
-def _location(kind: str, scheme: str, rest: str, options: Mapping[str, str]) -> Location:
+def _location(kind: str, scheme: str, rest: str, options: Mapping[str, str]) -> ObjectStoreLocation:
     bucket, _, path = rest.partition("/")
     prefix = clean_path(path.lstrip("/"))
     settings = _settings(kind, options)
@@ -114,7 +114,7 @@ def _location(kind: str, scheme: str, rest: str, options: Mapping[str, str]) -> 
     if not bucket:
         raise ConfigError(f"{scheme}://{rest} has no {'container' if kind == 'az' else 'bucket'}")
     home = os.getpid() if kind == "memory" else 0
-    return Location(kind, bucket, prefix, root, join_path(spark, prefix), settings, home)
+    return ObjectStoreLocation(kind, bucket, prefix, root, join_path(spark, prefix), settings, home)
 
 
 def _azure_parts(authority: str, settings: Mapping[str, str]) -> tuple[str, str, str]:

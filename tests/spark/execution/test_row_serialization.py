@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.execution.row_serialization import decimals, pack
+from pyhudi.spark.execution.row_serialization import decimals, pack_rows
 
 LARGEST = 10**15 - 1
 
@@ -31,7 +31,7 @@ def test_decimals_of_a_frame_arrive(spark: SparkSession, precision: int, scale: 
     df = spark.createDataFrame(
         [(i, v, str(v)) for i, v in enumerate(values)], f"n int, `d` decimal({precision},{scale}), s string"
     )
-    packed, unpacking = pack(df)
+    packed, unpacking = pack_rows(df)
     assert (packed.schema["d"].dataType.simpleString() == "bigint") == (precision <= 15)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,7 @@ from pyhudi.table.view.file_slicing import has_logs_named_by_slice
 from pyhudi.timeline.archive.archived_timeline import completions_after
 
 if TYPE_CHECKING:
-    from pyhudi.read.selection.incremental_files import Write
+    from pyhudi.read.selection.incremental_files import CompletedWrite
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -98,7 +98,7 @@ def _check_supported(config: TableConfig, query: Query) -> None:
         raise QueryError("a change data query supports neither a path glob nor SQL filters; filter its rows instead")
 
 
-def _changed_files(writes: Sequence[Write], query: Query) -> pa.Table:
+def _changed_files(writes: Sequence[CompletedWrite], query: Query) -> pa.Table:
     """Return the file groups of the query that the writes changed (CHANGED_FILES), in the order of the writes."""
     changed = (cdc_files(write.requested, write.read()) for write in writes)
     return pa.concat_tables([CHANGED_FILES.empty_table(), *(_within(files, query) for files in changed)])

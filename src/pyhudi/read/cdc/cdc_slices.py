@@ -22,7 +22,7 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.read.cdc.cdc_context import CdcContext
-    from pyhudi.read.selection.incremental_files import Write
+    from pyhudi.read.selection.incremental_files import CompletedWrite
     from pyhudi.storage import Storage
     from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -37,7 +37,7 @@ _BEFORE = (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT, C
 
 
 def with_slices(
-    table: TableSnapshot, context: CdcContext, tasks: pa.Table, writes: list[Write], opts: Options
+    table: TableSnapshot, context: CdcContext, tasks: pa.Table, writes: list[CompletedWrite], opts: Options
 ) -> pa.Table:
     """Return changed files with the slices before and after their commits.
 
@@ -67,7 +67,7 @@ def with_slices(
 
 
 def _load_view(
-    table: TableSnapshot, context: CdcContext, tasks: pa.Table, writes: list[Write], opts: Options
+    table: TableSnapshot, context: CdcContext, tasks: pa.Table, writes: list[CompletedWrite], opts: Options
 ) -> FileSystemView:
     """List the partitions of the changed files."""
     partitions = sorted(pc.unique(tasks["partition"]).to_pylist())
@@ -82,7 +82,7 @@ def _load_view(
 
 
 def _of_write(
-    table: TableSnapshot, context: CdcContext, view: FileSystemView | None, write: Write, changed: pa.Table
+    table: TableSnapshot, context: CdcContext, view: FileSystemView | None, write: CompletedWrite, changed: pa.Table
 ) -> pa.Table:
     """Return the files that one write has changed with their slices."""
     needs_before, needs_after = _needs(context, changed)

@@ -13,11 +13,13 @@ from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
-    from pyhudi.read.selection.incremental_files import Write
+    from pyhudi.read.selection.incremental_files import CompletedWrite
     from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def earliest_retained_image(table: TableSnapshot, write: Write, groups: pa.Table, *, by_completion: bool) -> str | None:
+def earliest_retained_image(
+    table: TableSnapshot, write: CompletedWrite, groups: pa.Table, *, by_completion: bool
+) -> str | None:
     """Return the earliest time whose images are retained, if slices from before a commit may have been cleaned;
     otherwise None.
 

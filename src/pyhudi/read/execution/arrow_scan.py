@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.merge.file_slice import FileSlice
-from pyhudi.read.execution.base_file_tasks import TaskReader, tasks_of
+from pyhudi.read.execution.base_file_tasks import TaskReader, read_tasks
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.read.execution.parallel_reads import Work, batches_in_parallel
 
@@ -51,14 +51,14 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
         plan = replace(plan, filter=plan.filter.without_sql(plan.schema))
     reader = TaskReader.from_plan(plan, storage)
     if plan.merging is None:
-        return [partial(reader.read, task) for task in tasks_of(plan)]
+        return [partial(reader.read, task) for task in read_tasks(plan)]
     context = plan.merging.context
     memory = replace(context.memory, budget=max(context.memory.budget // threads, _LEAST_BUDGET))
     context = replace(context, memory=memory)
     merged = MergedReader.from_plan(plan, context)
     values = plan.partition_columns.by_partition()
     works: list[Work] = []
-    for task, row in zip(tasks_of(plan), plan.tasks.to_pylist(), strict=True):
+    for task, row in zip(read_tasks(plan), plan.tasks.to_pylist(), strict=True):
         if row["log_paths"]:
             works.append(partial(merged.read, FileSlice.from_row(row, values.get(row["partition"], {}))))
         else:

@@ -182,7 +182,7 @@ class TaskReader:
         return conform(batch, target)
 
 
-def tasks_of(plan: ScanPlan) -> list[ReadTask]:
+def read_tasks(plan: ScanPlan) -> list[ReadTask]:
     """Return the base files of a plan, in its order."""
     values = plan.partition_columns.by_partition()
     columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import LISTS, is_nan
-from pyhudi.read.filters.sql_predicate import equivalent, implied_predicate, other_type
+from pyhudi.read.filters.sql_predicate import equivalent_conditions, implied_predicate, literal_of_other_type
 from pyhudi.read.filters.terms import OPERATORS, Term
 from pyhudi.read.filters.unknown_columns import unknown_column
-from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.read.schema.column_paths import resolve_column, type_at
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
 """Forms of a filter in the public API."""
@@ -92,7 +92,7 @@ class RowFilter:
             return self
         return RowFilter(
             anyof=tuple(
-                tuple(t.bind(type_of(resolve_column(t.column, schema), schema), zone) for t in conjunction)
+                tuple(t.bind(type_at(resolve_column(t.column, schema), schema), zone) for t in conjunction)
                 for conjunction in self.anyof
             )
         )
@@ -105,12 +105,12 @@ class RowFilter:
         """
         if self.sql is None:
             return self
-        conjunctions = equivalent(self.sql, schema)
+        conjunctions = equivalent_conditions(self.sql, schema)
         if conjunctions is None:
             unknown = unknown_column(self.sql, schema)
             if unknown is not None:
                 raise QueryError(f"no column {unknown!r}; the table has {', '.join(schema.names)}")
-            reason = other_type(self.sql, schema)
+            reason = literal_of_other_type(self.sql, schema)
             because = f", because {reason}" if reason else ""
             raise QueryError(
                 f"the filter {self.sql!r} requires Spark{because}: use to_spark(), or write it as "
@@ -138,7 +138,7 @@ class RowFilter:
         return not any(
             t.value is not None
             and (t.op not in ("=", "==", "<", "<=") or is_nan(t.value))
-            and pa.types.is_floating(type_of(resolve_column(t.column, schema), schema))
+            and pa.types.is_floating(type_at(resolve_column(t.column, schema), schema))
             for conjunction in self.anyof
             for t in conjunction
         )
@@ -189,7 +189,7 @@ class RowFilter:
 
 
 def _is_floating(term: Term, schema: pa.Schema) -> bool:
-    return bool(pa.types.is_floating(type_of(resolve_column(term.column, schema), schema)))
+    return bool(pa.types.is_floating(type_at(resolve_column(term.column, schema), schema)))
 
 
 def _term(value: Any) -> Term:

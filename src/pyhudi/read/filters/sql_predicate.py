@@ -57,14 +57,14 @@ def implied_predicate(text: str, schema: pa.Schema, known: Known | None = None) 
     return None if condition is None or () in condition.if_true else condition.if_true
 
 
-def equivalent(text: str, schema: pa.Schema) -> Conjunctions | None:
+def equivalent_conditions(text: str, schema: pa.Schema) -> Conjunctions | None:
     """Return conditions equivalent to the SQL text: exactly the matching rows satisfy one conjunction; None: it is not
     fully supported."""
     condition = _parsed(text, schema, {})
     return condition.if_true if condition is not None and condition.exact_if_true else None
 
 
-def other_type(text: str, schema: pa.Schema) -> str:
+def literal_of_other_type(text: str, schema: pa.Schema) -> str:
     """Return why the SQL text is not fully supported, if it compares a column with a literal of another type, which
     only Spark casts; empty for other reasons."""
     condition = _parsed(text, schema, {})

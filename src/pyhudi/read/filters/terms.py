@@ -22,7 +22,7 @@ from pyhudi.read.filters.number_comparison import (
     number_of,
 )
 from pyhudi.read.filters.time_comparison import in_days_or_instants, is_date_or_time
-from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.read.schema.column_paths import resolve_column, type_at
 
 OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
 
@@ -42,7 +42,7 @@ class Term:
         field = pc.field(*path) if len(path) > 1 else pc.field(path[0])
         if self.value is None:
             return field.is_null() if self.op in ("=", "==") else field.is_valid()
-        kind = type_of(path, schema)
+        kind = type_at(path, schema)
         return self.bind(kind)._compared(field, kind)
 
     def bind(self, kind: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:

@@ -10,7 +10,7 @@ from pyhudi.errors import QueryError
 from pyhudi.merge.base_file_rows import Condition
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.read.schema.column_paths import resolve_column, type_at
 
 
 def key_condition(row_filter: RowFilter, schema: pa.Schema, keys: Collection[str]) -> Condition | None:
@@ -43,4 +43,4 @@ def _is_of(term: Term, schema: pa.Schema, keys: Collection[str]) -> bool:
         return False
     steps = resolve_column(term.column, schema)
     # evaluation of SQL may compare floating-point numbers in another precision
-    return len(steps) == 1 and steps[0] in keys and not pa.types.is_floating(type_of(steps, schema))
+    return len(steps) == 1 and steps[0] in keys and not pa.types.is_floating(type_at(steps, schema))

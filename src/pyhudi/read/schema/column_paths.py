@@ -22,7 +22,7 @@ def resolve_column(column: str, schema: pa.Schema) -> list[str]:
     return path
 
 
-def type_of(path: list[str], schema: pa.Schema) -> pa.DataType:
+def type_at(path: list[str], schema: pa.Schema) -> pa.DataType:
     """Return the type of a column by its path."""
     kind: Any = schema
     for step in path:

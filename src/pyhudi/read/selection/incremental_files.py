@@ -20,7 +20,7 @@ _WRITTEN_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class CompletedWrite:
     """A completed write: its requested time, the time used for the range, and a function that returns its metadata."""
 
     requested: str
@@ -28,7 +28,7 @@ class Write:
     read: Callable[[], CommitMetadata]
 
 
-def written_files(writes: Sequence[Write]) -> pa.Table:
+def written_files(writes: Sequence[CompletedWrite]) -> pa.Table:
     """Return the base and log files that the writes wrote: partition, file_id, path, ``order`` (the write's time),
     kind, and the instant in the file's name."""
     stats = concurrent_map(lambda w: w.read().stats, writes)
@@ -39,7 +39,7 @@ def written_files(writes: Sequence[Write]) -> pa.Table:
     return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG]))).cast(_WRITTEN_SCHEMA)
 
 
-def replaced_by(writes: Sequence[Write]) -> pa.Table:
+def replaced_by(writes: Sequence[CompletedWrite]) -> pa.Table:
     """Return the file groups that the writes have replaced (`REPLACED_SCHEMA`)."""
     replaced = (write.read().replaced for write in writes)
     return pa.concat_tables([REPLACED_SCHEMA.empty_table(), *(groups for groups in replaced if groups is not None)])

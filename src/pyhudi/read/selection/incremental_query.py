@@ -24,7 +24,7 @@ from pyhudi.errors import IncompleteRangeWarning, QueryError, warn
 from pyhudi.merge.logs.valid_log_blocks import InstantsCompletedBy
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
-from pyhudi.read.selection.incremental_files import Write, lost_files, replaced_by, written_files
+from pyhudi.read.selection.incremental_files import CompletedWrite, lost_files, replaced_by, written_files
 from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
 from pyhudi.storage.concurrent_reads import concurrent_map
@@ -81,7 +81,7 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
 
 
 def _commit_times(
-    instants: InstantRange, selected: Sequence[Write], all_writes: Collection[str], *, from_start: bool
+    instants: InstantRange, selected: Sequence[CompletedWrite], all_writes: Collection[str], *, from_start: bool
 ) -> CommitTimes:
     """Return the condition on the commit times of rows that the selected writes have written.
 
@@ -96,7 +96,7 @@ def _commit_times(
     return CommitTimes(after=instants.begin, up_to=max(w.requested for w in selected))
 
 
-def data_writes(table: TableSnapshot, query: Query) -> list[Write]:
+def data_writes(table: TableSnapshot, query: Query) -> list[CompletedWrite]:
     """Return all completed writes of a range, including archived ones; of active ones only those that the query
     selects.
 
@@ -126,7 +126,9 @@ class _WritesAcrossEnd:
     others: Mapping[str, str] = field(default_factory=dict)
 
 
-def _writes_across_end(active: ActiveTimeline, instants: InstantRange, archived: Sequence[Write]) -> _WritesAcrossEnd:
+def _writes_across_end(
+    active: ActiveTimeline, instants: InstantRange, archived: Sequence[CompletedWrite]
+) -> _WritesAcrossEnd:
     """Return the writes across the end of a range; none if it refers to requested times, or has no end."""
     if not instants.by_completion or instants.end is None:
         return _WritesAcrossEnd()
@@ -152,7 +154,7 @@ def _all_slices(table: TableSnapshot, instants: InstantRange, last: str, across:
 
 
 def _written_slices(
-    table: TableSnapshot, instants: InstantRange, writes: Sequence[Write], across: _WritesAcrossEnd
+    table: TableSnapshot, instants: InstantRange, writes: Sequence[CompletedWrite], across: _WritesAcrossEnd
 ) -> Selection | str:
     """Return the slices, as of the end, of the file groups written by the writes; the reason if files no longer
     exist."""
@@ -171,7 +173,7 @@ def _written_slices(
     return missing or Selection(slices, partitions)
 
 
-def _rewriting(instants: InstantRange, reached: Sequence[Write]) -> list[Write]:
+def _rewriting(instants: InstantRange, reached: Sequence[CompletedWrite]) -> list[CompletedWrite]:
     """Return the clusterings and compactions in the range of a query of some of its commits.
 
     They may have moved the rows of these commits to other files since the query was first planned.
@@ -223,12 +225,12 @@ def _fall_back(table: TableSnapshot, query: Query, why: str) -> Selection:
 # --- the writes of the range -----------------------------------------------------------------------------------------
 
 
-def _active_writes(active: ActiveTimeline, query: Query) -> list[Write]:
+def _active_writes(active: ActiveTimeline, query: Query) -> list[CompletedWrite]:
     instants = query.instants
     done = [i for i in active.timeline.writes() if i.is_completed]
     if not instants.by_completion and instants.only is None:
         done = _without_holes(active, done, query.incremental.holes)
-    return [Write(i.requested, _time(i, instants), partial(active.commit_metadata, i)) for i in done]
+    return [CompletedWrite(i.requested, _time(i, instants), partial(active.commit_metadata, i)) for i in done]
 
 
 def _time(instant: Instant, instants: InstantRange) -> str:
@@ -249,8 +251,8 @@ def _without_holes(active: ActiveTimeline, done: list[Instant], policy: HollowPo
 
 
 def _archived_writes(
-    table: TableSnapshot, instants: InstantRange, active_writes: Sequence[Write]
-) -> list[Write] | None:
+    table: TableSnapshot, instants: InstantRange, active_writes: Sequence[CompletedWrite]
+) -> list[CompletedWrite] | None:
     """Return archived writes if the range may include them; None if they need not be read.
 
     A range from the start to a time in the active timeline does not need them, because it includes everything up to
@@ -270,7 +272,7 @@ def _archived_writes(
     rows = list(zip(names["requested"].to_pylist(), time.to_pylist(), strict=True))
     needed = (r for r, at in rows if instants.includes(at) or _is_across(instants, r, at))
     metadata = _Archive(table, min(needed, default=""))
-    return [Write(requested, at, partial(metadata.read, requested)) for requested, at in rows]
+    return [CompletedWrite(requested, at, partial(metadata.read, requested)) for requested, at in rows]
 
 
 def _archived_since(active: ActiveTimeline, time: str) -> bool:

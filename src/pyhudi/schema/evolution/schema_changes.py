@@ -58,7 +58,7 @@ _SQL_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class ColumnPosition:
     """A position among the fields of a struct: first, or before or after another field."""
 
     first: bool = False
@@ -87,7 +87,7 @@ class Position:
         return (*others[:at], moved, *others[at:])
 
 
-LAST = Position()
+LAST = ColumnPosition()
 
 
 def as_table_type(kind: object) -> pa.DataType:
@@ -130,7 +130,7 @@ def _one_column(kind: Any) -> str:
 
 
 def add_column(
-    schema: InternalSchema, path: str, kind: pa.DataType, doc: str | None = None, position: Position = LAST
+    schema: InternalSchema, path: str, kind: pa.DataType, doc: str | None = None, position: ColumnPosition = LAST
 ) -> InternalSchema:
     """Return the schema with a new nullable column, or a new field in a struct."""
     parent, _, name = path.rpartition(".")
@@ -183,7 +183,7 @@ def change_type(schema: InternalSchema, path: str, kind: pa.DataType) -> Interna
     return replace(schema, fields=record.fields)
 
 
-def move_column(schema: InternalSchema, path: str, position: Position) -> InternalSchema:
+def move_column(schema: InternalSchema, path: str, position: ColumnPosition) -> InternalSchema:
     """Return the schema with a column or field at another position."""
     parent, _, name = path.rpartition(".")
     return _edited(schema, parent, lambda fields: position.place(fields, _find(fields, name, parent), parent))

@@ -13,7 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import LayoutStrategy
 from pyhudi.errors import ConfigError
 from pyhudi.merge.ordering_values import field_of
-from pyhudi.read.schema.column_paths import type_of
+from pyhudi.read.schema.column_paths import type_at
 from pyhudi.schema.name_resolution import resolve_path
 from pyhudi.services.clustering.space_filling_curves import bits_per_column, curve_positions, range_bounds
 
@@ -111,7 +111,7 @@ def _resolved(schema: pa.Schema, name: str) -> str:
             f"the sort column {name!r} does not exist ({options.CLUSTERING_SORT_COLUMNS.key}); the columns "
             f"are: {', '.join(schema.names)}"
         )
-    kind = type_of(path, schema)
+    kind = type_at(path, schema)
     if pa.types.is_nested(kind):
         raise ConfigError(
             f"the sort column {name!r} ({options.CLUSTERING_SORT_COLUMNS.key}) has type {kind}, which has "

@@ -43,7 +43,7 @@ class RowUnpacker:
         return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def pack(rows: DataFrame) -> tuple[DataFrame, RowUnpacker]:
+def pack_rows(rows: DataFrame) -> tuple[DataFrame, RowUnpacker]:
     """Return the rows with packed decimals, and the decoder."""
     decimals: dict[str, pa.Decimal128Type] = {}
     for field in rows.schema:

@@ -46,7 +46,7 @@ def placement_keys(tasks: int) -> tuple[int, ...]:
     return tuple(keys.tolist())
 
 
-def place(sizes: npt.NDArray[np.int64], max_tasks: int, *, fewest: int = 1) -> tuple[npt.NDArray[np.int32], int]:
+def assign_tasks(sizes: npt.NDArray[np.int64], max_tasks: int, *, fewest: int = 1) -> tuple[npt.NDArray[np.int32], int]:
     """Distribute groups over tasks by size in bytes; return the placement key of each group and the number of tasks.
 
     The largest groups come first, on the tasks that Spark starts first; small groups share tasks.

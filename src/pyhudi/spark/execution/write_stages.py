@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.execution.row_serialization import pack
+from pyhudi.spark.execution.row_serialization import pack_rows
 from pyhudi.write.location_columns import STATUS
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.in_task_tagging import TOO_MANY_ROWS, InTaskTagging, in_task_tagging_task
@@ -59,7 +59,7 @@ def run_write_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -
 
 
 def _statuses(rows: DataFrame, work: Callable[[Batches, TaskId], bytes], *, adaptive: bool = True) -> list[bytes]:
-    packed, unpacking = pack(rows)
+    packed, unpacking = pack_rows(rows)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()

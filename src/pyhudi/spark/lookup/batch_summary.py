@@ -14,7 +14,7 @@ from pyhudi.spark.column_names import quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchSummary:
     """Summary of the rows of a write.
 
     Attributes:
@@ -32,7 +32,7 @@ class Batch:
     ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
-def summarize(rows: DataFrame, fields: Sequence[str], *, global_keys: bool) -> Batch:
+def summarize(rows: DataFrame, fields: Sequence[str], *, global_keys: bool) -> BatchSummary:
     """Summarize a keyed batch. Runs one Spark job, which evaluates ``rows`` once.
 
     Args:
@@ -69,4 +69,4 @@ def summarize(rows: DataFrame, fields: Sequence[str], *, global_keys: bool) -> B
             nulls.add(name)
     if not fields:
         ranges[RECORD_KEY] = (summary[3], summary[4])
-    return Batch(summary[0] or 0, tuple(sorted(summary[2])), (summary[1] or 0) > 1, frozenset(nulls), ranges)
+    return BatchSummary(summary[0] or 0, tuple(sorted(summary[2])), (summary[1] or 0) > 1, frozenset(nulls), ranges)

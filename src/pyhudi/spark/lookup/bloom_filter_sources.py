@@ -31,7 +31,7 @@ _TOGETHER = 64
 _log = logging.getLogger(__name__)
 
 
-class Filters(Protocol):
+class BloomFilters(Protocol):
     """Bloom filters of files, by file number."""
 
     def expect(self, numbers: Sequence[int]) -> None:
@@ -92,8 +92,8 @@ class StoredFilters:
 
 @dataclass(frozen=True, slots=True)
 class FilterSource:
-    """Source of `Filters` in tasks. ``table`` is the metadata table (None: footers are read), and ``keys`` are those of
-    the files' filters in it."""
+    """Source of `BloomFilters` in tasks. ``table`` is the metadata table (None: footers are read), and ``keys`` are
+    those of the files' filters in it."""
 
     storage: Storage
     paths: pa.Array
@@ -111,7 +111,7 @@ class FilterSource:
         keys = bloom_filter_keys(files.table["partition"].combine_chunks(), contiguous(names))
         return cls(storage, paths, table, keys)
 
-    def open(self) -> Filters:
+    def open(self) -> BloomFilters:
         """Return the filters, for one task."""
         footers = FooterFilters(self.storage, self.paths)
         if self.table is None or self.keys is None:

@@ -41,7 +41,7 @@ from pyhudi.spark.lookup.base_file_keys import (
     stored_types,
     with_file_no,
 )
-from pyhudi.spark.lookup.batch_summary import Batch
+from pyhudi.spark.lookup.batch_summary import BatchSummary
 from pyhudi.spark.lookup.merged_slice_keys import merged_slice_rows
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -101,7 +101,7 @@ def _compared(column: Column, kind: DataType) -> Column:
     return column.cast("bigint") if isinstance(kind, IntegralType) else column
 
 
-def _bits(kinds: Iterable[DataType], names: Sequence[str], batch: Batch) -> tuple[int, ...]:
+def _bits(kinds: Iterable[DataType], names: Sequence[str], batch: BatchSummary) -> tuple[int, ...]:
     """Return the number of bits of each key column, if all values are integers, none is negative, and all together fit
     into one integer."""
     ranges = [batch.ranges[name] for name in names]
@@ -148,7 +148,7 @@ class KeySearch:
     rows: DataFrame
     lookup: KeyLookup
     files: BaseFiles
-    batch: Batch
+    batch: BatchSummary
 
     @property
     def broadcast(self) -> bool:
@@ -256,7 +256,7 @@ def extra_name(name: str) -> str:
     return STORED_VALUE_PREFIX + name
 
 
-def _within(base: DataFrame, keys: KeyColumns, batch: Batch) -> DataFrame:
+def _within(base: DataFrame, keys: KeyColumns, batch: BatchSummary) -> DataFrame:
     """Keep rows within the key ranges of the batch; Spark's readers skip row groups by them."""
     for name in keys.names:
         least, most = batch.ranges.get(name, (None, None))

@@ -30,7 +30,7 @@ from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.indexes.key_ranges import sorted_by_group
-from pyhudi.spark.lookup.batch_summary import Batch
+from pyhudi.spark.lookup.batch_summary import BatchSummary
 from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY
 
 _INDEXED_KEY, _ROW_COUNT = "_pyhudi_indexed_key", "_pyhudi_row_count"
@@ -75,10 +75,10 @@ class BatchLocations:
     groups: RecordIndexFileGroups
 
     @property
-    def batch(self) -> Batch:
+    def batch(self) -> BatchSummary:
         """Summary of the batch, without ranges."""
         paths = pc.unique(self.counts[PARTITION_PATH]).to_pylist()
-        return Batch(pc.sum(self.counts["rows"]).as_py() or 0, tuple(sorted(paths)), self.most > 1)
+        return BatchSummary(pc.sum(self.counts["rows"]).as_py() or 0, tuple(sorted(paths)), self.most > 1)
 
     @property
     def located_rows(self) -> pa.Table:

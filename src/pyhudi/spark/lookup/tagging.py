@@ -25,7 +25,7 @@ from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
-from pyhudi.spark.lookup.batch_summary import Batch, summarize
+from pyhudi.spark.lookup.batch_summary import BatchSummary, summarize
 from pyhudi.spark.lookup.file_tagging import FileTagger
 from pyhudi.spark.lookup.key_columns import KeySearch, native_candidates
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, look_up_locations
@@ -74,7 +74,7 @@ class BatchDeduplication:
     global_keys: bool
     hard_deletes: bool = False
 
-    def summarize(self, rows: DataFrame) -> Batch:
+    def summarize(self, rows: DataFrame) -> BatchSummary:
         """Summarize a batch. Runs a Spark job."""
         return summarize(rows, native_candidates(rows.schema, self.spec), global_keys=self.global_keys)
 
@@ -98,7 +98,7 @@ class BatchDeduplication:
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TaggedRows:
     """Tagged rows.
 
     Attributes:
@@ -123,7 +123,7 @@ def tag(
     *,
     combine: bool = False,
     persist: PersistFrame = _lazy,
-) -> Tagged:
+) -> TaggedRows:
     """Tag rows with the locations of their keys.
 
     With a global index, a row may become a delete at its old location and a new record at the new one, merged with the
@@ -154,10 +154,10 @@ def tag(
             f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {supported}"
         )
     if lookup.spec.auto_keys and not lookup.stored_keys:
-        return Tagged(untagged(rows))
+        return TaggedRows(untagged(rows))
     deduplication = BatchDeduplication(lookup.spec, lookup.merging, lookup.index.is_global, lookup.hard_deletes)
     if len(BaseFiles.from_slices(slices, None, log_only=lookup.merge_logs)) == 0:
-        return Tagged(deduplication.untagged(rows, persist) if combine else untagged(rows))
+        return TaggedRows(deduplication.untagged(rows, persist) if combine else untagged(rows))
     indexed, inconsistencies = _indexed_locations(rows, slices, lookup, persist)
     batch = deduplication.summarize(rows) if indexed is None else indexed.batch
     merged = combine and batch.has_duplicates
@@ -168,11 +168,11 @@ def tag(
     search = KeySearch(rows, lookup, files, batch)
     persist = partial(persist, rows=batch.rows if search.broadcast else None)
     if len(files) == 0 or batch.rows == 0:
-        return Tagged(persist(untagged(rows)), inconsistencies=inconsistencies)
+        return TaggedRows(persist(untagged(rows)), inconsistencies=inconsistencies)
     if indexed is not None:
         return _tag_by_record_index(search, indexed, slices)
     tagged = _tag_by_files(search, persist, merged=merged)
-    return Tagged(tagged, inconsistencies=inconsistencies)
+    return TaggedRows(tagged, inconsistencies=inconsistencies)
 
 
 def _indexed_locations(
@@ -187,7 +187,7 @@ def _indexed_locations(
     return (locations, ()) if unknown is None else (None, unknown)
 
 
-def _tag_by_record_index(search: KeySearch, locations: BatchLocations, slices: pa.Table) -> Tagged:
+def _tag_by_record_index(search: KeySearch, locations: BatchLocations, slices: pa.Table) -> TaggedRows:
     """Tag rows by the record index, without positions except for those whose record is in another partition. The
     locations are persisted; joining them with the rows again is cheap."""
     matched = locations.match(search.rows, broadcast=search.broadcast)
@@ -198,13 +198,13 @@ def _tag_by_record_index(search: KeySearch, locations: BatchLocations, slices: p
         scan = replace(search.lookup, merge_logs=True, records=None)
         scanned = tag(moving, slices.filter(in_groups(slices, moved)), scan).rows
         staying = matched.where(~F.coalesce(is_in_other_partition(), F.lit(False)))
-        return Tagged(with_file_groups(staying, slices).unionByName(scanned))
+        return TaggedRows(with_file_groups(staying, slices).unionByName(scanned))
     tagged = with_file_groups(matched, slices)
     # The counts of the index are those of the batch before rows of one key were merged.
     if locations.most > 1:
-        return Tagged(tagged)
+        return TaggedRows(tagged)
     counts = counts_by_file_group(locations, slices)
-    return Tagged(tagged, counts, locations, adaptive=not search.broadcast)  # rows and locations are persisted
+    return TaggedRows(tagged, counts, locations, adaptive=not search.broadcast)  # rows and locations are persisted
 
 
 def _tag_by_files(search: KeySearch, persist: PersistFrame, *, merged: bool) -> DataFrame:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.read.cdc.cdc_plan import plan_cdc
-from pyhudi.read.execution.base_file_tasks import TaskReader, tasks_of
+from pyhudi.read.execution.base_file_tasks import TaskReader, read_tasks
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import ScanPlan
@@ -199,7 +199,7 @@ def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> Da
     if reader is None:  # Spark evaluates the SQL text, which may refer to any column.
         columns = tuple(plan.schema.names)
         reader = TaskReader(table.storage, plan.schema, columns, None, plan.commit_times, plan.reading.invalid_text)
-    tasks = tasks_of(plan)
+    tasks = read_tasks(plan)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -16,7 +16,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.filters.time_comparison import is_date_or_time
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.read.schema.column_paths import resolve_column, type_at
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.spark_types import spark_schema
@@ -80,7 +80,7 @@ def _term(term: Term, schema: pa.Schema) -> Column:
     if term.value is None:
         column = sf.col(term.column)
         return column.isNull() if term.op in ("=", "==") else column.isNotNull()
-    kind = type_of(resolve_column(term.column, schema), schema)
+    kind = type_at(resolve_column(term.column, schema), schema)
     condition = _compared(term.column, term.op, term.value, kind)
     if not pa.types.is_floating(kind):
         return condition

@@ -32,7 +32,7 @@ from pyhudi.errors import (
 )
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.object_store.object_store_location import PREFIX as OPTION_PREFIX
-from pyhudi.storage.object_store.object_store_location import Location, reason_of
+from pyhudi.storage.object_store.object_store_location import ObjectStoreLocation, reason_of
 from pyhudi.storage.object_store.object_streams import ObjectReader, Upload
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path, join_path
 
@@ -59,7 +59,7 @@ class ObjectStorage:
     including credentials.
     """
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: ObjectStoreLocation) -> None:
         self._location = location
         self._connected: tuple[int, Any] | None = None
         if location.kind == "memory":
@@ -81,10 +81,10 @@ class ObjectStorage:
     def __hash__(self) -> int:
         return hash((ObjectStorage, self.root))
 
-    def __getstate__(self) -> Location:
+    def __getstate__(self) -> ObjectStoreLocation:
         return self._location
 
-    def __setstate__(self, location: Location) -> None:
+    def __setstate__(self, location: ObjectStoreLocation) -> None:
         self._location = location
         self._connected = None
 
@@ -347,7 +347,7 @@ class ObjectStorage:
             raise StorageError(f"{self.uri(path)!r}: {reason_of(error)}") from error
 
 
-def _memory(location: Location) -> Any:
+def _memory(location: ObjectStoreLocation) -> Any:
     if location.home != os.getpid():
         raise StorageError(
             f"{location.root!r} is in the memory of another process and cannot be accessed from this one"

@@ -43,7 +43,7 @@ _CURES = (
 
 
 @dataclass(frozen=True)
-class Location:
+class ObjectStoreLocation:
     """Location of an object storage and the settings to access it. ``settings`` hold credentials and are never
     displayed."""
 

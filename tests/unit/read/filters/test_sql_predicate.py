@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pyhudi.metadata.indexes.expression_index_definition import Expression
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.filters.sql_predicate import equivalent, implied_predicate
+from pyhudi.read.filters.sql_predicate import equivalent_conditions, implied_predicate
 from pyhudi.read.filters.terms import Term
 
 SCHEMA = pa.schema(
@@ -165,12 +165,12 @@ NOT_ALL = (
 
 @pytest.mark.parametrize("text", [text for text in FOLLOWS if text not in NOT_ALL])
 def test_what_is_understood_whole(text: str):
-    assert equivalent(text, SCHEMA) == implied_predicate(text, SCHEMA)
+    assert equivalent_conditions(text, SCHEMA) == implied_predicate(text, SCHEMA)
 
 
 @pytest.mark.parametrize("text", [*NOTHING, *NOT_ALL, "not a in (1, null)", "not (a > 3 and length(b) > 2)"])
 def test_what_is_not_understood_whole(text: str):
-    assert equivalent(text, SCHEMA) is None
+    assert equivalent_conditions(text, SCHEMA) is None
 
 
 ON_NUMBERS = ["a = 1", "a > 1", "a <= 1.5", "a in (0, 2)", "a not in (1, 2)", "a is null", "a <=> null", "a <=> 1"]
@@ -200,7 +200,7 @@ def test_rows_of_what_is_understood_whole(text: str):
         {name: column.take(pa.array([p[i] for p in picks])) for i, (name, column) in enumerate(VALUES.items())}
     )
     table = table.append_column("row", pa.array(range(table.num_rows)))
-    groups = equivalent(text, table.schema)
+    groups = equivalent_conditions(text, table.schema)
     if groups is None:
         assert re.search("not.*(like|<=>)", text)
         return
@@ -282,4 +282,4 @@ def test_expressions_that_are_known(text: str, groups: list[list[tuple[str, str,
 def test_conditions_nested_deeper_than_python_recurses(start):
     text = start * 500 + "a = 1" + ")" * 500 + " and b = 'x'"
     assert implied_predicate(text, SCHEMA) == ((Term("b", "=", "x"),),)
-    assert equivalent(text, SCHEMA) is None
+    assert equivalent_conditions(text, SCHEMA) is None

@@ -87,7 +87,7 @@ CHANGES = st.one_of(
 def changed(schema: InternalSchema, what: str, which: Any, more: Any) -> InternalSchema:
     if what == "add":
         kind = pa.struct([("x", pa.int32())]) if more == "d" else pa.int32()
-        return sc.add_column(schema, f"{which}{more}", kind, position=sc.Position(first=not which))
+        return sc.add_column(schema, f"{which}{more}", kind, position=sc.ColumnPosition(first=not which))
     paths = [path for path in schema.paths() if schema.field_at(path) is not None and path != "id"]
     if not paths:
         return schema
@@ -101,7 +101,7 @@ def changed(schema: InternalSchema, what: str, which: Any, more: Any) -> Interna
             return sc.rename_column(schema, path, more)
         case "type":
             return sc.change_type(schema, path, more)
-    position = sc.Position(first=True) if more or "." in path else sc.Position(after="id")
+    position = sc.ColumnPosition(first=True) if more or "." in path else sc.ColumnPosition(after="id")
     return sc.move_column(schema, path, position)
 
 
@@ -195,7 +195,10 @@ def test_the_text_is_that_of_the_original() -> None:
         (lambda s: sc.add_column(s, "s.1", pa.int32()), "invalid column name 's.1'"),
         (lambda s: sc.rename_column(s, "n", "a-b"), "invalid column name 'a-b'"),
         (lambda s: sc.add_column(s, "n.x", pa.int32()), "'n' is not a struct"),
-        (lambda s: sc.add_column(s, "x", pa.int32(), position=sc.Position(after="y")), "the table has no such column"),
+        (
+            lambda s: sc.add_column(s, "x", pa.int32(), position=sc.ColumnPosition(after="y")),
+            "the table has no such column",
+        ),
         (lambda s: sc.add_column(s, "l.x", pa.int32()), "'l' is not a struct"),
         (lambda s: sc.change_type(s, "s", pa.int32()), "nested"),
         (lambda s: sc.change_type(s, "n", INNER), "only primitive types can be changed"),

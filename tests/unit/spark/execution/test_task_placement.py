@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyhudi.spark.execution.task_placement import MIN_TASK_BYTES, murmur3_int, place, placement_keys
+from pyhudi.spark.execution.task_placement import MIN_TASK_BYTES, assign_tasks, murmur3_int, placement_keys
 
 
 def test_the_hash_is_sparks() -> None:
@@ -21,7 +21,7 @@ def test_every_task_has_its_key(tasks: int) -> None:
 
 def test_large_groups_get_tasks_of_their_own_and_small_ones_share() -> None:
     sizes = np.array([1, 50, 1, 40, 1], dtype=np.int64) * MIN_TASK_BYTES
-    keys, tasks = place(sizes, 3)
+    keys, tasks = assign_tasks(sizes, 3)
     assert tasks == 3
     assert keys[1] != keys[3]
     assert keys[0] == keys[2] == keys[4] == placement_keys(3)[2]
@@ -29,5 +29,5 @@ def test_large_groups_get_tasks_of_their_own_and_small_ones_share() -> None:
 
 
 def test_a_small_write_is_one_task() -> None:
-    assert place(np.full(500, 1000, dtype=np.int64), 200)[1] == 1
-    assert place(np.zeros(0, dtype=np.int64), 200)[1] == 1
+    assert assign_tasks(np.full(500, 1000, dtype=np.int64), 200)[1] == 1
+    assert assign_tasks(np.zeros(0, dtype=np.int64), 200)[1] == 1

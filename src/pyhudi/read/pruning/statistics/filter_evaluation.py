@@ -16,7 +16,7 @@ from pyhudi.read.filters.sql_predicate import Conjunctions
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask, cannot_match
-from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.read.schema.column_paths import resolve_column, type_at
 from pyhudi.read.schema.partition_values import decode_paths, partition_column_values
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -102,7 +102,7 @@ class StatisticsEvaluator:
         return frozenset({*self.path_columns, *computed})
 
     def _type(self, term: Term) -> pa.DataType:
-        return type_of(resolve_column(term.column, self.schema), self.schema)
+        return type_at(resolve_column(term.column, self.schema), self.schema)
 
     def has_sound_partition_stats(self, term: Term) -> bool:
         """Return True if partition statistics certainly include every file with values: files without statistics, for

@@ -15,7 +15,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.evolution import schema_changes
 from pyhudi.schema.evolution.internal_schema import InternalSchema
-from pyhudi.schema.evolution.schema_changes import Position
+from pyhudi.schema.evolution.schema_changes import ColumnPosition
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.sql.catalog import CatalogTable
@@ -114,11 +114,11 @@ def _change(change: ChangeColumn, kind: pa.DataType | None, schema: InternalSche
     return schema_changes.make_nullable(schema, path) if change.nullable else schema
 
 
-def _position(schema: InternalSchema, parent: str, after: str | None, *, first: bool) -> Position:
+def _position(schema: InternalSchema, parent: str, after: str | None, *, first: bool) -> ColumnPosition:
     if after is None:
-        return Position(first=first)
+        return ColumnPosition(first=first)
     beside = known_path(schema, (*(parent.split(".") if parent else ()), after))
-    return Position(after=beside.rpartition(".")[2])
+    return ColumnPosition(after=beside.rpartition(".")[2])
 
 
 def known_path(schema: InternalSchema, parts: tuple[str, ...]) -> str:

@@ -15,7 +15,7 @@ from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.execution.task_placement import assign_tasks
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.write.plans.buckets.bucket_column import with_bucket
 from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
@@ -81,4 +81,4 @@ def _task_placement(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int
     """Return the placement keys of the file groups' tasks, from the sizes of base files, and the number of tasks."""
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
     most = most_tasks(job)
-    return place(sizes, most, fewest=min(most, _FEWEST_TASKS))
+    return assign_tasks(sizes, most, fewest=min(most, _FEWEST_TASKS))

@@ -16,7 +16,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, partitions_with_buckets
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.row_serialization import pack
+from pyhudi.spark.execution.row_serialization import pack_rows
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID
@@ -134,7 +134,7 @@ def with_bucket_locations(rows: DataFrame, locations: ConsistentBucketLocations)
     """Return rows with keys with the file group of each and its base file. Lazy."""
     added = [StructField(name, StringType()) for name in (FILE_ID, BASE_PATH)]
     out = StructType([*rows.schema.fields, *added])
-    packed, unpacking = pack(rows)
+    packed, unpacking = pack_rows(rows)
     locate: Callable[[pa.RecordBatch], pa.RecordBatch] = locations.locate
 
     def run(batches: Iterable[pa.RecordBatch]) -> Batches:

@@ -21,7 +21,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.execution.local_relations import MOST_LITERALS, looked_up, small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
-from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.execution.task_placement import assign_tasks
 from pyhudi.spark.helper_columns import INDEX_LOCATION
 from pyhudi.spark.write.plans.row_preparation import changed_input_failure
 from pyhudi.table.view.file_group_keys import group_keys
@@ -102,7 +102,7 @@ def _placed_groups(groups: pa.Table, cores: int, max_tasks: int) -> tuple[pa.Tab
     total, size = (pc.sum(groups[name]).as_py() or 0 for name in ("rows", "size"))
     fewest = max(-(-total // _TASK_ROWS), min(cores, size // _TASK_BYTES), 1)
     fewest = min(max_tasks, max(groups.num_rows, 1), fewest)
-    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=fewest)
+    keys, tasks = assign_tasks(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=fewest)
     return groups.append_column("task", pa.array(keys, pa.int32())), tasks
 
 

@@ -11,7 +11,7 @@ from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.global_tagging import merges_moved_records
-from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, tag, untagged
+from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, TaggedRows, tag, untagged
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
 from pyhudi.spark.write.write_input import as_in_table, whole_rows
 from pyhudi.spark.write.write_job import WriteJob
@@ -27,7 +27,7 @@ _STAY = {
 }
 
 
-def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> Tagged:
+def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> TaggedRows:
     """Merge keyed rows with the same key as the options require, and tag them with the file groups of their records.
 
     Args:
@@ -41,7 +41,7 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
     """
     job, slices = table.job, _searched_slices(table)
     if job.client is None or not slices.num_rows:
-        return Tagged(_without_lookup(job, cached.add(rows), cached))
+        return TaggedRows(_without_lookup(job, cached.add(rows), cached))
     lookup = _key_lookup(job, job.client, table.logged, records)
     if job.global_keys:
         # Ordering values are compared with stored ones, which may exceed the types of the rows.
@@ -50,7 +50,7 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
             rows = whole_rows(rows, job.schema)
     tagged = tag(cached.add(rows), slices, lookup, combine=job.combines, persist=cached.add)
     if job.duplicate_policy is DuplicatePolicy.DROP:
-        return Tagged(tagged.rows.where(F.col(FILE_ID).isNull()))
+        return TaggedRows(tagged.rows.where(F.col(FILE_ID).isNull()))
     return tagged
 
 

@@ -15,7 +15,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
-from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
+from pyhudi.spark.lookup.tagging import BatchDeduplication, TaggedRows
 from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin
 from pyhudi.spark.write.plans.file_groups.row_routing import count_rows
 from pyhudi.spark.write.plans.file_groups.row_tagging import tag_rows
@@ -121,21 +121,21 @@ class BatchTagger:
         few = located.groups.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
         return located.groups if few and without_key_indexes(self.metadata_partitions) else None
 
-    def _located(self, rows: DataFrame, changes: RowChanges) -> Tagged:
+    def _located(self, rows: DataFrame, changes: RowChanges) -> TaggedRows:
         """Return changes of rows with their locations. New records are looked up unless their keys are known to be
         new."""
         job = self.table.job
         if not _needs_lookup(job, changes):
-            return Tagged(located_changes(rows))
+            return TaggedRows(located_changes(rows))
         table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
         located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
         added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
         if _are_new(job, changes):
             added = self.cached.add(added)
             untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, self.cached.add)
-            return Tagged(located.unionByName(untagged))
+            return TaggedRows(located.unionByName(untagged))
         tagged = tag_rows(self.table, added, self.cached, self.records)
-        return Tagged(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
+        return TaggedRows(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
 
 
 def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:

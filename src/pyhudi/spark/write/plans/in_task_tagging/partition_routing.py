@@ -10,7 +10,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup, small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism
-from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.execution.task_placement import assign_tasks
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.write.plans.in_task_tagging.partition_work import rewritten_bytes
 from pyhudi.spark.write.plans.row_preparation import changed_input_failure
@@ -26,7 +26,7 @@ def route_by_partition(rows: DataFrame, shares: pa.Table, limit: int) -> DataFra
     # Tasks are placed by time, expressed as the bytes rewritten in that time.
     work = rewritten_bytes(shares["seconds"].to_numpy())
     cores = parallelism(rows.sparkSession)
-    keys, tasks = place(work, limit, fewest=min(limit, len(work), cores))
+    keys, tasks = assign_tasks(work, limit, fewest=min(limit, len(work), cores))
     shares = shares.drop_columns(["seconds"]).append_column(PLACEMENT_KEY, pa.array(keys, pa.int32()))
     routed = _routed(rows, shares)
     # One task needs no shuffle.
