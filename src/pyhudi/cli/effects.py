@@ -22,7 +22,7 @@ _CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class Confirmation:
     """Decision whether a command changes the table.
 
     Attributes:
@@ -33,7 +33,7 @@ class Gate:
     dry_run: bool
     yes: bool
 
-    def passes(self, question: str, show: Callable[[Output], bool], out: Output) -> bool:
+    def ask(self, question: str, show: Callable[[Output], bool], out: Output) -> bool:
         """Show the plan and ask.
 
         Args:
@@ -65,14 +65,14 @@ class Gate:
         return True
 
 
-def with_gate(function: Function) -> Function:
-    """Give a command the options ``--dry-run`` and ``--yes`` as ``gate``."""
+def with_confirmation(function: Function) -> Function:
+    """Give a command the options ``--dry-run`` and ``--yes`` as ``confirmation``."""
 
     @click.option("--dry-run", is_flag=True, help="Change nothing, and show what would be done.")
     @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
     @functools.wraps(function)
     def run(*values: Any, dry_run: bool, yes: bool, **arguments: Any) -> Any:
-        return function(*values, gate=Gate(dry_run, yes), **arguments)
+        return function(*values, confirmation=Confirmation(dry_run, yes), **arguments)
 
     return run
 

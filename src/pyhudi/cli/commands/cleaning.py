@@ -6,7 +6,7 @@ import click
 
 from pyhudi import HudiTable
 from pyhudi.cli.columns import DELETED_FILES, DELETIONS, EXPIRED_FILES, rows_where
-from pyhudi.cli.effects import Gate, shown_progress, with_gate
+from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, only_if_due_option, with_limit, with_output, with_table
 from pyhudi.cli.results import print_plan, print_result
@@ -18,9 +18,9 @@ clean = noun("clean", "Cleaning: run, list, show.")
 @clean.command("run")
 @with_table
 @only_if_due_option
-@with_gate
+@with_confirmation
 @with_output
-def run(table: HudiTable, *, out: Output, gate: Gate, only_if_due: bool) -> None:
+def run(table: HudiTable, *, out: Output, confirmation: Confirmation, only_if_due: bool) -> None:
     """Delete the files that no query needs, by the policy -o hoodie.clean.policy=…
 
     Python: HudiTable.for_path(PATH).services.clean(dry_run=…)
@@ -30,7 +30,7 @@ def run(table: HudiTable, *, out: Output, gate: Gate, only_if_due: bool) -> None
         plan = table.services.clean(dry_run=True, only_if_due=only_if_due)
         return print_plan(plan, plan.files, EXPIRED_FILES, plan_out)
 
-    if gate.passes("Delete these files?", show, out):
+    if confirmation.ask("Delete these files?", show, out):
         with shown_progress() as progress:
             done = table.services.clean(only_if_due=only_if_due, progress=progress)
         print_result(done, out)

@@ -9,7 +9,7 @@ import click
 
 from pyhudi import HudiTable
 from pyhudi.api.schema_update import SchemaUpdate
-from pyhudi.cli.effects import Gate, with_gate
+from pyhudi.cli.effects import Confirmation, with_confirmation
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_output, with_table
 from pyhudi.cli.results import print_result
@@ -46,7 +46,7 @@ def list_columns(table: HudiTable, *, out: Output) -> None:
 @click.argument("data_type", metavar="TYPE")
 @click.option("--comment", help="Comment of the column.")
 @_with_position
-@with_gate
+@with_confirmation
 @with_output
 def add(
     table: HudiTable,
@@ -58,82 +58,89 @@ def add(
     first: bool,
     after: str | None,
     before: str | None,
-    gate: Gate,
+    confirmation: Confirmation,
 ) -> None:
     """Add a nullable column, or a field of a struct (address.zip), of a type such as bigint.
 
     Python: HudiTable.for_path(PATH).alter_schema().add_column(COLUMN, TYPE).commit()
     """
     update = table.alter_schema().add_column(column, data_type, comment, first=first, after=after, before=before)
-    _commit(update, "Add the column?", gate, out)
+    _commit(update, "Add the column?", confirmation, out)
 
 
 @columns.command("rename")
 @with_table
 @_column
 @click.argument("name")
-@with_gate
+@with_confirmation
 @with_output
-def rename(table: HudiTable, *, out: Output, column: str, name: str, gate: Gate) -> None:
+def rename(table: HudiTable, *, out: Output, column: str, name: str, confirmation: Confirmation) -> None:
     """Rename a column or a field of a struct; NAME is the last part of its path.
 
     Python: HudiTable.for_path(PATH).alter_schema().rename_column(COLUMN, NAME).commit()
     """
-    _commit(table.alter_schema().rename_column(column, name), "Rename the column?", gate, out)
+    _commit(table.alter_schema().rename_column(column, name), "Rename the column?", confirmation, out)
 
 
 @columns.command("drop")
 @with_table
 @_column
-@with_gate
+@with_confirmation
 @with_output
-def drop(table: HudiTable, *, out: Output, column: str, gate: Gate) -> None:
+def drop(table: HudiTable, *, out: Output, column: str, confirmation: Confirmation) -> None:
     """Drop a column or a field of a struct.
 
     Python: HudiTable.for_path(PATH).alter_schema().drop_column(COLUMN).commit()
     """
-    _commit(table.alter_schema().drop_column(column), "Drop the column?", gate, out)
+    _commit(table.alter_schema().drop_column(column), "Drop the column?", confirmation, out)
 
 
 @columns.command("retype")
 @with_table
 @_column
 @click.argument("data_type", metavar="TYPE")
-@with_gate
+@with_confirmation
 @with_output
-def retype(table: HudiTable, *, out: Output, column: str, data_type: str, gate: Gate) -> None:
+def retype(table: HudiTable, *, out: Output, column: str, data_type: str, confirmation: Confirmation) -> None:
     """Change a column to a wider type, such as int to bigint.
 
     Python: HudiTable.for_path(PATH).alter_schema().change_type(COLUMN, TYPE).commit()
     """
-    _commit(table.alter_schema().change_type(column, data_type), "Change the type?", gate, out)
+    _commit(table.alter_schema().change_type(column, data_type), "Change the type?", confirmation, out)
 
 
 @columns.command("move")
 @with_table
 @_column
 @_with_position
-@with_gate
+@with_confirmation
 @with_output
 def move(
-    table: HudiTable, *, out: Output, column: str, first: bool, after: str | None, before: str | None, gate: Gate
+    table: HudiTable,
+    *,
+    out: Output,
+    column: str,
+    first: bool,
+    after: str | None,
+    before: str | None,
+    confirmation: Confirmation,
 ) -> None:
     """Move a column or a field to another position.
 
     Python: HudiTable.for_path(PATH).alter_schema().move_column(COLUMN, after=…).commit()
     """
     update = table.alter_schema().move_column(column, first=first, after=after, before=before)
-    _commit(update, "Move the column?", gate, out)
+    _commit(update, "Move the column?", confirmation, out)
 
 
-def _commit(update: SchemaUpdate, question: str, gate: Gate, out: Output) -> None:
+def _commit(update: SchemaUpdate, question: str, confirmation: Confirmation, out: Output) -> None:
     """Show the columns after a change, ask, and commit it."""
 
     def show(plan_out: Output) -> bool:
         plan_out.rows(column_rows(update.preview()), _COLUMNS)
         return True
 
-    if gate.passes(question, show, out):
+    if confirmation.ask(question, show, out):
         done = update.commit()
         text = f"changed by {done.instant}" if done.instant else "nothing to do: the table has these columns"
         print_result(done, out, "\n".join([text, *done.warnings]))

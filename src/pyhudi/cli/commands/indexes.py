@@ -10,7 +10,7 @@ import click
 import pyarrow as pa
 
 from pyhudi import HudiTable
-from pyhudi.cli.effects import Gate, shown_progress, with_gate, with_spark
+from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation, with_spark
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, as_pairs, with_output, with_table
 from pyhudi.cli.results import print_result
@@ -86,9 +86,9 @@ def build(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: boo
 @with_table
 @click.argument("name")
 @click.option("--if-exists", is_flag=True, help="Do nothing if there is no such index.")
-@with_gate
+@with_confirmation
 @with_output
-def drop(table: HudiTable, *, out: Output, name: str, if_exists: bool, gate: Gate) -> None:
+def drop(table: HudiTable, *, out: Output, name: str, if_exists: bool, confirmation: Confirmation) -> None:
     """Delete an index.
 
     Python: HudiTable.for_path(PATH).services.drop_index(NAME, dry_run=…)
@@ -99,7 +99,7 @@ def drop(table: HudiTable, *, out: Output, name: str, if_exists: bool, gate: Gat
         print_result(plan, plan_out, plan.reason or f"to drop: {', '.join(plan.partitions)}")
         return bool(plan.partitions)
 
-    if gate.passes("Drop this index?", show, out):
+    if confirmation.ask("Drop this index?", show, out):
         done = table.services.drop_index(name, if_exists=if_exists)
         print_result(done, out, done.reason or f"dropped: {', '.join(done.partitions)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyhudi import HudiTable
-from pyhudi.cli.effects import Gate, with_gate
+from pyhudi.cli.effects import Confirmation, with_confirmation
 from pyhudi.cli.failures import FAILED
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_output, with_table
@@ -71,9 +71,9 @@ def validate(table: HudiTable, *, out: Output) -> None:
 @click.option(
     "--days", type=click.IntRange(min=1), required=True, metavar="N", help="Age from which files are deleted."
 )
-@with_gate
+@with_confirmation
 @with_output
-def clean(table: HudiTable, *, out: Output, days: int, gate: Gate) -> None:
+def clean(table: HudiTable, *, out: Output, days: int, confirmation: Confirmation) -> None:
     """Delete old files of the audit.
 
     Python: HudiTable.for_path(PATH).services.delete_lock_audits(30, dry_run=…)
@@ -84,5 +84,5 @@ def clean(table: HudiTable, *, out: Output, days: int, gate: Gate) -> None:
         plan_out.facts({"files": count})
         return count > 0
 
-    if gate.passes("Delete these files?", show, out):
+    if confirmation.ask("Delete these files?", show, out):
         out.facts({"deleted files": table.services.delete_lock_audits(days)})

@@ -6,7 +6,7 @@ import click
 
 from pyhudi import HudiTable
 from pyhudi.cli.columns import METADATA_DIFFERENCES, METADATA_PARTITIONS
-from pyhudi.cli.effects import Gate, with_gate, with_spark
+from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.failures import FAILED
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_limit, with_output, with_table
@@ -57,9 +57,9 @@ def create(table: HudiTable, *, out: Output) -> None:
 
 @metadata.command("delete")
 @with_table
-@with_gate
+@with_confirmation
 @with_output
-def delete(table: HudiTable, *, out: Output, gate: Gate) -> None:
+def delete(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Disable the metadata table, and delete it with all indexes.
 
     Python: HudiTable.for_path(PATH).services.delete_metadata_table()
@@ -70,5 +70,5 @@ def delete(table: HudiTable, *, out: Output, gate: Gate) -> None:
         plan_out.facts({"partitions": partitions or "no metadata table"})
         return bool(partitions)
 
-    if gate.passes("Delete the metadata table?", show, out):
+    if confirmation.ask("Delete the metadata table?", show, out):
         out.facts({"deleted partitions": list(table.services.delete_metadata_table())})

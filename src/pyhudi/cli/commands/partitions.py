@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.cli.columns import partition_columns
-from pyhudi.cli.effects import Gate, with_gate, with_spark
+from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_limit, with_output, with_table
 from pyhudi.cli.results import print_result
@@ -30,10 +30,10 @@ def list_partitions(table: HudiTable, *, out: Output, limit: int | None) -> None
 
 @partitions.command("expire")
 @with_table
-@with_gate
+@with_confirmation
 @with_spark
 @with_output
-def expire(table: HudiTable, *, out: Output, gate: Gate) -> None:
+def expire(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Drop the partitions that have not been written to for long (TTL), as
     -o hoodie.partition.ttl.strategy.days.retain=… says. Requires --spark.
 
@@ -45,7 +45,7 @@ def expire(table: HudiTable, *, out: Output, gate: Gate) -> None:
         plan_out.rows(pa.table({"partition": pa.array(plan.partitions, pa.string())}), nothing=plan.reason)
         return bool(plan)
 
-    if gate.passes("Drop these partitions?", show, out):
+    if confirmation.ask("Drop these partitions?", show, out):
         done = table.services.delete_expired_partitions()
         text = f"dropped by {done.instant}: {', '.join(done.partitions)}" if done else done.reason
         print_result(done, out, text)

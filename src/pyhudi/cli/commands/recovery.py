@@ -6,7 +6,7 @@ import click
 
 from pyhudi import HudiTable
 from pyhudi.cli.columns import COMMITS, INSTANTS, SAVEPOINTS, instant_rows, rows_where
-from pyhudi.cli.effects import Gate, shown_progress, with_gate
+from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
 from pyhudi.cli.results import print_result
@@ -44,9 +44,9 @@ def list_savepoints(table: HudiTable, *, out: Output, limit: int | None) -> None
 @savepoint.command("delete")
 @with_table
 @click.argument("instant", type=InstantTime())
-@with_gate
+@with_confirmation
 @with_output
-def delete(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None:
+def delete(table: HudiTable, *, out: Output, instant: str, confirmation: Confirmation) -> None:
     """Delete the savepoint of the write INSTANT, so that cleaning may delete its files.
 
     Python: HudiTable.for_path(PATH).services.delete_savepoint(INSTANT)
@@ -57,16 +57,16 @@ def delete(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None:
         plan_out.rows(found, SAVEPOINTS, nothing=f"no savepoint {instant}")
         return bool(found.num_rows)
 
-    if gate.passes("Delete this savepoint?", show, out):
+    if confirmation.ask("Delete this savepoint?", show, out):
         print_result(table.services.delete_savepoint(instant), out)
 
 
 @click.command("restore", cls=Command)
 @with_table
 @click.argument("instant", type=InstantTime(), required=False)
-@with_gate
+@with_confirmation
 @with_output
-def restore(table: HudiTable, *, out: Output, instant: str | None, gate: Gate) -> None:
+def restore(table: HudiTable, *, out: Output, instant: str | None, confirmation: Confirmation) -> None:
     """Restore a table to the snapshot after a write.
 
     All writes after INSTANT are undone; writers must be stopped. Without INSTANT, an interrupted restore is continued.
@@ -83,7 +83,7 @@ def restore(table: HudiTable, *, out: Output, instant: str | None, gate: Gate) -
         plan_out.rows(instant_rows(plan.targets), INSTANTS, nothing="no later writes")
         return True
 
-    if gate.passes("Undo these writes?", show, out):
+    if confirmation.ask("Undo these writes?", show, out):
         with shown_progress() as progress:
             done = table.services.restore(instant, progress=progress)
         print_result(done, out)
@@ -92,9 +92,9 @@ def restore(table: HudiTable, *, out: Output, instant: str | None, gate: Gate) -
 @click.command("rollback", cls=Command)
 @with_table
 @click.argument("instant", type=InstantTime())
-@with_gate
+@with_confirmation
 @with_output
-def rollback(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None:
+def rollback(table: HudiTable, *, out: Output, instant: str, confirmation: Confirmation) -> None:
     """Roll back a write: a pending one, or the last completed one.
 
     Python: HudiTable.for_path(PATH).services.rollback(INSTANT)
@@ -105,5 +105,5 @@ def rollback(table: HudiTable, *, out: Output, instant: str, gate: Gate) -> None
         plan_out.rows(found, COMMITS, nothing=f"the active timeline has no instant {instant}")
         return bool(found.num_rows)
 
-    if gate.passes("Roll back this write?", show, out):
+    if confirmation.ask("Roll back this write?", show, out):
         print_result(table.services.rollback(instant), out)

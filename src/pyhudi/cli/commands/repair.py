@@ -10,7 +10,7 @@ from click import UsageError
 
 from pyhudi import HudiTable, overwrite_properties
 from pyhudi.cli.columns import ORPHANS
-from pyhudi.cli.effects import Gate, with_gate, with_spark
+from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, as_known_pairs, properties_of, with_output, with_path, with_table
 from pyhudi.cli.results import print_result
@@ -41,9 +41,9 @@ _DUPLICATES: tuple[ShownColumn, ...] = (
 @repair.command("orphans")
 @with_table
 @click.option("--partition", "partitions", multiple=True, metavar="PARTITION", help="Only in it; may be repeated.")
-@with_gate
+@with_confirmation
 @with_output
-def orphans(table: HudiTable, *, out: Output, partitions: tuple[str, ...], gate: Gate) -> None:
+def orphans(table: HudiTable, *, out: Output, partitions: tuple[str, ...], confirmation: Confirmation) -> None:
     """Delete data files that belong to no write of the timeline.
 
     Python: HudiTable.for_path(PATH).services.delete_orphan_files(partitions=…, dry_run=…)
@@ -55,15 +55,15 @@ def orphans(table: HudiTable, *, out: Output, partitions: tuple[str, ...], gate:
         plan_out.rows(found, ORPHANS, nothing="all data files belong to writes")
         return bool(found.num_rows)
 
-    if gate.passes("Delete these files?", show, out):
+    if confirmation.ask("Delete these files?", show, out):
         out.rows(table.services.delete_orphan_files(partitions=named, dry_run=False), ORPHANS)
 
 
 @repair.command("clean-files")
 @with_table
-@with_gate
+@with_confirmation
 @with_output
-def clean_files(table: HudiTable, *, out: Output, gate: Gate) -> None:
+def clean_files(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Delete pending cleans whose plans cannot be read.
 
     Python: HudiTable.for_path(PATH).services.repair_clean_files(dry_run=…)
@@ -74,15 +74,15 @@ def clean_files(table: HudiTable, *, out: Output, gate: Gate) -> None:
         plan_out.rows(found, _CLEAN_FILES, nothing="all plans can be read")
         return bool(found.num_rows)
 
-    if gate.passes("Delete these plans?", show, out):
+    if confirmation.ask("Delete these plans?", show, out):
         out.rows(table.services.repair_clean_files(), _CLEAN_FILES)
 
 
 @repair.command("partition-metadata")
 @with_table
-@with_gate
+@with_confirmation
 @with_output
-def partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> None:
+def partition_metadata(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Write missing .hoodie_partition_metadata files.
 
     Python: HudiTable.for_path(PATH).services.repair_partition_metadata(dry_run=…)
@@ -93,15 +93,15 @@ def partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> None:
         plan_out.rows(found, _PARTITION_METADATA, limit=None)
         return False in found["is_present"].to_pylist()
 
-    if gate.passes("Write the missing files?", show, out):
+    if confirmation.ask("Write the missing files?", show, out):
         out.rows(table.services.repair_partition_metadata(), _PARTITION_METADATA, limit=None)
 
 
 @repair.command("migrate-partition-metadata")
 @with_table
-@with_gate
+@with_confirmation
 @with_output
-def migrate_partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> None:
+def migrate_partition_metadata(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Convert .hoodie_partition_metadata files from text to Parquet.
 
     Python: HudiTable.for_path(PATH).services.migrate_partition_metadata(dry_run=…)
@@ -112,7 +112,7 @@ def migrate_partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> 
         plan_out.rows(found, _MIGRATED, limit=None)
         return True in found["has_text"].to_pylist()
 
-    if gate.passes("Convert these files?", show, out):
+    if confirmation.ask("Convert these files?", show, out):
         out.rows(table.services.migrate_partition_metadata(), _MIGRATED, limit=None)
 
 
@@ -135,7 +135,7 @@ def migrate_partition_metadata(table: HudiTable, *, out: Output, gate: Gate) -> 
     help="Set a property, and leave the others; may be repeated.",
 )
 @click.option("--unset", "remove", multiple=True, metavar="KEY", help="Remove a property; may be repeated.")
-@with_gate
+@with_confirmation
 @with_output
 def properties(
     path: str,
@@ -145,7 +145,7 @@ def properties(
     file: Path | None,
     put: dict[str, str],
     remove: tuple[str, ...],
-    gate: Gate,
+    confirmation: Confirmation,
 ) -> None:
     """Set or remove properties of a table (hoodie.properties), or replace all of them.
 
@@ -168,7 +168,7 @@ def properties(
         return bool(found.num_rows)
 
     question = "Change these properties?" if file is None else "Replace the properties?"
-    if gate.passes(question, show, out):
+    if confirmation.ask(question, show, out):
         out.rows(change(dry_run=False), _PROPERTIES, nothing="the table has these properties already")
 
 
@@ -183,10 +183,10 @@ def properties(
     show_default=True,
     help="Cause of the duplicates, which determines the row to keep.",
 )
-@with_gate
+@with_confirmation
 @with_spark
 @with_output
-def deduplicate(table: HudiTable, *, out: Output, partition: str, dedupe_type: str, gate: Gate) -> None:
+def deduplicate(table: HudiTable, *, out: Output, partition: str, dedupe_type: str, confirmation: Confirmation) -> None:
     """Remove rows with duplicate record keys from a partition. Requires --spark.
 
     Python: HudiTable.for_path(PATH).services.deduplicate(PARTITION, dedupe_type=…, dry_run=…)
@@ -197,7 +197,7 @@ def deduplicate(table: HudiTable, *, out: Output, partition: str, dedupe_type: s
         plan_out.rows(found.groups, _DUPLICATES, nothing="no duplicate keys")
         return bool(found.num_keys)
 
-    if gate.passes("Remove the surplus rows?", show, out):
+    if confirmation.ask("Remove the surplus rows?", show, out):
         print_result(table.services.deduplicate(partition, dedupe_type=dedupe_type), out)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pyhudi import HudiTable
-from pyhudi.cli.effects import Gate, with_gate, with_spark
+from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.parameters import with_output, with_table
 from pyhudi.cli.results import facts_of, print_result
@@ -17,10 +17,10 @@ from pyhudi.cli.structure import Command
 @click.command("upgrade", cls=Command)
 @with_table
 @click.option("--to", type=int, default=9, show_default=True, metavar="VERSION", help="Table version: 6, 8 or 9.")
-@with_gate
+@with_confirmation
 @with_spark
 @with_output
-def upgrade(table: HudiTable, *, out: Output, to: int, gate: Gate) -> None:
+def upgrade(table: HudiTable, *, out: Output, to: int, confirmation: Confirmation) -> None:
     """Upgrade a table to a later version. Writers should be stopped.
 
     Python: HudiTable.for_path(PATH).services.upgrade(9, dry_run=…)
@@ -29,7 +29,7 @@ def upgrade(table: HudiTable, *, out: Output, to: int, gate: Gate) -> None:
     def show(plan_out: Output) -> bool:
         return _print_plan(table.services.upgrade(to, dry_run=True), plan_out)
 
-    if gate.passes(f"Upgrade the table to version {to}?", show, out):
+    if confirmation.ask(f"Upgrade the table to version {to}?", show, out):
         print_result(table.services.upgrade(to), out)
 
 
@@ -37,10 +37,10 @@ def upgrade(table: HudiTable, *, out: Output, to: int, gate: Gate) -> None:
 @with_table
 @click.option("--to", type=int, required=True, metavar="VERSION", help="Table version: 6 or 8.")
 @click.option("--lossy", is_flag=True, help="Drop indexes and older snapshots that the version does not support.")
-@with_gate
+@with_confirmation
 @with_spark
 @with_output
-def downgrade(table: HudiTable, *, out: Output, to: int, lossy: bool, gate: Gate) -> None:
+def downgrade(table: HudiTable, *, out: Output, to: int, lossy: bool, confirmation: Confirmation) -> None:
     """Downgrade a table to an earlier version. Writers should be stopped.
 
     Python: HudiTable.for_path(PATH).services.downgrade(8, lossy=…, dry_run=…)
@@ -49,7 +49,7 @@ def downgrade(table: HudiTable, *, out: Output, to: int, lossy: bool, gate: Gate
     def show(plan_out: Output) -> bool:
         return _print_plan(table.services.downgrade(to, lossy=lossy, dry_run=True), plan_out)
 
-    if gate.passes(f"Downgrade the table to version {to}?", show, out):
+    if confirmation.ask(f"Downgrade the table to version {to}?", show, out):
         print_result(table.services.downgrade(to, lossy=lossy), out)
 
 
