@@ -202,7 +202,7 @@ class IndexBuildAttempt:
         if several and entry.state is State.INFLIGHT and not is_running:
             check_no_heartbeat(storage, entry, self._opts)
         config = rollback_index_build(storage, table.config, self._instant, self._plan.partitions)
-        config = build_enabled_partitions(table.metadata_context(), config, only_if_none=True)
+        config = build_enabled_partitions(table, config, only_if_none=True)
         left = [r for r in self._requests if r.partition not in config.metadata_partitions]
         if not left or is_in_use(storage, config, self._instant, self._plan.partitions):
             data.delete_pending(self._instant, Action.INDEXING)
@@ -213,7 +213,7 @@ class IndexBuildAttempt:
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
         metadata = metadata_timeline(storage, config.version)
         renew = renew or was_written_since(metadata, self._instant, self._plan.partitions)
-        instant = table.metadata_context().new_time() if renew else self._instant
+        instant = table.new_time() if renew else self._instant
         prepared = prepare_indexes(now, left, instant, preparer)
         if instant != self._instant:
             entry = self._renew(now, instant)
@@ -244,15 +244,14 @@ class IndexBuildAttempt:
         storage, config, data = table.storage, table.config, table.data
         partitions = [one.partition for one in begun.prepared]
         table.reserved.lock.ensure_held()  # A write that another process has committed since may be missing.
-        context = table.metadata_context()
-        active = context.own_timeline(config)
+        active = table.own_timeline(config)
         entry = begin_delta_commit(active, self._instant)
         commit, version = MetadataCommit(stats, BULK_INSERT_PREPPED), config.version
-        complete_delta_commit(active, entry, commit, version, context.completed_at(version))
+        complete_delta_commit(active, entry, commit, version, table.completed_at(version))
         upto = last_contiguous_write(data) or self._plan.upto
         content = encode_completed_build(partitions, max(upto, self._plan.upto), version)
         table.reserved.lock.ensure_held()
-        data.complete(begun.entry, content, context.completed_at(version))
+        data.complete(begun.entry, content, table.completed_at(version))
         declare_partitions(storage, config, partitions)
         self._claim.release()
         return partitions

@@ -39,10 +39,8 @@ from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.time_generator import ReservedTime
 
 PROGRESS = "build indexes"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
@@ -61,20 +59,10 @@ class IndexResult:
 
 
 @dataclass(frozen=True, slots=True)
-class LockedTable:
-    """A table whose lock is held: its current configuration and timeline, and the time that was read under the lock.
-    ``stats_reader`` reads the files of the table."""
+class LockedTable(MetadataWriteContext):
+    """A table whose lock is held, with its current configuration."""
 
-    storage: Storage
     config: TableConfig
-    opts: Options
-    data: ActiveTimeline
-    reserved: ReservedTime
-    stats_reader: FileStatsReader
-
-    def metadata_context(self) -> MetadataWriteContext:
-        """Context of changes to the metadata table."""
-        return MetadataWriteContext(self.storage, self.opts, self.data, self.reserved, self.stats_reader)
 
     @property
     def schema(self) -> pa.Schema:
@@ -96,7 +84,7 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
         config = current_config(storage, client.config)
         data = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
         refuse_pending_restore(data)
-        yield LockedTable(storage, config, opts, data, reserved, stats_reader)
+        yield LockedTable(storage, opts, data, reserved, stats_reader, config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +143,7 @@ def existing_index(table: LockedTable, partition: str) -> str | None:
 
 def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
     storage, before = table.storage, table.config
-    config = build_enabled_partitions(table.metadata_context(), before, only_if_none=request.needs_spark)
+    config = build_enabled_partitions(table, before, only_if_none=request.needs_spark)
     if request.needs_spark:
         assert builder is not None
         at = replace(table, config=config)

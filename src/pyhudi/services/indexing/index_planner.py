@@ -49,7 +49,7 @@ def schedule_index(
         if dry_run:
             return IndexPlan(_partitions(table, request), upto)
         table_with_options = replace(table, opts=opts.merged(build_options(request, opts)))
-        config = build_enabled_partitions(table_with_options.metadata_context(), table.config, only_if_none=True)
+        config = build_enabled_partitions(table_with_options, table.config, only_if_none=True)
         if request.partition in config.metadata_partitions:
             return IndexPlan(reason="the table had no metadata table; it was built now, including this index")
         definition = request.definition(config.version)
@@ -57,7 +57,7 @@ def schedule_index(
             config = define_indexes(table.storage, config, {request.partition: definition})
         now = replace(table, config=config)
         plan = IndexPlan(_partitions(now, request), upto)
-        instant = table.metadata_context().new_time()
+        instant = table.new_time()
         table.data.create_requested(Action.INDEXING, instant, plan.encode(config.version))
         return plan.scheduled(instant)
 

@@ -72,7 +72,7 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
     check_expression(spark, index.expression, table.schema)
     records = first_records(spark, table, index, table_contents(storage, config, table.data).live, table.schema)
     count = initial_file_group_count(index.partition, table.opts)
-    build_partition(table.metadata_context(), config, index.partition, count, lambda groups: groups.write(records))
+    build_partition(table, config, index.partition, count, lambda groups: groups.write(records))
 
 
 def first_records(

@@ -38,7 +38,7 @@ def spark_index_builder(spark: SparkSession) -> Builder:
             build_expression_index(spark, table, request.expression)
             return table.config
         if request.kind != SECONDARY:
-            return build_record_index(spark, table.metadata_context(), table.config)
+            return build_record_index(spark, table, table.config)
         build_secondary_index(spark, table, request.secondary)
         return table.config
 

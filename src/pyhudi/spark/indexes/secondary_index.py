@@ -48,9 +48,8 @@ def build_secondary_index(spark: SparkSession, table: LockedTable, index: Second
         UnsupportedTableError: A value is too long for the index.
     """
     first = InitialEntries.from_table(spark, table, index)
-    context = table.metadata_context()
     build_partition(
-        context, table.config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
+        table, table.config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
     )
     return len(first.groups)
 

@@ -77,7 +77,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
         with lock_table(client, opts) as table:
             if not wants_record_index(opts, table.config):
                 return False
-            build_record_index(spark, table.metadata_context(), table.config)
+            build_record_index(spark, table, table.config)
     except HudiError as reason:
         _log.warning("the record index of %s was not built: %s", storage.root, reason)
         return False

@@ -53,7 +53,7 @@ def init_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
         MetadataTable.open(client.storage, client.config, client.active_timeline())
         return [(f"Opened Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
     with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
-        build_enabled_partitions(table.metadata_context(), table.config)
+        build_enabled_partitions(table, table.config)
     return [(f"Initialized Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
 
 
