@@ -29,7 +29,6 @@ from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
@@ -183,9 +182,7 @@ class Restorer:
         ).published(self._opts)
 
     def _rollbacks(self, config: TableConfig) -> RollbackExecutor:
-        return RollbackExecutor(
-            self._storage, config.version, self._generator, HeartbeatPolicy.from_options(self._opts)
-        )
+        return RollbackExecutor.from_options(self._storage, config.version, self._generator, self._opts)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
-from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.conflicts.changed_groups import touched_groups
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
@@ -82,7 +81,7 @@ def roll_back(
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
             refuse_pending_restore(active)
-            rollbacks = RollbackExecutor(storage, config.version, generator, HeartbeatPolicy.from_options(opts))
+            rollbacks = RollbackExecutor.from_options(storage, config.version, generator, opts)
             rollbacks.check(active, [])
             finished = rollbacks.complete_and_roll_back(active, [])  # Started by another process.
             # Without an instant the finished one may be an earlier run of the same call: never undo a second write.

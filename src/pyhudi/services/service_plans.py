@@ -14,8 +14,7 @@ from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.time_generator import ReservedTime
-from pyhudi.transaction.locks.lock_factory import make_lock_provider, make_time_generator
-from pyhudi.transaction.locks.lock_provider import LockProvider
+from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.single_writer_locks import in_process_plan_lock
 from pyhudi.transaction.table_checks import refuse_pending_restore
 
@@ -61,7 +60,6 @@ class LockedTimeline:
 
     active: ActiveTimeline
     _reserved: ReservedTime
-    _lock: LockProvider
 
     def request(self, action: str, content: bytes) -> Instant:
         """Add a plan with a new instant time.
@@ -70,7 +68,7 @@ class LockedTimeline:
             LockError: The lock was lost.
         """
         instant = self._reserved.take(self.active.latest_time)
-        self._lock.ensure_held()
+        self._reserved.lock.ensure_held()
         return self.active.create_requested(action, instant, content)
 
     def remove(self, instant: str, action: str) -> None:
@@ -79,7 +77,7 @@ class LockedTimeline:
         Raises:
             LockError: The lock was lost.
         """
-        self._lock.ensure_held()
+        self._reserved.lock.ensure_held()
         self.active.delete_pending(instant, action)
 
 
@@ -91,11 +89,10 @@ def lock_timeline(client: TableMetaClient, opts: Options) -> Iterator[LockedTime
         LockError: The lock could not be acquired.
         TransactionError: A restore is pending.
     """
-    lock = make_lock_provider(client.storage, opts)
-    with make_time_generator(client.storage, opts, client.config.timezone, lock).reserve() as reserved:
+    with make_time_generator(client.storage, opts, client.config.timezone).reserve() as reserved:
         active = client.active_timeline()
         refuse_pending_restore(active)
-        yield LockedTimeline(active, reserved, lock)
+        yield LockedTimeline(active, reserved)
 
 
 def read_plans(

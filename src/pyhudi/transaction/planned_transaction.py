@@ -131,8 +131,8 @@ class PlannedTransaction(Transaction):
         storage, opts, instant = self.storage, self.opts, attempt.instant
         policy = failed_writes_policy(opts)
         # If only services run on the table, no other action removes failed log compactions.
-        failed = [i for i in self._coordination.rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
-        self._coordination.rollbacks.check(active, failed)
+        failed = [i for i in self._rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
+        self._rollbacks.check(active, failed)
         entry = _pending(active, attempt.action, instant)
         if entry is None:
             return None
@@ -141,10 +141,10 @@ class PlannedTransaction(Transaction):
                 check_no_heartbeat(storage, entry, opts)
             check_not_running_elsewhere(active, entry, opts, take_over=take_over)
         self.config = delete_if_disabled(storage, self.config, opts)
-        self._coordination.rollbacks.complete_and_roll_back(active, failed)
+        self._rollbacks.complete_and_roll_back(active, failed)
         entry = _pending(active, attempt.action, instant)
         if entry is not None and entry.state is State.INFLIGHT:
-            self._coordination.rollbacks.roll_back(active, entry)
+            self._rollbacks.roll_back(active, entry)
             entry = _pending(active, attempt.action, instant)
         return entry
 

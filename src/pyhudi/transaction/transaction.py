@@ -41,15 +41,16 @@ from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.conflict_detection import AllowedConflicts, find_conflict
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.liveness_signals import LivenessSignals, NoSignals
+from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.publication import Publication, complete_instant
 from pyhudi.transaction.rollback import late_data_files
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_status import find_rollback, refuse_if_rolled_back
 from pyhudi.transaction.schema_versions import RecordedSchema
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.write_start import start_write
-from pyhudi.transaction.writer_coordination import WriterCoordination
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -86,8 +87,9 @@ class Transaction:
         self.operation = operation
         self.opts = opts
         self.stats_reader = stats_reader
-        self._coordination = WriterCoordination.from_options(storage, config, opts)
-        self._metadata_updates = MetadataUpdates(storage, opts, self._coordination.generator, stats_reader)
+        generator = make_time_generator(storage, opts, config.timezone)
+        self._rollbacks = RollbackExecutor.from_options(storage, config.version, generator, opts)
+        self._metadata_updates = MetadataUpdates(storage, opts, generator, stats_reader)
         self._signals: LivenessSignals = NoSignals()
         self._active: ActiveTimeline
         self._entry: Instant
@@ -121,9 +123,8 @@ class Transaction:
         """
         self = cls(client.storage, client.config, operation, Options.parse(options), stats_reader)
         try:
-            with self._coordination.generator.reserve() as reserved:
-                rollbacks = self._coordination.rollbacks
-                started = start_write(self.config, rollbacks, self.opts, reserved, action, instant=instant)
+            with self._rollbacks.generator.reserve() as reserved:
+                started = start_write(self.config, self._rollbacks, self.opts, reserved, action, instant=instant)
                 self._signals, self._fixed_instant = started.signals, instant is not None
         except BaseException:
             self._signals.stop()
@@ -144,7 +145,7 @@ class Transaction:
     @property
     def lock(self) -> DeferredReleaseLock:
         """Lock of the table."""
-        return self._coordination.generator.lock
+        return self._rollbacks.generator.lock
 
     @property
     def fence(self) -> WriteFence:
@@ -264,10 +265,10 @@ class Transaction:
         4. Publish the instant by one file. Until then the write is invisible and can be rolled back.
         5. Exchange the table, or plan services of its metadata table.
         """
-        with self._coordination.generator.reserve() as reserved:
+        with self._rollbacks.generator.reserve() as reserved:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
-            active = self._coordination.rollbacks.resolve_unanswered_publications(active, self.instant)
+            active = self._rollbacks.resolve_unanswered_publications(active, self.instant)
             self._reconcile_under_lock(request.metadata, active)
             recorded = self._check_conflicts(request, active)
             if isinstance(recorded, Conflicted):
@@ -305,7 +306,7 @@ class Transaction:
         self._signals.before_publication()
         if recorded.history is not None:
             persist_history(active, self.instant, completion, recorded.history)
-        self._coordination.lock.ensure_held()
+        self.lock.ensure_held()
         return complete_instant(active, self._entry, content, completion, self.timeline)
 
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
@@ -356,7 +357,7 @@ class Transaction:
             return
         current = active.timeline.find(self.instant, self.action)
         if current is not None and not current.is_completed:
-            self._coordination.rollbacks.roll_back(active, current)
+            self._rollbacks.roll_back(active, current)
         elif current is None:  # Files created after the rollback by another process, which has deleted the markers.
             self.fence.close()
             reconcile_against_markers(self.storage, self.instant, CommitMetadata(self.operation))

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.metadata.maintenance import metadata_compaction_job
-from pyhudi.services import service_plans, thread_pool_runner
+from pyhudi.services import thread_pool_runner
 from pyhudi.storage import concurrent_reads
 from pyhudi.timeline.heartbeat import Heartbeat
-from pyhudi.transaction import single_writer_locks, writer_coordination
+from pyhudi.transaction import single_writer_locks
 from pyhudi.transaction.locks import file_system_lock, lock_factory, storage_based_lock
 from tests.unit.transaction.simulation import make_lock
 
@@ -47,8 +47,7 @@ class _Serial:
 @contextmanager
 def simulated_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Patch locks, threads and clocks during the block."""
-    for module in (writer_coordination, lock_factory, service_plans):
-        monkeypatch.setattr(module, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
+    monkeypatch.setattr(lock_factory, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
     for module in (concurrent_reads, thread_pool_runner, metadata_compaction_job):
         monkeypatch.setattr(module, "ThreadPoolExecutor", _Serial)
     monkeypatch.setattr(single_writer_locks, "_hold", lambda *_, **__: nullcontext())  # locks between threads

@@ -39,7 +39,6 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
@@ -164,9 +163,7 @@ class Cleaner:
         policy = failed_writes_policy(self._opts)
         if policy is not FailedWritesPolicy.LAZY:
             return
-        rollbacks = RollbackExecutor(
-            self._storage, table.config.version, self._generator, HeartbeatPolicy.from_options(self._opts)
-        )
+        rollbacks = RollbackExecutor.from_options(self._storage, table.config.version, self._generator, self._opts)
         if not rollbacks.failed_writes(table.active, policy):
             return
         with self._generator.lock:

@@ -22,7 +22,6 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
@@ -133,7 +132,7 @@ class UpgradePreparation:
         return config
 
     def _rollbacks(self, config: TableConfig) -> RollbackExecutor:
-        return RollbackExecutor(self.storage, config.version, self.generator, HeartbeatPolicy.from_options(self.opts))
+        return RollbackExecutor.from_options(self.storage, config.version, self.generator, self.opts)
 
 
 def is_compacted(config: TableConfig, to: int) -> bool:

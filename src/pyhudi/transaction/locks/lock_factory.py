@@ -92,18 +92,15 @@ def _supported_name(opts: Options) -> str:
     return short
 
 
-def make_time_generator(
-    storage: Storage, opts: Options, timezone: str, lock: LockProvider | None = None
-) -> TimeGenerator:
+def make_time_generator(storage: Storage, opts: Options, timezone: str) -> TimeGenerator:
     """Return the time generator of a table.
 
     Args:
         storage: Storage of the table.
         opts: Options of the lock and the clock skew.
         timezone: ``hoodie.table.timeline.timezone``.
-        lock: Lock of the table; None: that of its options (`make_lock_provider`).
     """
-    lock = lock or make_lock_provider(storage, opts)
+    lock = make_lock_provider(storage, opts)
     return TimeGenerator(storage, opts, timezone, lock=lock, shares_clock=_shares_clock(lock, opts))
 
 

@@ -16,8 +16,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import (
     AlreadyExistsError,
@@ -73,6 +74,11 @@ class RollbackExecutor:
     version: int
     generator: TimeGenerator
     heartbeats: heartbeat.HeartbeatPolicy
+
+    @classmethod
+    def from_options(cls, storage: Storage, version: int, generator: TimeGenerator, opts: Options) -> Self:
+        """Return the rollbacks of a process with these options."""
+        return cls(storage, version, generator, heartbeat.HeartbeatPolicy.from_options(opts))
 
     def failed_writes(
         self, active: ActiveTimeline, policy: FailedWritesPolicy, *, bootstraps: bool = False
