@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyhudi.storage import open_storage
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.lsm_timeline_reader import VERSION_FILE
-from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, write_file
+from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, LsmTimelineWriter
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, format_instant
 from pyhudi.timeline.timeline_layout import Layout
@@ -73,7 +73,7 @@ def generate(root: str, count: int, in_commit: int) -> int:
             "plan": [None] * size,
             "version": [1] * size,
         }
-        files.append(write_file(storage, LAYOUT, pa.table(columns, schema=LSM_SCHEMA), level))
+        files.append(LsmTimelineWriter(storage, LAYOUT).write_file(pa.table(columns, schema=LSM_SCHEMA), level))
         start += size
     storage.write(f"{LAYOUT.history}/manifest_1", json.dumps({"files": files}).encode())
     storage.write(f"{LAYOUT.history}/{VERSION_FILE}", b"1")

@@ -113,7 +113,7 @@ def _restoring(root: Path) -> int:
     for target in plan_restore(table, _instant(0)).targets:
         entry = table.active.timeline.find(*target)
         assert entry is not None
-        plan = plan_rollback(table.active, 9, entry, whole=True)
+        plan = plan_rollback(table.active, 9, entry, with_plan=True)
         files += sum(len(request.files) for request in plan.requests)
         plan.encode()
     return files

@@ -90,7 +90,7 @@ class LsmTimelineWriter:
         """Write archived instants (`LSM_SCHEMA`, each part sorted by instant and not empty): one file per part, and one
         manifest."""
         files = manifest_files(self.storage, self.layout)
-        added = [self._write_file(rows, 0) for rows in parts]
+        added = [self.write_file(rows, 0) for rows in parts]
         if added:
             self._publish([*files, *added])
 
@@ -101,7 +101,7 @@ class LsmTimelineWriter:
         finally:
             self._clean()
 
-    def _write_file(self, rows: pa.Table, level: int) -> dict[str, Any]:
+    def write_file(self, rows: pa.Table, level: int) -> dict[str, Any]:
         """Write a file of a level. Return its manifest entry. ``rows`` are sorted by instant."""
         sink = io.BytesIO()
         options = {"compression": "gzip", "store_schema": False, "write_batch_size": _ROWS_OF_PAGE}
@@ -141,7 +141,7 @@ class LsmTimelineWriter:
                         tables.append(pq.read_table(source).select(LSM_SCHEMA.names).cast(LSM_SCHEMA))
                 rows = sort_rows(pa.concat_tables(tables), "instantTime")
                 left = [file for file in files if file["fileName"] not in merged]
-                added = self._write_file(rows, level + 1)
+                added = self.write_file(rows, level + 1)
                 self._publish([*left, added])
             elif not any(_level_of(name) > level for name in names):
                 return
