@@ -34,7 +34,7 @@ class SyncedName:
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """How entries of a table look.
+    """Form of the entries of a table.
 
     Attributes:
         file_format: Format of base files.

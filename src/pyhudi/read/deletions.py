@@ -1,4 +1,4 @@
-"""What cleans, rollbacks and restores have deleted, from their records in the timeline."""
+"""Deletions by cleans, rollbacks and restores, from their records in the timeline."""
 
 from __future__ import annotations
 

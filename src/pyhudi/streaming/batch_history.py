@@ -37,7 +37,7 @@ CURE = (
 
 @dataclass(frozen=True, slots=True)
 class BatchHistory:
-    """What a stream has read of a table before a micro-batch.
+    """Commits of a table that a stream has read before a micro-batch.
 
     Attributes:
         table: The current table.

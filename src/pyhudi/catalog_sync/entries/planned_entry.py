@@ -120,7 +120,6 @@ class EntryPlan:
 
 
 def _without_comments(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without comments of columns."""
     fields = []
     for field in schema:
         kept = {key: value for key, value in (field.metadata or {}).items() if key != COMMENT}

@@ -157,7 +157,6 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
 
 
 def _files_of_partition(written: pa.Table, partition: str) -> list[_WrittenFile]:
-    """Return the files of a partition."""
     partition_files = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
     if not partition_files.num_rows:
         return []

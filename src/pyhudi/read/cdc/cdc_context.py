@@ -1,4 +1,4 @@
-"""How the images of changes are read."""
+"""Context in which the images of changes are read."""
 
 from __future__ import annotations
 

@@ -128,7 +128,6 @@ def remaining_bootstrap(plan: BootstrapPlan, client: TableMetaClient) -> Bootstr
 
 
 def _instants(plan: BootstrapPlan) -> set[str]:
-    """Return the instants of the commits of a plan."""
     parts = {METADATA_BOOTSTRAP: plan.metadata_only, FULL_BOOTSTRAP: plan.full}
     return {instant for instant, files in parts.items() if files.num_rows}
 

@@ -161,7 +161,6 @@ def _with_files(
     last: CleanProgress | None,
     savepoints: dict[str, pa.Array],
 ) -> CleanPlan:
-    """Return the plan with its files."""
     active = table.active
     files = TableFiles(table, opts, (BASE, LOG, CDC))
     partitions = None

@@ -158,7 +158,6 @@ def _properties_of_version_9(
 
 
 def _properties_of_version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[str, str]:
-    """Return the properties of a table of version 6."""
     properties = {property_keys.PRECOMBINE_FIELD: ordering} if ordering else {}
     payload = settings.payload_class or settings.legacy_payload
     # Version 6 has no modes. An explicit mode becomes the payload class with the same meaning, whereas an ordering

@@ -178,7 +178,6 @@ def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, 
 
 
 def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | None) -> bytes:
-    """Return the record of a state file."""
     with active.parsing(state):
         return _encoded(state, schema, changed, active.read(state))
 
