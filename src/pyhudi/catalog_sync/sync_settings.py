@@ -40,6 +40,7 @@ class TableLayout:
         file_format: Format of base files.
         partition_fields: Partition columns.
         extractor: Values of partitions from their paths.
+        decodes_paths: Paths of partitions are URL-encoded, and their values are decoded.
         adds_partitions: Partitions are added to the catalog.
         has_meta_columns: Columns ``_hoodie_…`` are synced.
         has_timestamps: Timestamps are timestamps, not numbers; None: as in the entry.
@@ -57,6 +58,7 @@ class TableLayout:
     file_format: FileFormat
     partition_fields: tuple[str, ...]
     extractor: PartitionExtractor
+    decodes_paths: bool = False
     adds_partitions: bool = True
     has_meta_columns: bool = True
     has_timestamps: bool | None = None
@@ -79,6 +81,7 @@ class TableLayout:
         """
         fields = opts.get_typed(options.HIVE_SYNC_PARTITION_FIELDS)
         named = opts.get_typed(options.PARTITION_EXTRACTOR_CLASS)
+        decodes = opts.get_typed(options.META_SYNC_DECODE_PARTITION)
         if not fields:
             fields = tuple(field.name for field in config.partition_fields)
             named = named or config.properties.get(property_keys.PARTITION_EXTRACTOR_CLASS)
@@ -86,6 +89,7 @@ class TableLayout:
             _file_format(opts, config.base_file_format),
             fields,
             partition_extractor(named, len(fields), hive_style=config.hive_style),
+            decodes_paths=config.url_encode if decodes is None else decodes,
             adds_partitions=not opts.get_typed(options.META_SYNC_NO_PARTITION_METADATA),
             has_meta_columns=not opts.get_typed(options.HIVE_SYNC_OMIT_METADATA_FIELDS),
             has_timestamps=opts.get_typed(options.HIVE_SYNC_SUPPORT_TIMESTAMP),

@@ -22,7 +22,8 @@ from pyhudi.catalog_sync.partitions.partition_changes import (
     plan_changes,
     same_place,
 )
-from pyhudi.catalog_sync.partitions.table_partitions import TablePartitions
+from pyhudi.catalog_sync.partitions.partition_extractors import decoded
+from pyhudi.catalog_sync.partitions.table_partitions import ChangedPartitions, TablePartitions
 from pyhudi.catalog_sync.sync_result import CatalogSyncResult, TableSyncResult
 from pyhudi.catalog_sync.sync_settings import SyncedName, SyncSettings
 from pyhudi.catalog_sync.synced_instants import LAST_COMPLETION, SyncedInstants
@@ -292,8 +293,9 @@ class _TableSync:
             wanted = self._partitions(self.state.partitions.all)
             return plan_changes(wanted, self.catalog.partitions(entry))
         changed = self.state.partitions.changed(commits)
-        wanted, gone = self._partitions(changed.present), self._partitions(changed.gone)
-        return plan_changes(wanted, self.catalog.partitions_of(entry, [*wanted, *gone]), gone)
+        wanted = self._partitions(changed.present)
+        gone = self._partitions(changed.gone).keys() | self._encoded(changed).keys() - wanted.keys()
+        return plan_changes(wanted, self.catalog.partitions_of(entry, [*wanted, *sorted(gone)]), gone)
 
     def _commits_after(self, synced: SyncedInstants) -> list[Instant] | None:
         """Return the commits after a sync; None if the timeline does not have all of them."""
@@ -304,6 +306,14 @@ class _TableSync:
 
     def _partitions(self, paths: Iterable[str]) -> dict[Values, CatalogPartition]:
         layout = self.settings.layout
+        extractor = decoded(layout.extractor) if layout.decodes_paths else layout.extractor
+        return partitions_of_paths(paths, extractor, self.plan.location, layout.partition_fields)
+
+    def _encoded(self, changed: ChangedPartitions) -> dict[Values, CatalogPartition]:
+        """Return the partitions by the values as in their URL-encoded paths, by which Apache Hudi adds them: beside the
+        decoded ones, their rows would be there twice."""
+        layout = self.settings.layout
+        paths = [path for path in (*changed.present, *changed.gone) if layout.decodes_paths and "%" in path]
         return partitions_of_paths(paths, layout.extractor, self.plan.location, layout.partition_fields)
 
     def _apply(self, entry: CatalogTable, changes: PartitionChanges, synced: SyncedInstants | None) -> None:

@@ -464,3 +464,29 @@ def test_an_entry_is_not_dropped_by_a_broken_connection(sync: Any, state: FakeMe
         sync(hoodie__datasource__hive_sync__recreate_table_on_error="true")
     assert state.writes == []
     assert set(partitions(state)) == {"p=a", "p=b"}
+
+
+def test_values_of_url_encoded_paths(metastore: tuple[str, FakeMetastore], tmp_path: Path) -> None:
+    encoded = {
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+    }
+    made = HandMadeTable(tmp_path / "t", properties=encoded)
+    made.write(1, {("p=a%2Fb", "f1"): [ROW], ("p=c%25", "f2"): [ROW], ("p=Oslo", "f3"): [ROW]})
+    services = HudiTable.for_path(str(made.root)).services
+    options = {f"{HIVE}metastore.uris": metastore[0]}
+
+    def stored() -> dict[tuple[str, ...], str]:
+        partitions = metastore[1].partitions["default", "t"].values()
+        return {tuple(one.values): one.sd.location.rpartition("/")[2] for one in partitions}
+
+    services.sync_catalog(options | {"hoodie.meta.sync.decode_partition": "false"})  # as Apache Hudi
+    assert stored() == {("a%2Fb",): "p=a%2Fb", ("c%25",): "p=c%25", ("Oslo",): "p=Oslo"}
+    made.write(2, {("p=a%2Fb", "f1"): [ROW]})
+    services.sync_catalog(options)
+    assert stored() == {("a/b",): "p=a%2Fb", ("c%25",): "p=c%25", ("Oslo",): "p=Oslo"}
+    services.sync_catalog(options | {"hoodie.meta.sync.incremental": "false"})
+    assert stored() == {("a/b",): "p=a%2Fb", ("c%",): "p=c%25", ("Oslo",): "p=Oslo"}
+    made.write(3, {}, action=Action.REPLACE_COMMIT, operation="DELETE_PARTITION", replaced=[("p=a%2Fb", "f1")])
+    services.sync_catalog(options)
+    assert stored() == {("c%",): "p=c%25", ("Oslo",): "p=Oslo"}

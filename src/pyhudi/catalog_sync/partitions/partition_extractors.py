@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from pyhudi.config import options
 from pyhudi.errors import CatalogError, InvalidOptionError
@@ -32,6 +33,11 @@ def partition_extractor(named: str | None, fields: int, *, hive_style: bool) -> 
     if found is None:
         raise InvalidOptionError(options.PARTITION_EXTRACTOR_CLASS.key, named, ", ".join(_EXTRACTORS))
     return found
+
+
+def decoded(extractor: PartitionExtractor) -> PartitionExtractor:
+    """Return the extractor of URL-encoded paths: the values of another one, decoded."""
+    return lambda path: tuple(unquote(value) for value in extractor(path))
 
 
 def _none(_: str) -> tuple[str, ...]:

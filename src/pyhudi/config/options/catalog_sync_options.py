@@ -83,6 +83,11 @@ HIVE_SYNC_BASE_FILE_FORMAT = optional_text(_HIVE + "base_file_format", "PARQUET 
 HIVE_SYNC_PARTITION_FIELDS = name_list(
     _HIVE + "partition_fields", "Partition columns of the synced table. Default: those of the table."
 )
+META_SYNC_DECODE_PARTITION = optional_flag(
+    _META + "decode_partition",
+    "If true, values of partitions are those of URL-encoded paths, decoded; otherwise the texts in the paths. Default: "
+    "true if the paths of the table are URL-encoded.",
+)
 META_SYNC_METADATA_FILE_LISTING = optional_flag(
     _META + "metadata_file_listing",
     "If true, partitions are listed in the metadata table, otherwise in storage. Default: `hoodie.metadata.enable`.",
