@@ -109,6 +109,51 @@ def test_names_of_folders_determine_the_style_of_partitions(tmp_path: Path):
     assert "hoodie.datasource.write.hive_style_partitioning=true\n" in properties
 
 
+def bootstrap_folders(tmp_path: Path, folders: list[str], fields: str, **more: str) -> HudiTable:
+    """Bootstrap one file in each folder, of the key by the number of its folder."""
+    for number, folder in enumerate(folders):
+        (tmp_path / "source" / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"id": [str(number)], "ts": [1]}), tmp_path / "source" / folder / "part.parquet")
+    named = {key.replace("__", "."): value for key, value in more.items()}
+    options = options_for(tmp_path / "source", **{"hoodie.datasource.write.partitionpath.field": fields}, **named)
+    pyhudi.bootstrap_table(tmp_path / "table", options)
+    return HudiTable.for_path(str(tmp_path / "table"))
+
+
+def test_encoded_names_of_folders_are_decoded(tmp_path: Path):
+    """Spark writes values with special characters so."""
+    folders = ["city=a%3Ab", "city=50%25", "city=Oslo", "city=__HIVE_DEFAULT_PARTITION__"]
+    table = bootstrap_folders(tmp_path, folders, "city")
+    assert [row["city"] for row in rows_of(table)] == ["a:b", "50%", "Oslo", None]
+    assert table.scan(filter="city = 'a:b'").to_arrow()["_hoodie_partition_path"].to_pylist() == ["city=a%3Ab"]
+
+
+def test_encoded_names_that_are_values(tmp_path: Path):
+    as_they_are = {"hoodie__datasource__write__partitionpath__urlencode": "false"}
+    table = bootstrap_folders(tmp_path, ["city=a%3Ab"], "city", **as_they_are)
+    assert [row["city"] for row in rows_of(table)] == ["a%3Ab"]
+
+
+def test_names_that_writes_encode_otherwise_are_refused(tmp_path: Path):
+    folders = ["city=New%20York", "city=Oslo"]
+    with pytest.raises(ConfigError, match=r"New%20York.*would make 'city=New York'.*DecodedBootstrap"):
+        bootstrap_folders(tmp_path, folders, "city")
+    decoder = {"hoodie__bootstrap__partitionpath__translator__class": "DecodedBootstrapPartitionPathTranslator"}
+    shutil.rmtree(tmp_path / "source")
+    table = bootstrap_folders(tmp_path, folders, "city", **decoder)
+    assert [(row["city"]) for row in rows_of(table)] == ["New York", "Oslo"]
+    assert set(table.scan().to_arrow()["_hoodie_partition_path"].to_pylist()) == {"city=New York", "city=Oslo"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "fields", "columns"),
+    [("y=2024/m=01", "m,y", "y,m"), ("y=2024/m=01", "y", "y,m"), ("City=Oslo", "city", "City")],
+)
+def test_folders_of_other_columns_are_refused(tmp_path: Path, folder: str, fields: str, columns: str):
+    with pytest.raises(ConfigError, match=rf"have the columns.*partitionpath\.field={columns},"):
+        bootstrap_folders(tmp_path, [folder], fields)
+
+
 @pytest.mark.parametrize(
     ("version", "table_type", "hive"), each_choice((9, 8, 6), ("COPY_ON_WRITE", "MERGE_ON_READ"), (True, False))
 )

@@ -17,9 +17,11 @@ from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, to_table_types
 from pyhudi.services.bootstrap.source_listing import (
+    check_folder_columns,
     check_input_provider,
     check_partitions,
     has_hive_style_folders,
+    has_url_encoded_folders,
     list_source,
     select_mode,
 )
@@ -73,9 +75,8 @@ class BootstrapPlan:
         _check_places(storage, source)
         _check_options(config, opts)
         listed = list_source(source, config, opts)
-        if not opts.is_set(options.HIVE_STYLE_PARTITIONING) and has_hive_style_folders(listed, config):
-            opts = opts.merged({options.HIVE_STYLE_PARTITIONING.key: "true"})
-            config = TableConfig.for_new_table(opts)
+        opts = _with_style_of_folders(source, listed, config, opts)
+        config = TableConfig.for_new_table(opts)
         check_partitions(source, listed, config)
         spec = KeySpec.from_config(config, opts)
         if spec.key_class or spec.path_class:
@@ -143,6 +144,22 @@ def _check_places(storage: Storage, source: Storage) -> None:
             f"neither the table at {storage.uri()} nor the files of {source.uri()} may be inside the other's "
             "folder; choose another path for the table"
         )
+
+
+def _with_style_of_folders(source: Storage, listed: pa.Table, config: TableConfig, opts: Options) -> Options:
+    """Return the options with the style of partition paths that the names of folders have, where none is set.
+
+    Raises:
+        ConfigError: The folders are of other columns.
+    """
+    found = {}
+    if not opts.is_set(options.HIVE_STYLE_PARTITIONING):
+        check_folder_columns(source, listed, config)
+        if has_hive_style_folders(listed, config):
+            found[options.HIVE_STYLE_PARTITIONING.key] = "true"
+    if not opts.is_set(options.URL_ENCODE_PARTITIONING) and has_url_encoded_folders(listed, opts):
+        found[options.URL_ENCODE_PARTITIONING.key] = "true"
+    return opts.merged(found)
 
 
 def _check_options(config: TableConfig, opts: Options) -> None:

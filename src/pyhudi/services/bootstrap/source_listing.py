@@ -14,7 +14,9 @@ from pyhudi.config.enums import BootstrapMode
 from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.format.file_names import file_names_of, file_prefix_of
-from pyhudi.keygen import partition_texts
+from pyhudi.keygen import partition_fields, partition_texts
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION
+from pyhudi.keygen.partition_path_formatter import url_encoded
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import SourceFile
 from pyhudi.table.config.table_config import TableConfig
@@ -32,6 +34,9 @@ LISTED_SCHEMA = pa.schema(
 
 _HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))"
 """Paths that readers ignore: hidden files, and auxiliary files of writers."""
+_ENCODED = "%[0-9A-Fa-f]{2}"
+"""URL-encoded characters."""
+_DECODER = "DecodedBootstrapPartitionPathTranslator"
 
 
 def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Table:
@@ -117,7 +122,7 @@ _SELECTORS: dict[str, BootstrapMode | None] = {
 }
 _TRANSLATORS: dict[str, Callable[[str], str] | None] = {
     "IdentityBootstrapPartitionPathTranslator": None,
-    "DecodedBootstrapPartitionPathTranslator": unquote,
+    _DECODER: unquote,
 }
 _PROVIDERS: dict[str, None] = {"SparkParquetBootstrapDataProvider": None, "SparkOrcBootstrapDataProvider": None}
 
@@ -154,6 +159,39 @@ def _check_depths(storage: Storage, paths: pa.StringArray, config: TableConfig) 
         )
 
 
+def has_url_encoded_folders(listed: pa.Table, opts: Options) -> bool:
+    """Return True if names of folders have URL-encoded characters, and nothing decodes them: Spark writes such names of
+    values with special characters."""
+    encoded = pc.match_substring_regex(pc.unique(listed["partition"]), _ENCODED)
+    return partition_path_translator(opts) is None and bool(pc.any(encoded).as_py())
+
+
+def check_folder_columns(storage: Storage, listed: pa.Table, config: TableConfig) -> None:
+    """Check that folders ``column=value`` are those of the partition columns of the table, in this order. Otherwise the
+    names would become parts of the values.
+
+    Args:
+        storage: Storage of the source.
+        listed: The files of the source.
+        config: The table.
+
+    Raises:
+        ConfigError: They are of other columns.
+    """
+    fields = [field.name for field in config.partition_fields]
+    paths = pc.unique(listed["partition"]).to_pylist()
+    of_folders = {tuple(part.partition("=")[0] for part in path.split("/") if "=" in part) for path in paths}
+    if not fields or len(of_folders) != 1 or any("=" not in part for path in paths for part in path.split("/")):
+        return
+    names = list(of_folders.pop())
+    if names != fields:
+        raise ConfigError(
+            f"the folders of {storage.uri()} have the columns ({', '.join(names)}), as {paths[0]!r}, but the partition "
+            f"fields are ({', '.join(fields)}): set {options.PARTITIONPATH_FIELD.key}={','.join(names)}, or "
+            f"{options.HIVE_STYLE_PARTITIONING.key}=false if {names[0] + '=…'!r} is part of the values"
+        )
+
+
 def has_hive_style_folders(listed: pa.Table, config: TableConfig) -> bool:
     """Return True if the folders of all files have the names of the partition columns of the table and values."""
     paths = pc.unique(listed["partition"]).to_pylist()
@@ -186,8 +224,26 @@ def check_partitions(storage: Storage, listed: pa.Table, config: TableConfig) ->
                 if hive
                 else f"set the columns of its folders in {options.PARTITIONPATH_FIELD.key}"
             )
-            source = listed["source_partition"][pc.index(listed["partition"], path).as_py()].as_py()
             raise ConfigError(
-                f"the folder {source!r} of {storage.uri()} is not a partition path of the fields "
+                f"the folder {_source_folder(listed, path)!r} of {storage.uri()} is not a partition path of the fields "
                 f"({', '.join(fields) or 'none'}); {cure}"
             )
+        written = _written_path(texts, config)
+        if config.url_encode and not config.slash_dates and written != path:
+            raise ConfigError(
+                f"the folder {_source_folder(listed, path)!r} of {storage.uri()} is not URL-encoded as by later "
+                f"writes, which would make {written!r}; set {options.BOOTSTRAP_TRANSLATOR.key}={_DECODER}, by which "
+                f"the table has the decoded names, and leave out {options.URL_ENCODE_PARTITIONING.key}"
+            )
+
+
+def _written_path(texts: tuple[str | None, ...], config: TableConfig) -> str:
+    """Return the URL-encoded partition path of values (null: the default partition)."""
+    levels = url_encoded(pa.array([DEFAULT_PARTITION if text is None else text for text in texts], pa.string()))
+    names = [f"{field.name}=" if config.hive_style else "" for field in partition_fields(config)]
+    return "/".join(name + level for name, level in zip(names, levels.to_pylist(), strict=True))
+
+
+def _source_folder(listed: pa.Table, path: str) -> str:
+    """Return the folder in the source of a partition path."""
+    return str(listed["source_partition"][pc.index(listed["partition"], path).as_py()].as_py())
