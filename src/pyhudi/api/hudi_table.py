@@ -118,12 +118,17 @@ class HudiTable(TableQueries, TableWrites):
 
         Raises:
             NotAHudiTableError: There is no Hudi table of that name.
+            ConfigError: ``name`` is no text, or ``options`` are no mapping.
             SqlSyntaxError: ``name`` is not a name.
             SetupError: ``spark`` is None, and there is no active session; or the package sqlglot is missing.
             UnsupportedTableError: The version or a feature of the table is not supported.
         """
         from pyhudi.spark.session import active_session
 
+        if not isinstance(name, str) or not isinstance(options or {}, Mapping):
+            raise ConfigError(
+                "HudiTable.for_name takes a name and options; pass the session as for_name(name, spark=…)"
+            )
         spark = spark or active_session()
         check_sql_parser()
         from pyhudi.spark.sql.tables_by_name import open_table

@@ -89,7 +89,9 @@ def errors(path: str, *, absent_ok: bool = False) -> Iterator[None]:
 
 def translated(error: OSError, path: str) -> StorageError:
     """Return pyhudi's error for one of the operating system."""
-    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+    if isinstance(error, NotADirectoryError):
+        return NotFoundError(f"no file {path!r} ({error.filename}), because a folder of this path is a file")
+    if isinstance(error, FileNotFoundError | IsADirectoryError):
         return NotFoundError(f"no file {path!r} ({error.filename})")
     if isinstance(error, FileExistsError):
         return AlreadyExistsError(f"file {path!r} already exists ({error.filename})")

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.errors import NotAHudiTableError, SetupError, SqlSyntaxError
+from pyhudi.errors import ConfigError, NotAHudiTableError, SetupError, SqlSyntaxError
 from tests.spark.sql.ride_tables import RIDES, rows
 
 pytest.importorskip("sqlglot")
@@ -31,6 +31,12 @@ def test_a_path_as_a_name(spark):
     spark.sql(RIDES.format("cow"))
     path = HudiTable.for_name("rides").path.removeprefix("file://")
     assert HudiTable.for_name(f"hudi.`{path}`").latest_instant is None
+
+
+def test_the_session_in_another_place(spark):
+    for arguments in ((spark, "rides"), ("rides", spark)):
+        with pytest.raises(ConfigError, match=r"for_name\(name, spark=…\)"):
+            HudiTable.for_name(*arguments)
 
 
 def test_names_of_nothing_and_of_other_tables(spark):

@@ -136,6 +136,16 @@ class ReturnsNone(TenantKeyGenerator):
         return None
 
 
+class ReturnsANumber(TenantKeyGenerator):
+    def record_key(self):
+        return 5
+
+
+class ReturnsNoExpression(TenantKeyGenerator):
+    def record_key(self):
+        return "id +"
+
+
 class MakesNothing(TenantKeyGenerator):
     def record_key(self):
         return "if(id = 2, '', tenant)"
@@ -152,6 +162,8 @@ class LeavesTheTable(TenantKeyGenerator):
         (UsesAnyColumn, ConfigError, r"record_key cannot be evaluated over the columns in .*tenant, id"),
         (MakesNumbers, ConfigError, "record_key returns a column of the type bigint; cast it to string"),
         (ReturnsNone, ConfigError, "partition_path returns None; return a Column or SQL text"),
+        (ReturnsANumber, ConfigError, "record_key returns 5; return a Column or SQL text"),
+        (ReturnsNoExpression, ConfigError, r"record_key (returns 'id \+', which is no expression|cannot be evaluated)"),
         (MakesNothing, RecordKeyError, "the record key that .* makes is null or empty; nothing was committed"),
         (LeavesTheTable, HudiError, "not a valid folder name"),
     ],

@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import AlreadyExistsError, ConfigError, InvalidOptionError, StorageError, UnansweredError
+from pyhudi.errors import (
+    AlreadyExistsError,
+    ConfigError,
+    InvalidOptionError,
+    NotFoundError,
+    StorageError,
+    UnansweredError,
+)
 from pyhudi.storage import FolderLock, LocalStorage, Storage, host_lock, open_storage
 from pyhudi.storage import posix_files as posix_module
 from pyhudi.storage.canonical_uri import canonical_uri
@@ -194,6 +201,13 @@ def test_errors_say_the_cure(local: LocalStorage, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "open", refused)
     with pytest.raises(StorageError, match=rf"'d/f': {os.strerror(code)} \(.*/d/.*\); .*{cure}"):
         local.write("d/f", b"1")
+
+
+def test_a_file_in_the_place_of_a_folder(local: LocalStorage) -> None:
+    local.write("d", b"1")
+    for act in (local.write, local.create):
+        with pytest.raises(NotFoundError, match=r"'d/f' \(.*/d.*\), because a folder of this path is a file"):
+            act("d/f", b"1")
 
 
 def test_a_folder_that_cannot_be_synced_gives_no_answer(

@@ -232,6 +232,8 @@ def test_what_keeps_one_out_is_said(s3: S3Server) -> None:
     nobody = reason_of(OSError("Error performing PUT http://169.254.169.254/latest/api/token"))
     assert "token; no credentials: set them by options (pyhudi.storage.access_key_id" in nobody
     assert reason_of(OSError("no way\n\nDebug source:\nhttp://metadata.google.internal")) == "no way"
+    elsewhere = "Received redirect without LOCATION, this normally indicates an incorrectly configured region"
+    assert "in another region: set it by pyhudi.storage.region" in reason_of(OSError(elsewhere))
     refused = type("PermissionDeniedError", (Exception,), {})("no")
     assert reason_of(refused).startswith("no; access denied with these credentials: ")
 

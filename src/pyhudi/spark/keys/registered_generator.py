@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType
@@ -87,4 +87,9 @@ def _partition_path(class_name: str) -> Column:
 def _column(expression: Column | str | None, method: str) -> Column:
     if expression is None:
         raise ConfigError(f"{method} returns None; return a Column or SQL text, or do not override it")
-    return F.expr(expression) if isinstance(expression, str) else expression
+    if not isinstance(expression, str) and not hasattr(expression, "alias"):  # a Column, of any kind of session
+        raise ConfigError(f"{method} returns {expression!r}; return a Column or SQL text")
+    try:
+        return F.expr(expression) if isinstance(expression, str) else expression
+    except ParseException as e:
+        raise ConfigError(f"{method} returns {expression!r}, which is no expression of Spark: {e}") from e
