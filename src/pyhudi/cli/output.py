@@ -18,9 +18,10 @@ from pyhudi.report.row_table import ShownColumn, print_facts, print_rows, value_
 
 ROWS_IN_TABLE = 20
 """Number of rows that a table has unless ``--limit`` says otherwise."""
-
-
+_UNBROKEN = 10_000
+"""Characters of a line without a terminal: names are not broken, so that other programs find them."""
 _WIDTH = 120
+"""The same of what precedes a question, without a terminal."""
 
 
 class OutputFormat(Enum):
@@ -125,8 +126,9 @@ class Output:
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal; of 120 characters without one."""
-    return Console(stderr=stderr, highlight=False, width=shutil.get_terminal_size((_WIDTH, 24)).columns)
+    """Return a console as wide as the terminal, or as ``COLUMNS`` says; without either, lines are not broken."""
+    width = shutil.get_terminal_size((_WIDTH if stderr else _UNBROKEN, 24)).columns
+    return Console(stderr=stderr, highlight=False, width=width)
 
 
 def _batches(rows: Any) -> Iterator[pa.RecordBatch]:

@@ -33,6 +33,9 @@ _HADOOP_S3 = {
     "fs.s3a.endpoint": "endpoint",
     "fs.s3a.endpoint.region": "region",
 }
+_HADOOP_TLS = "fs.s3a.connection.ssl.enabled"
+_HADOOP_PROVIDERS = "fs.s3a.aws.credentials.provider"
+HADOOP_S3_KEYS = (*_HADOOP_S3, _HADOOP_TLS, _HADOOP_PROVIDERS)
 """Settings of S3 that a Spark session may have (with or without the prefix ``spark.hadoop.``)."""
 
 
@@ -127,18 +130,24 @@ def _azure_parts(authority: str, settings: Mapping[str, str]) -> tuple[str, str,
 
 
 def _settings(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    if kind == "s3":
-        for key, value in options.items():
-            name = _HADOOP_S3.get(key.removeprefix("spark.hadoop."))
-            if name == "endpoint" and "://" not in value:
-                value = f"https://{value}"
-            if name and value:
-                settings[name] = value
-            if name == "endpoint" and value.startswith("http://"):
-                settings["allow_http"] = "true"
+    settings = _hadoop_settings(options) if kind == "s3" else {}
     for key, value in options.items():
         if key.startswith(PREFIX) and key != STORAGE_FSYNC.key:
             name = key.removeprefix(PREFIX)
             settings["endpoint" if name == "endpoint_url" else name] = str(value)
+    return settings
+
+
+def _hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of S3 by those of Hadoop."""
+    given = {key.removeprefix("spark.hadoop."): value for key, value in options.items()}
+    settings = {name: given[key] for key, name in _HADOOP_S3.items() if given.get(key)}
+    endpoint = settings.get("endpoint")
+    if endpoint is not None and "://" not in endpoint:
+        is_plain = given.get(_HADOOP_TLS, "").strip().lower() == "false"
+        settings["endpoint"] = endpoint = f"{'http' if is_plain else 'https'}://{endpoint}"
+    if endpoint is not None and endpoint.startswith("http://"):
+        settings["allow_http"] = "true"
+    if given.get(_HADOOP_PROVIDERS, "").rpartition(".")[2] == "AnonymousAWSCredentialsProvider":
+        settings["skip_signature"] = "true"
     return settings

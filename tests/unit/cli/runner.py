@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from pyhudi.cli.program import program
 
 
-def pyhudi(*arguments: object, code: int = 0, width: int = 120, answer: str | None = None) -> Result:
-    """Run a command, and check its exit code."""
-    runner = CliRunner(env={"COLUMNS": str(width)})
+def pyhudi(*arguments: object, code: int = 0, width: int | None = 120, answer: str | None = None) -> Result:
+    """Run a command, and check its exit code. ``width``: that of the terminal; None: a pipe."""
+    runner = CliRunner(env={"COLUMNS": None if width is None else str(width)})
     result = runner.invoke(program, [str(argument) for argument in arguments], input=answer)
     assert result.exit_code == code, (result.output, result.exception)
     return result

@@ -211,6 +211,8 @@ def test_files_of_all_commits(table: HudiTable, path: Path) -> None:
     mine = [row for row in files if row["partition"] == partition]
     assert json_rows("commits", "files", path, "--partition", partition) == mine
     assert "instant" in pyhudi("commits", "files", path).stdout.splitlines()[0]
+    in_a_pipe = pyhudi("commits", "files", path, width=None).stdout
+    assert all(file["path"].rpartition("/")[2] in in_a_pipe for file in files)
 
 
 def test_commits_of_two_tables(path: Path, tmp_path: Path) -> None:

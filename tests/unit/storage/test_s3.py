@@ -186,6 +186,27 @@ def test_settings_of_a_spark_session(s3: S3Server) -> None:
     assert open_storage(f"s3://{bucket}/t", s3.options).read("f") == b"1"
 
 
+def test_an_endpoint_of_hadoop_without_tls(s3: S3Server) -> None:
+    """The settings of MinIO in most of its guides to Spark."""
+    bucket = s3.new_bucket()
+    hadoop = {
+        "spark.hadoop.fs.s3a.endpoint": s3.endpoint.removeprefix("http://"),
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": "id",
+        "fs.s3a.secret.key": "secret",
+    }
+    open_storage(f"s3a://{bucket}/t", hadoop).write("f", b"1")
+    assert open_storage(f"s3://{bucket}/t", s3.options).read("f") == b"1"
+
+
+def test_a_public_bucket_by_settings_of_hadoop() -> None:
+    package = "org.apache.hadoop.fs.s3a."
+    for provider, expected in [("AnonymousAWSCredentialsProvider", "true"), ("SimpleAWSCredentialsProvider", None)]:
+        storage = open_storage("s3a://bucket/t", {"fs.s3a.aws.credentials.provider": package + provider})
+        assert storage.settings.get("pyhudi.storage.skip_signature") == expected  # type: ignore[attr-defined]
+
+
 def test_settings_of_the_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "AWS_ENDPOINT_URL": s3.endpoint,

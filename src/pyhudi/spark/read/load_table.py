@@ -12,12 +12,8 @@ from pyhudi.config.misspelled_options import refuse_other_formats
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.table_location import locate_table
 from pyhudi.spark.read.dataframe_reader import read, read_pruned
+from pyhudi.storage.storage_factory import HADOOP_S3_KEYS
 from pyhudi.table.meta_client import TableMetaClient
-
-_S3_KEYS = tuple(
-    f"fs.s3a.{name}" for name in ("access.key", "secret.key", "session.token", "endpoint", "endpoint.region")
-)
-
 
 _REQUEST = "_pyhudi_load_request"
 
@@ -80,5 +76,5 @@ def session_settings(spark: SparkSession, path: str) -> dict[str, str]:
     """Return the session's settings for the object store of a path."""
     if not path.startswith(("s3://", "s3a://", "s3n://")):
         return {}
-    settings = {key: spark.conf.get(f"spark.hadoop.{key}", None) for key in _S3_KEYS}
+    settings = {key: spark.conf.get(f"spark.hadoop.{key}", None) for key in HADOOP_S3_KEYS}
     return {key: value for key, value in settings.items() if value is not None}
