@@ -70,14 +70,14 @@ def _level(rows: pa.RecordBatch, field: PartitionField, spec: KeySpec) -> pa.Str
     text = encoded.dictionary
     text = pc.if_else(pc.equal(text, ""), DEFAULT_PARTITION, text)
     if spec.url_encode:
-        text = url_encoded(text)
+        text = _url_encoded(text)
     if spec.slash_dates:
         text = pc.replace_substring(text, "-", "/")
     text = pc.fill_null(text.take(encoded.indices), DEFAULT_PARTITION)
     return pc.binary_join_element_wise(f"{field.name}=", text, "") if spec.hive_style else text
 
 
-def url_encoded(text: pa.StringArray) -> pa.StringArray:
+def _url_encoded(text: pa.StringArray) -> pa.StringArray:
     """Return the text with ENCODED_CHARS as ``%XX``."""
     text = pc.replace_substring(text, "%", "%25")
     for char in ENCODED_CHARS.replace("%", ""):

@@ -45,10 +45,19 @@ def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     _check_not_custom(spec)
     check_texts_of_floats(rows, spec.record_fields)
     texts = [value_text(rows, name, spec) for name in spec.record_fields]
-    unset = reduce(pc.and_, (pc.fill_null(pc.equal(text, ""), True) for text in texts))
-    if pc.any(unset).as_py():
+    if pc.any(_unset(texts)).as_py():
         raise RecordKeyError(f"{spec.unset_key_message}; nothing was committed")
     return _join_key_parts(texts, spec)
+
+
+def without_keys(rows: pa.RecordBatch, spec: KeySpec) -> int:
+    """Return the number of rows whose record key is null or empty, in all its parts. Errors are those of
+    `record_keys`."""
+    return int(pc.sum(_unset([value_text(rows, name, spec) for name in spec.record_fields])).as_py() or 0)
+
+
+def _unset(texts: Sequence[pa.StringArray]) -> pa.BooleanArray:
+    return reduce(pc.and_, (pc.fill_null(pc.equal(text, ""), True) for text in texts))
 
 
 def check_texts_of_floats(rows: pa.RecordBatch, names: Sequence[str]) -> None:

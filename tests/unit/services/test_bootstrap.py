@@ -109,15 +109,51 @@ def test_names_of_folders_determine_the_style_of_partitions(tmp_path: Path):
     assert "hoodie.datasource.write.hive_style_partitioning=true\n" in properties
 
 
-def bootstrap_folders(tmp_path: Path, folders: list[str], fields: str, **more: str) -> HudiTable:
+def bootstrap_folders(
+    tmp_path: Path, folders: list[str], fields: str, *, kind: pa.DataType | None = None, **more: str
+) -> HudiTable:
     """Bootstrap one file in each folder, of the key by the number of its folder."""
     for number, folder in enumerate(folders):
         (tmp_path / "source" / folder).mkdir(parents=True)
         pq.write_table(pa.table({"id": [str(number)], "ts": [1]}), tmp_path / "source" / folder / "part.parquet")
     named = {key.replace("__", "."): value for key, value in more.items()}
     options = options_for(tmp_path / "source", **{"hoodie.datasource.write.partitionpath.field": fields}, **named)
-    pyhudi.bootstrap_table(tmp_path / "table", options)
+    columns = None if kind is None else pa.schema([("id", pa.string()), ("ts", pa.int64()), (fields, kind)])
+    pyhudi.bootstrap_table(tmp_path / "table", options, schema=columns)
     return HudiTable.for_path(str(tmp_path / "table"))
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind", "message"),
+    [
+        ("m=01", pa.int32(), "'m=01' .* would be a second partition beside 'm=1', .*declare the column as a string"),
+        ("m=1.5", pa.decimal128(10, 2), "beside 'm=1.50'"),
+        ("m=abc", pa.int32(), "'m=abc' .* has no value of the type int32 of the partition column 'm'; declare"),
+        ("m=2024-01-01 10%3A00%3A00", pa.timestamp("us", "UTC"), "has no value of the type timestamp"),
+    ],
+)
+def test_folders_of_another_type_are_refused(tmp_path: Path, folder: str, kind: pa.DataType, message: str):
+    with pytest.raises(ConfigError, match=message):
+        bootstrap_folders(tmp_path, [folder], "m", kind=kind)
+    assert not (tmp_path / "table").exists()
+
+
+def test_typed_folders_have_values(tmp_path: Path):
+    table = bootstrap_folders(tmp_path, ["m=1", "m=__HIVE_DEFAULT_PARTITION__"], "m", kind=pa.int32())
+    assert [row["m"] for row in rows_of(table)] == [1, None]
+
+
+@pytest.mark.parametrize("fields", ["a", "a,b"])
+def test_rows_without_a_key_are_refused(tmp_path: Path, fields: str):
+    (tmp_path / "source").mkdir()
+    pq.write_table(pa.table({"a": ["x", ""], "b": pa.array(["y", None])}), tmp_path / "source" / "part.parquet")
+    options = {
+        "hoodie.bootstrap.base.path": str(tmp_path / "source"),
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": fields,
+    }
+    with pytest.raises(RecordKeyError, match=r"1 of 2 rows of .*part\.parquet have no record key: .* is null or empty"):
+        pyhudi.bootstrap_table(tmp_path / "table", options)
 
 
 def test_encoded_names_of_folders_are_decoded(tmp_path: Path):
@@ -136,7 +172,7 @@ def test_encoded_names_that_are_values(tmp_path: Path):
 
 def test_names_that_writes_encode_otherwise_are_refused(tmp_path: Path):
     folders = ["city=New%20York", "city=Oslo"]
-    with pytest.raises(ConfigError, match=r"New%20York.*would make 'city=New York'.*DecodedBootstrap"):
+    with pytest.raises(ConfigError, match=r"New%20York.*second partition beside 'city=New York'.*DecodedBootstrap"):
         bootstrap_folders(tmp_path, folders, "city")
     decoder = {"hoodie__bootstrap__partitionpath__translator__class": "DecodedBootstrapPartitionPathTranslator"}
     shutil.rmtree(tmp_path / "source")

@@ -19,6 +19,7 @@ from pyhudi.schema.table_types import as_nullable, to_table_types
 from pyhudi.services.bootstrap.source_listing import (
     check_folder_columns,
     check_input_provider,
+    check_partition_values,
     check_partitions,
     has_hive_style_folders,
     has_url_encoded_folders,
@@ -91,6 +92,7 @@ class BootstrapPlan:
         if metadata_only.num_rows:
             _check_metadata_only(config, opts)
         schema = _first_columns(source, listed, config) if columns is None else as_nullable(to_table_types(columns))
+        check_partition_values(source, listed, config, spec, schema)
         opts = config.validate_against(opts)
         merging = config.merging_of_write(opts)
         check_writable(config, merging, Operation.BULK_INSERT, opts)

@@ -14,11 +14,12 @@ from pyhudi.config.enums import BootstrapMode
 from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.format.file_names import file_names_of, file_prefix_of
-from pyhudi.keygen import partition_fields, partition_texts
-from pyhudi.keygen.key_spec import DEFAULT_PARTITION
-from pyhudi.keygen.partition_path_formatter import url_encoded
+from pyhudi.keygen import KeySpec, decode_partition_paths, partition_fields, partition_texts
+from pyhudi.keygen.partition_path_formatter import partition_paths
+from pyhudi.keygen.partition_value_extractor import has_known_kinds
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import SourceFile
+from pyhudi.table.config.key_generator_type import PartitionKind
 from pyhudi.table.config.table_config import TableConfig
 
 LISTED_SCHEMA = pa.schema(
@@ -36,6 +37,7 @@ _HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))"
 """Paths that readers ignore: hidden files, and auxiliary files of writers."""
 _ENCODED = "%[0-9A-Fa-f]{2}"
 """URL-encoded characters."""
+_AS_TEXTS = "declare the column as a string (schema=, or the columns of the DataFrame)"
 _DECODER = "DecodedBootstrapPartitionPathTranslator"
 
 
@@ -126,6 +128,11 @@ _TRANSLATORS: dict[str, Callable[[str], str] | None] = {
 }
 _PROVIDERS: dict[str, None] = {"SparkParquetBootstrapDataProvider": None, "SparkOrcBootstrapDataProvider": None}
 
+
+_DECODE = (
+    f"set {options.BOOTSTRAP_TRANSLATOR.key}={_DECODER}, by which the table has the decoded names of folders, and "
+    f"leave out {options.URL_ENCODE_PARTITIONING.key}"
+)
 
 T = TypeVar("T")
 
@@ -228,20 +235,48 @@ def check_partitions(storage: Storage, listed: pa.Table, config: TableConfig) ->
                 f"the folder {_source_folder(listed, path)!r} of {storage.uri()} is not a partition path of the fields "
                 f"({', '.join(fields) or 'none'}); {cure}"
             )
-        written = _written_path(texts, config)
-        if config.url_encode and not config.slash_dates and written != path:
-            raise ConfigError(
-                f"the folder {_source_folder(listed, path)!r} of {storage.uri()} is not URL-encoded as by later "
-                f"writes, which would make {written!r}; set {options.BOOTSTRAP_TRANSLATOR.key}={_DECODER}, by which "
-                f"the table has the decoded names, and leave out {options.URL_ENCODE_PARTITIONING.key}"
-            )
 
 
-def _written_path(texts: tuple[str | None, ...], config: TableConfig) -> str:
-    """Return the URL-encoded partition path of values (null: the default partition)."""
-    levels = url_encoded(pa.array([DEFAULT_PARTITION if text is None else text for text in texts], pa.string()))
-    names = [f"{field.name}=" if config.hive_style else "" for field in partition_fields(config)]
-    return "/".join(name + level for name, level in zip(names, levels.to_pylist(), strict=True))
+def check_partition_values(
+    storage: Storage, listed: pa.Table, config: TableConfig, spec: KeySpec, schema: pa.Schema
+) -> None:
+    """Check that the values of partitions have the types of their columns, and that later writes of these values make
+    the same paths.
+
+    Args:
+        storage: Storage of the source.
+        listed: The files of the source.
+        config: The table.
+        spec: Its keys.
+        schema: Its columns.
+
+    Raises:
+        ConfigError: A folder is of another type, or would be a second partition beside that of later writes.
+        RecordKeyError: Later writes on Spark might make another text of a number.
+    """
+    fields = partition_fields(config)
+    if not has_known_kinds(config) or any(field.kind is PartitionKind.TIMESTAMP for field in fields):
+        return
+    paths = pc.unique(listed["partition"])
+    values = decode_partition_paths(config, schema, paths.to_pylist())
+    for path, *of_path in zip(paths.to_pylist(), *(values[field.name].to_pylist() for field in fields), strict=True):
+        for field, text, value in zip(fields, partition_texts(config, path) or (), of_path, strict=True):
+            if value is None and text is not None:
+                kind = values.schema.field(field.name).type
+                raise ConfigError(
+                    f"the folder {_source_folder(listed, path)!r} of {storage.uri()} has no value of the type {kind} "
+                    f"of the partition column {field.name!r}; {_AS_TEXTS}"
+                )
+    columns = [values[field.name].combine_chunks() for field in fields]
+    made = partition_paths(pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields]), spec)
+    others = pc.index(pc.not_equal(made, paths), True).as_py() if fields else -1
+    if others >= 0:
+        folder, path = _source_folder(listed, paths[others].as_py()), made[others].as_py()
+        cure = _DECODE if all(pa.types.is_string(column.type) for column in columns) else _AS_TEXTS
+        raise ConfigError(
+            f"the folder {folder!r} of {storage.uri()} would be a second partition beside {path!r}, which later writes "
+            f"make of the same values; {cure}"
+        )
 
 
 def _source_folder(listed: pa.Table, path: str) -> str:

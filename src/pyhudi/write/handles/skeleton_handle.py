@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.errors import RecordKeyError
 from pyhudi.keygen import KeySpec
-from pyhudi.keygen.record_key_formatter import check_texts_of_floats, record_keys
+from pyhudi.keygen.record_key_formatter import check_texts_of_floats, record_keys, without_keys
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.metadata.writer.file_statistics import skeleton_bounds
 from pyhudi.schema.converters.arrow_avro import to_avro
@@ -83,10 +83,11 @@ class SkeletonHandle:
         needed = [top_column(name, names) for name in self.keys.record_fields]
         for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):
             check_texts_of_floats(batch, self.keys.record_fields)
-            keys = record_keys(batch, self.keys)
-            if keys.null_count:
+            missing = without_keys(batch, self.keys)
+            if missing:
                 raise RecordKeyError(
-                    f"{keys.null_count:,} of {len(keys):,} rows of {source.uri} have no record key: "
-                    f"{', '.join(self.keys.record_fields)} is null"
+                    f"{missing:,} of {batch.num_rows:,} rows of {source.uri} have no record key: "
+                    f"{', '.join(self.keys.record_fields)} is null or empty"
                 )
+            keys = record_keys(batch, self.keys)
             yield pa.RecordBatch.from_arrays([keys], names=[RECORD_KEY])
