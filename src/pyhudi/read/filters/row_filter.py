@@ -19,7 +19,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import LISTS, is_nan
 from pyhudi.read.filters.sql_predicate import equivalent_conditions, implied_predicate, literal_of_other_type
 from pyhudi.read.filters.terms import OPERATORS, Term
-from pyhudi.read.filters.unknown_columns import unknown_column
+from pyhudi.read.filters.unknown_columns import unknown_column, unquoted_text
 from pyhudi.read.schema.column_paths import resolve_column, type_at
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
@@ -110,6 +110,11 @@ class RowFilter:
             unknown = unknown_column(self.sql, schema)
             if unknown is not None:
                 raise QueryError(f"no column {unknown!r}; the table has {', '.join(schema.names)}")
+            word = unquoted_text(self.sql, schema)
+            if word is not None:
+                raise QueryError(
+                    f"no column {word!r} in the filter {self.sql!r}; a text is written in quotes: '{word}'"
+                )
             reason = literal_of_other_type(self.sql, schema)
             because = f", because {reason}" if reason else ""
             raise QueryError(

@@ -10,7 +10,9 @@ from pyhudi.read.filters.sql_tokenizer import END, Kind, Token, tokens
 from pyhudi.schema.name_resolution import matches_ignoring_case
 
 _BEFORE = {"(", "AND", "OR", "NOT"}
-_AFTER = {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "IN", "LIKE", "BETWEEN", "IS"}
+_SIGNS = {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">="}
+_BEHIND = {")", "AND", "OR"}
+_AFTER = {*_SIGNS, "IN", "LIKE", "BETWEEN", "IS"}
 _KEYWORDS = {"AND", "OR", "NOT", "TRUE", "FALSE", "NULL"}
 _FUNCTIONS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_USER"}
 """Functions that SQL calls without brackets."""
@@ -27,6 +29,20 @@ def unknown_column(text: str, schema: pa.Schema) -> str | None:
         if is_left and _is_name(token) and not matches_ignoring_case(token.text, schema.names):
             return token.text
         before = token
+    return None
+
+
+def unquoted_text(text: str, schema: pa.Schema) -> str | None:
+    """Return the first word on the right of a comparison that is no column of the schema: a text without quotes.
+
+    None: there is none.
+    """
+    found = tokens(text)
+    for sign, token, after in zip(found, found[1:], [*found[2:], END], strict=False):
+        is_right = sign.word in _SIGNS and (after is END or after.word in _BEHIND)
+        is_word = token.kind is Kind.WORD and _is_name(token)
+        if is_right and is_word and not matches_ignoring_case(token.text, schema.names):
+            return token.text
     return None
 
 
