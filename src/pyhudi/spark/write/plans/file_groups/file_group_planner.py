@@ -109,25 +109,33 @@ def _plan_in_tasks_if_cheaper(
 
     def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
         partitions = count_partitions(rows, table.slices, job.key_constraint)
-        if is_cheaper(partitions, base_files(table.slices, partitions), kind, cores, most):
-            return _in_task_tagging(table, rows, partitions, cached)
+        bases = base_files(table.slices, partitions)
+        if is_cheaper(partitions, bases, kind, cores, most):
+            return _in_task_tagging(table, rows, partitions, bases, cached)
         checked = None if job.key_constraint is None else ChangeCounts(pc.sum(partitions["rows"]).as_py() or 0)
         return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
 
     if job.cached and not job.spec.partition_fields and job.key_constraint is None:
         alone = only_partition(table.slices)
-        plan = _in_task_tagging(table, rows, alone, cached, UNCOUNTED_ROWS)
-        if is_cheaper(alone, plan.lookup.bases, kind, cores, most) and plan.takes_one_task:
-            return replace(plan, plan_by_counts=lambda: plan_counted(rows))
+        bases = base_files(table.slices, alone)
+        if is_cheaper(alone, bases, kind, cores, most):
+            plan = _in_task_tagging(table, rows, alone, bases, cached, most_rows=UNCOUNTED_ROWS)
+            if plan.takes_one_task:
+                return replace(plan, plan_by_counts=lambda: plan_counted(rows))
     return plan_counted(cached.add(rows))
 
 
 def _in_task_tagging(
-    table: TableState, rows: DataFrame, partitions: pa.Table, cached: CachedFrames, most_rows: int | None = None
+    table: TableState,
+    rows: DataFrame,
+    partitions: pa.Table,
+    bases: pa.Table,
+    cached: CachedFrames,
+    *,
+    most_rows: int | None = None,
 ) -> InTaskTaggingPlan:
-    """A plan whose tasks look keys up themselves."""
+    """Return a plan whose tasks look keys up themselves, in the base files of the partitions."""
     job = table.job
-    bases = base_files(table.slices, partitions)
     deletes = job.operation is Operation.DELETE
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
     lookup = InTaskTagging(bases, table.placement, dedupes, most_rows)
