@@ -1,4 +1,4 @@
-"""A local server that keeps the requests it receives."""
+"""Local HTTP servers: of any handler, and one that keeps the requests it receives."""
 
 from __future__ import annotations
 
@@ -19,6 +19,20 @@ class ReceivedRequests:
 
 
 @contextmanager
+def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """Run a server of this machine with a handler, which prints nothing. Yields its port."""
+    server = HTTPServer(("127.0.0.1", 0), type("Quiet", (handler,), {"log_message": lambda *_: None}))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
 def http_server(status: int = 200) -> Iterator[ReceivedRequests]:
     """Run a server that answers each POST request with a status."""
     received = ReceivedRequests()
@@ -30,16 +44,6 @@ def http_server(status: int = 200) -> Iterator[ReceivedRequests]:
             self.send_response(status)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    received.url = f"http://127.0.0.1:{server.server_port}/commits"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serve(Handler) as port:
+        received.url = f"http://127.0.0.1:{port}/commits"
         yield received
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -16,7 +16,6 @@ PARTITION_COLUMNS = ("part", "sub", "odd", "day", "ms", "place")
 OPTIONAL = ("name", "qty", "price")
 """Columns that may be null."""
 IS_DELETED = "_hoodie_is_deleted"
-KEY_COLUMNS = ("id", "num", "key")
 
 
 def schema_of(kind: TableKind) -> pa.Schema:

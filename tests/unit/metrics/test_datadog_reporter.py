@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.metrics import ActionReport
 from pyhudi.metrics.datadog_reporter import datadog_series
 from pyhudi.metrics.publish import check_metrics_options, publish
+from tests.http_server import serve
 
 REPORT = ActionReport("clean", table_name="trips", instants=("1",), gauges={"numFilesDeleted": 7})
 DATADOG = "hoodie.metrics.datadog."
@@ -42,16 +42,9 @@ def datadog() -> Iterator[Datadog]:
             self.send_response(202 if accepted else 403)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            return
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        found.url = f"http://127.0.0.1:{server.server_address[1]}/"
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    with serve(Handler) as port:
+        found.url = f"http://127.0.0.1:{port}/"
         yield found
-        server.shutdown()
-        thread.join()
 
 
 def options(**more: str) -> Options:

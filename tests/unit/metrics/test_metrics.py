@@ -6,11 +6,12 @@ import json
 import logging
 import subprocess
 import sys
-import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socket import socket
 
@@ -21,6 +22,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConfigError, SetupError
 from pyhudi.metrics import ActionReport, add_listener, in_memory_metrics, prometheus_reporter, remove_listener
 from pyhudi.metrics.publish import check_metrics_options, publish
+from tests.http_server import serve
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 
 GAUGES = [
@@ -167,48 +169,43 @@ def test_server(tmp_path: Path) -> None:
         assert samples(answer.read().decode())["t_deltacommit_totalRecordsWritten"] == 1
 
 
+@dataclass
 class PushGateway:
-    """The push gateway's protocol: ``POST`` and ``DELETE /metrics/job/<job>/<label>/<value>``."""
+    """What a push gateway has received by ``POST`` and ``DELETE /metrics/job/<job>/<label>/<value>``."""
 
-    def __init__(self, status: int = 202) -> None:
-        self.groups: dict[str, dict[str, float]] = {}
-        self.deleted: list[str] = []
-        gateway = self
+    port: str = ""
+    groups: dict[str, dict[str, float]] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                if status == 202:
-                    gateway.groups.setdefault(urllib.parse.unquote(self.path), {}).update(samples(body))
-                self._answer()
 
-            def do_DELETE(self) -> None:
-                gateway.deleted.append(self.path)
-                self._answer()
+@contextmanager
+def push_gateway(status: int = 202) -> Iterator[PushGateway]:
+    found = PushGateway()
 
-            def _answer(self) -> None:
-                self.send_response(status)
-                self.end_headers()
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if status == 202:
+                found.groups.setdefault(urllib.parse.unquote(self.path), {}).update(samples(body))
+            self._answer()
 
-            def log_message(self, *_: object) -> None:
-                return
+        def do_DELETE(self) -> None:
+            found.deleted.append(self.path)
+            self._answer()
 
-        self._server = HTTPServer(("localhost", 0), Handler)
-        self.port = str(self._server.server_address[1])
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
+        def _answer(self) -> None:
+            self.send_response(status)
+            self.end_headers()
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    with serve(Handler) as port:
+        found.port = str(port)
+        yield found
 
 
 @pytest.fixture
 def gateway() -> Iterator[PushGateway]:
-    found = PushGateway()
-    yield found
-    found.close()
+    with push_gateway() as found:
+        yield found
 
 
 def pushing(gateway: PushGateway, **more: str) -> dict[str, str]:
@@ -248,10 +245,7 @@ def test_the_job_is_deleted_when_the_process_ends(gateway: PushGateway) -> None:
 
 
 def test_a_gateway_that_fails_fails_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    broken = PushGateway(500)
-    try:
+    with push_gateway(500) as broken:
         table(tmp_path / "t", **pushing(broken))
-    finally:
-        broken.close()
     publish(ActionReport("clean", instants=("1",)), Options.parse(pushing(broken)))  # nobody listens
     assert [record.name for record in caplog.records if "were not reported" in record.message] == ["pyhudi.metrics"] * 2

@@ -53,9 +53,6 @@ def write_and_fail(storage: Storage, path: str, data: bytes) -> None:
 class StorageTests:
     """Behaviour common to all backends. ``storage`` must be empty at the start of each test."""
 
-    #: whether another process (and a pickled copy in it) sees the same files
-    across_processes = True
-
     @pytest.fixture
     def storage(self) -> Storage:
         raise AssertionError("a backend's tests give a storage fixture")

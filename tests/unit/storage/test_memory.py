@@ -15,16 +15,12 @@ pytest.importorskip("obstore")
 
 
 class TestMemoryStorage(StorageTests):
-    across_processes = False
-
     @pytest.fixture
     def storage(self) -> Storage:
         return open_storage(f"memory://{uuid4()}/some/table")
 
 
 class TestMemoryStorageWithoutPrefix(StorageTests):
-    across_processes = False
-
     @pytest.fixture
     def storage(self) -> Storage:
         return open_storage(f"memory://{uuid4()}")

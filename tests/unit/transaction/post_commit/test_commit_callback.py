@@ -15,7 +15,6 @@ from tests.http_server import http_server
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 
 CALLBACK = "hoodie.write.commit.callback."
-KAFKA = "org.apache.hudi.utilities.callback.kafka.HoodieWriteCommitKafkaCallback"
 
 
 def options(url: str | None, **more: str) -> dict[str, str]:
