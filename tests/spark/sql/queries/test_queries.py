@@ -310,6 +310,20 @@ def test_subqueries_and_blobs_in_the_clauses_of_merge(spark):
         spark.sql("CREATE VIEW v AS SELECT read_blob(b) FROM t")
 
 
+@pytest.mark.parametrize("clause", ["DEFAULT COLLATION UTF8_LCASE", "WITH SCHEMA EVOLUTION"])
+def test_clauses_that_decide_rows_or_columns_of_permanent_views(spark, clause):
+    """Spark would follow them; a view of Hudi tables is evaluated here."""
+    if spark.version.startswith("3."):
+        pytest.skip("Spark 4 has these clauses")
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    with pytest.raises(QueryError, match=r"`v` of Hudi tables cannot have (DEFAULT COLLATION|SCHEMA EVOLUTION)"):
+        spark.sql(f"CREATE VIEW v {clause} AS SELECT id, 'a' = 'A' AS same FROM t")
+    spark.sql(f"CREATE VIEW v COMMENT '{clause}' AS SELECT id FROM t")
+    assert rows(spark, "SELECT id FROM v") == [(1,)]
+    spark.sql(f"CREATE VIEW w {clause} AS SELECT 1 AS id")
+    assert rows(spark, "SELECT id FROM w") == [(1,)]
+
+
 def test_permanent_views_keep_the_settings_with_which_they_were_created(spark):
     query = (
         """SELECT id, hour(at) AS hour, size(CAST(NULL AS ARRAY<INT>)) AS size, "n" AS text FROM {} """

@@ -8,7 +8,7 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, find_table, full_name
 from pyhudi.spark.sql.commands import cache_commands
-from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables, rewrite_query
 from pyhudi.spark.sql.queries.view_refresh import view_definition
 from pyhudi.spark.sql.queries.view_registry import (
     forget_view,
@@ -22,6 +22,13 @@ from pyhudi.sql.rewriting.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.statements import ChangeView, CreateView, Name
 from pyhudi.sql.table_query_shorthand import expand_table_statements
 from pyhudi.sql.table_references import find_references
+from pyhudi.sql.token_cursor import Cursor
+
+_CLAUSES_OF_SPARK = {
+    "DEFAULT COLLATION": "leave it out, and write COLLATE into the query",
+    "SCHEMA EVOLUTION": "leave WITH SCHEMA EVOLUTION out, and replace the view when it should have other columns",
+}
+"""Clauses of permanent views that Spark evaluates with their queries, and what to do without them."""
 
 
 def create_view(call: StatementCall, statement: CreateView) -> DataFrame:
@@ -117,6 +124,18 @@ def _check_permanent_view(spark: SparkSession, statement: CreateView) -> None:
                 what = f"{table.sql}, which is a path and no table of the catalog"
         if what is not None:
             raise _no_permanent_view(statement, what)
+    clause = next((words for words in _CLAUSES_OF_SPARK if _has_words(statement.clauses, words)), None)
+    if clause is not None and reads_hudi_tables(spark, query):
+        cure = _CLAUSES_OF_SPARK[clause]
+        raise QueryError(f"the permanent view {quoted(statement.name)} of Hudi tables cannot have {clause}: {cure}")
+
+
+def _has_words(text: str, words: str) -> bool:
+    """Return True if a text has these words, one after the other, outside of strings."""
+    cursor = Cursor(text)
+    while not cursor.done and not cursor.sees(*words.split()):
+        cursor.at += 1
+    return not cursor.done
 
 
 def _no_permanent_view(statement: CreateView, what: str) -> QueryError:
