@@ -197,3 +197,34 @@ def test_bulk_inserts_of_narrower_types(oracle: Oracle, spark: SparkSession, tmp
         assert [tuple(row[name] for name in columns) for row in rows_of(found)] == expected
     for condition, count in ("n = 2", 1), ("r = 0.1D", 1), ("d = 2.50", 1), ("n > 0", 2):
         assert scan.to_spark(spark).where(condition).count() == count, condition
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0", seldom("0.15.0")], indirect=True)
+def test_bulk_inserts_of_narrower_nested_types(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Apache Hudi writes such files, and cannot read the table then."""
+    path, columns = str(tmp_path / "t"), ["id", "l", "s", "m"]
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "id",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    }
+
+    def kinds(whole: pa.DataType, real: pa.DataType) -> list[pa.DataType]:
+        struct = pa.struct([("q", whole), ("r", pa.list_(pa.struct([("x", real)])))])
+        return [pa.string(), pa.list_(whole), struct, pa.map_(pa.string(), real)]
+
+    first = ("a", [1], {"q": 1, "r": [{"x": 0.5}]}, [("k", 0.25)])
+    then = ("b", [2, None], {"q": 2, "r": [{"x": 0.1}, None]}, [("k", 0.1)])
+    steps = (first, kinds(pa.int64(), pa.float64()), "upsert"), (then, kinds(pa.int32(), pa.float32()), "bulk_insert")
+    for row, types, operation in steps:
+        arrays = [pa.array([value], kind) for value, kind in zip(row, types, strict=True)]
+        rows = pa.Table.from_arrays(arrays, columns)
+        oracle.write(path, rows, {**options, "hoodie.datasource.write.operation": operation})
+    scan = HudiTable.for_path(path).scan()
+    for found in (scan.to_arrow(), to_arrow(scan.to_spark(spark))):
+        rows_found = {row["id"]: tuple(row[name] for name in columns) for row in found.to_pylist()}
+        maps = {key: [*dict(row[-1]).items()] for key, row in rows_found.items()}
+        assert {key: (*row[:-1], maps[key]) for key, row in rows_found.items()} == {"a": first, "b": then}
+    for condition, count in ("s.q = 2", 1), ("s.q > 0", 2), ("l[0] = 2", 1), ("m['k'] = 0.1D", 1):
+        assert scan.to_spark(spark).where(condition).count() == count, condition

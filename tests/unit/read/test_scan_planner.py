@@ -19,6 +19,7 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.query.table_location import locate_table
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
+from pyhudi.schema.table_types import to_table_types
 from pyhudi.storage import open_storage
 from pyhudi.table.schema_history import SchemaHistory
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -183,6 +184,26 @@ def test_files_that_are_narrower_than_their_commit(tmp_path, operation):
     plan = plan_scan(pinned)
     kinds = {part.file_schema.field("v").type: part.tasks.num_rows for part in file_parts(pinned, plan, plan.tasks)}
     assert kinds == {pa.int32(): 1, pa.int64(): 2}
+
+
+def test_nested_types_that_are_narrower_than_their_commit(tmp_path):
+    def schema(whole, real):
+        struct = pa.struct([("q", whole), ("r", pa.list_(pa.struct([("x", real)])))])
+        more = [("s", struct), ("l", pa.list_(whole)), ("m", pa.map_(pa.string(), real))]
+        return pa.schema([("id", pa.string()), ("p", pa.string()), *more])
+
+    row = {"p": "a", "s": {"q": 1, "r": [{"x": 0.5}]}, "l": [1], "m": [("k", 0.5)]}
+    wide, thin = schema(pa.int64(), pa.float64()), schema(pa.int32(), pa.float32())
+    table = HandMadeTable(tmp_path / "t", schema=wide)
+    table.write(10, {("a", "f1"): [{"id": "1", **row}]}, operation="BULK_INSERT")
+    table.write(20, {("a", "f2"): [{"id": "2", **row}]}, schema=thin, recorded=wide, operation="BULK_INSERT")
+    pinned = TableSnapshot.load(table.client())
+    plan = plan_scan(pinned)
+    parts = file_parts(pinned, plan, plan.tasks)
+    assert [part.tasks.num_rows for part in parts] == [1, 1]
+    for name in ("s", "l", "m"):
+        kinds = {to_table_types(kind).field(name).type for kind in (wide, thin)}
+        assert {part.file_schema.field(name).type for part in parts} == kinds
 
 
 def test_partition_columns_that_only_paths_hold(tmp_path):

@@ -7,7 +7,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -216,14 +216,28 @@ def _is_first(active: ActiveTimeline, files: pa.Table, instant: str) -> bool:
 
 
 def _narrowed(recorded: pa.Schema, stored: pa.Schema) -> pa.Schema:
-    """Return recorded columns with the types of numbers that a file has for them, if the recorded type takes them."""
+    """Return recorded columns with the types of numbers that a file has for them, also inside of structs, lists and
+    maps, if the recorded types take them."""
+    return pa.schema(_narrowed_fields(recorded, stored))
+
+
+def _narrowed_fields(recorded: Iterable[pa.Field], stored: Iterable[pa.Field]) -> list[pa.Field]:
     have = {field.name: field.type for field in stored}
-    return pa.schema([field.with_type(_number_type(field.type, have.get(field.name))) for field in recorded])
+    return [field.with_type(_narrowed_type(field.type, have.get(field.name))) for field in recorded]
 
 
-def _number_type(recorded: pa.DataType, stored: pa.DataType | None) -> pa.DataType:
+def _narrowed_type(recorded: pa.DataType, stored: pa.DataType | None) -> pa.DataType:
     t = pa.types
-    is_number = stored is not None and (t.is_integer(stored) or t.is_floating(stored) or t.is_decimal(stored))
+    if stored is None:
+        return recorded
+    if t.is_struct(recorded) and t.is_struct(stored):
+        return pa.struct(_narrowed_fields(recorded, stored))
+    if t.is_list(recorded) and t.is_list(stored):
+        return pa.list_(recorded.value_field.with_type(_narrowed_type(recorded.value_type, stored.value_type)))
+    if t.is_map(recorded) and t.is_map(stored):
+        key = recorded.key_field.with_type(_narrowed_type(recorded.key_type, stored.key_type))
+        return pa.map_(key, recorded.item_field.with_type(_narrowed_type(recorded.item_type, stored.item_type)))
+    is_number = t.is_integer(stored) or t.is_floating(stored) or t.is_decimal(stored)
     return stored if is_number and promote(recorded, stored) == recorded else recorded
 
 
