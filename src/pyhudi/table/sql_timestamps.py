@@ -7,6 +7,7 @@ Apache Hudi's key generators write epoch microseconds (``ts=1704164645000000``),
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -43,11 +44,18 @@ def _folders(storage: Storage, folder: str) -> list[str]:
     return [name for name in storage.list_dirs(folder) if name != META_FOLDER]
 
 
+@lru_cache(maxsize=32)  # a write asks several times
+def _schema(avro: str) -> pa.Schema:
+    return from_avro(avro)
+
+
 def _first_instant(config: TableConfig) -> int | None:
     """Return the position of the first partition column of a table created by SQL that has timestamps, as they are."""
     if config.create_schema is None or config.keygen in (KeyGenType.TIMESTAMP, KeyGenType.USER_PROVIDED):
         return None
-    schema = from_avro(config.create_schema)
+    if not config.partition_fields:
+        return None
+    schema = _schema(config.create_schema)
     for place, field in enumerate(config.partition_fields):
         kind = field_type(schema, field.name)
         is_instant = kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None

@@ -216,6 +216,12 @@ def test_timestamps_in_partition_paths(oracle: Oracle, spark: SparkSession, tmp_
     found = oracle.sql("REFRESH TABLE timed", "SELECT id, name FROM timed ORDER BY id").to_pylist()
     assert found == [{"id": 1, "name": "theirs"}, {"id": 3, "name": "cc"}]
     assert sorted(table.scan().to_arrow()["name"].to_pylist()) == ["cc", "theirs"]
+    spark.sql(f"CREATE TABLE timed_here USING hudi LOCATION '{tmp_path}'")
+    with pytest.warns(UserWarning, match="has no partition with ts"):
+        spark.sql("ALTER TABLE timed_here DROP PARTITION (ts = TIMESTAMP'2024-01-02 03:04:05.678901')")
+    spark.sql("ALTER TABLE timed_here DROP PARTITION (ts = TIMESTAMP'2024-01-02 03:04:05')")
+    assert table.scan().to_arrow()["name"].to_pylist() == ["cc"]
+    spark.sql("DROP TABLE timed_here")
     oracle.sql("DROP TABLE timed")
 
 

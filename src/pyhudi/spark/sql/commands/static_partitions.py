@@ -20,6 +20,8 @@ from pyhudi.keygen.partition_value_extractor import partition_fields, partition_
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.keys.key_generator import jvm_zone
+from pyhudi.spark.keys.value_formatter import sql_timestamp_text
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
@@ -29,6 +31,7 @@ from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import PartitionSpec
 from pyhudi.table.config.key_generator_type import PartitionKind
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.sql_timestamps import has_sql_timestamps
 
 _DEFAULT = frozenset({f"'{DEFAULT_PARTITION}'", f'"{DEFAULT_PARTITION}"'})
 """Literals of the value that paths have for null."""
@@ -125,10 +128,16 @@ def matching_partitions(
     if not partitions.num_rows:
         return []
     slashed = _have_slash_dates(handle)
+    paths = partitions["partition"].to_pylist()
+    client = handle.client()
+    sql_timestamps = has_sql_timestamps(client.storage, client.config)
     matches = pa.chunked_array([pa.repeat(pa.scalar(True), partitions.num_rows)])
     for name, value in evaluated.row.asDict().items():
         if value is None:
-            same = _are_default(handle.load_config(), partitions["partition"].to_pylist(), fields.index(name))
+            same = _are_default(handle.load_config(), paths, fields.index(name))
+        elif sql_timestamps and isinstance(value, datetime):
+            text = _sql_timestamp(spark, str(spec[name]))
+            same = _have_text(handle.load_config(), paths, fields.index(name), text)
         else:
             stored, wanted = partitions[name], _scalar(value, partitions[name].type, name)
             if slashed and pa.types.is_string(stored.type):  # the path does not tell a dash from a slash
@@ -151,6 +160,27 @@ def _are_default(config: TableConfig, paths: Sequence[str], field: int) -> pa.Bo
     value."""
     texts = (partition_texts(config, path) for path in paths)
     return pa.array([values is not None and values[field] is None for values in texts], pa.bool_())
+
+
+def _decoded(time: str | None) -> str | None:
+    return time and time.replace("%3A", ":")
+
+
+def _have_text(config: TableConfig, paths: Sequence[str], field: int, text: str | None) -> pa.BooleanArray:
+    """Return a mask of the paths with a text of a field; None: no path has it."""
+    texts = (partition_texts(config, path) for path in paths)  # decoded only where all paths are encoded
+    same = (values is not None and _decoded(values[field]) == _decoded(text) for values in texts)
+    return pa.array([text is not None and one for one in same], pa.bool_())
+
+
+def _sql_timestamp(spark: SparkSession, value: str) -> str | None:
+    """Return the text of a timestamp in paths that Apache Hudi's SQL has written. They tell whole seconds: None for a
+    value with a fraction, of which there is no partition of its own."""
+    time = F.expr(cast_text(value, TimestampType()))
+    text = F.when(F.date_trunc("second", time) == time, sql_timestamp_text(time, jvm_zone(spark)))
+    row = spark.range(1).select(text).first()
+    assert row is not None
+    return None if row[0] is None else str(row[0])
 
 
 def _scalar(value: Any, kind: pa.DataType, name: str) -> pa.Scalar:
