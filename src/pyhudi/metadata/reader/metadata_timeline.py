@@ -6,14 +6,16 @@ the folder of another table, and writes of the table that it lacks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.config import property_keys
 from pyhudi.errors import FormatError, MetadataTableAheadError, MetadataTableError, NotFoundError
+from pyhudi.metadata.metadata_layout import PROPERTIES
 from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import FIRST_INSTANTS, V1_LENGTH, is_initial_instant
-from pyhudi.storage.table_paths import METADATA_FOLDER, METADATA_META_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_text import parse_properties
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -45,10 +47,15 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
         MetadataTableError: The metadata table cannot be used. The message has the reason.
     """
     data = table.timeline
-    layout = _layout(_properties(storage, config))
-    active = ActiveTimeline.load(storage, layout)
+    properties = _properties(storage)
+    if properties.get(property_keys.VERSION) != str(config.version):
+        raise _property_error(storage, properties, property_keys.VERSION, str(config.version))
+    active = ActiveTimeline.load(storage, _layout(properties))
     if not active.timeline.completed():
         raise MetadataTableError(f"{storage.uri(METADATA_FOLDER)} has no completed instant in its timeline")
+    name = f"{config.name}_metadata"
+    if properties.get(property_keys.NAME) != name and not _has_last_write(active, data):
+        raise _property_error(storage, properties, property_keys.NAME, name)
     missing = unknown_writes(storage, active, data)
     if missing:
         shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
@@ -138,24 +145,30 @@ def _with_pending_state(instant: Instant, pending: set[str]) -> Instant:
     return instant
 
 
-def _properties(storage: Storage, config: TableConfig) -> dict[str, str]:
-    path = f"{METADATA_META_FOLDER}/hoodie.properties"
+def _properties(storage: Storage) -> dict[str, str]:
     try:
-        properties = parse_properties(storage.read(path))
+        return parse_properties(storage.read(PROPERTIES))
     except NotFoundError as e:
-        raise MetadataTableError(f"{storage.uri(path)} does not exist") from e
+        raise MetadataTableError(f"{storage.uri(PROPERTIES)} does not exist") from e
     except FormatError as e:
-        raise MetadataTableError(f"cannot parse {storage.uri(path)}: {e}") from e
-    expected = {property_keys.NAME: f"{config.name}_metadata", property_keys.VERSION: str(config.version)}
-    for key, value in expected.items():
-        if properties.get(key) != value:
-            raise MetadataTableError(
-                f"{storage.uri(path)} has {key}={properties.get(key)}, but this table requires {key}={value}"
-            )
-    return properties
+        raise MetadataTableError(f"cannot parse {storage.uri(PROPERTIES)}: {e}") from e
 
 
-def _layout(properties: dict[str, str]) -> Layout:
+def _property_error(storage: Storage, properties: Mapping[str, str], key: str, expected: str) -> MetadataTableError:
+    return MetadataTableError(
+        f"{storage.uri(PROPERTIES)} has {key}={properties.get(key)}, but this table requires {key}={expected}"
+    )
+
+
+def _has_last_write(active: ActiveTimeline, data: Timeline) -> bool:
+    """Return True if a metadata table (``active``: its timeline) was told the last completed write of a table, so that
+    it is that table's, also under another name: ALTER TABLE … RENAME of Apache Hudi does not rename it, and that of
+    pyhudi may have been interrupted."""
+    last = data.completed().writes().last
+    return last is not None and active.timeline.is_completed(last.requested)
+
+
+def _layout(properties: Mapping[str, str]) -> Layout:
     """Return the layout with paths relative to the table."""
     layout = Layout.from_properties(properties)
     return Layout(layout.version, f"{METADATA_FOLDER}/{layout.folder}", f"{METADATA_FOLDER}/{layout.history}")

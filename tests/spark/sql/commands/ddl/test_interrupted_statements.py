@@ -54,8 +54,8 @@ def names(spark: Any) -> list[str]:
 
 
 def test_a_rename_that_dies(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows are there under one of the names, and writes go on."""
-    spark.sql(CREATE)
+    """The rows are there under one of the names, writes go on, and the record index stays."""
+    spark.sql(CREATE.replace("'id'", "'id', 'hoodie.metadata.record.index.enable' = 'true'"))
     path = Path(location(spark, "t"))
     kept = Path(shutil.copytree(path, path.with_name("kept")))
     with effects_below(path) as watched:
@@ -81,6 +81,7 @@ def test_a_rename_that_dies(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None
         spark.sql("INSERT INTO u VALUES (2, 'b')")
         assert rows(spark, "SELECT id, v FROM u") == [(1, "a"), (2, "b")], nth
         assert HudiTable.for_path(str(path)).validate_metadata().num_rows == 0, nth
+        assert "record_index" in HudiTable.for_path(str(path)).config.metadata_partitions, nth
 
 
 def test_a_table_of_a_query_whose_statement_dies(spark: Any, tmp_path: Path) -> None:
