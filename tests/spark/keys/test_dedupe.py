@@ -131,6 +131,16 @@ def test_partial_updates_as_in_the_original(spark: SparkSession) -> None:
     assert collected(dedupe(toasted, fill), toasted) == [("a", "", "big", None)]
 
 
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_floating_point_orders_as_in_the_original(spark: SparkSession, kind: str) -> None:
+    """As Java compares them: -0.0 is less than 0.0, and NaN greater than all."""
+    given = {"x": (0.0, -0.0), "y": (-0.0, 0.0), "n": (float("nan"), float("inf")), "t": (-0.0, -0.0)}
+    batch = [(key, "", value, f"{key}{n}") for key, values in given.items() for n, value in enumerate(values)]
+    schema = f"_hoodie_record_key string, _hoodie_partition_path string, o {kind}, v string"
+    rows = dedupe(spark.createDataFrame(batch, schema).coalesce(1), merging(EVENT, "o")).collect()
+    assert {row.v for row in rows} == {"x0", "y1", "n0", "t1"}
+
+
 def test_delete_marks(spark: SparkSession) -> None:
     df = frame(spark, [("d", None), ("D", None), (None, None), ("u", True)], "op string, _hoodie_is_deleted boolean")
     marker = merging(COMMIT, properties={DELETE_FIELD: "op", DELETE_MARKER: "d"})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import BooleanType, NumericType, StringType, StructType
+from pyspark.sql.types import BooleanType, DoubleType, FloatType, NumericType, StringType, StructType
 
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import SchemaMismatchError
@@ -132,11 +132,20 @@ def ordering_values(schema: StructType, fields: Sequence[str], *, compares_seque
     for name in fields:
         column, kind = resolve(schema, name, "ordering", SchemaMismatchError)
         if isinstance(kind, NumericType):
-            column = F.coalesce(column, F.lit(0).cast(kind))
+            column = _with_signed_zero(F.coalesce(column, F.lit(0).cast(kind)), kind)
         elif compares_sequences and isinstance(kind, StringType):
             column = _padded(column)
         values.append(column)
     return values
+
+
+def _with_signed_zero(column: Column, kind: NumericType) -> Column:
+    """Return numbers in the order of Java's ``Double.compare``, in which -0.0 precedes 0.0; to Spark they are equal.
+    It becomes the greatest number below zero."""
+    if not isinstance(kind, DoubleType | FloatType):
+        return column
+    below = -5e-324 if isinstance(kind, DoubleType) else -1.401298464324817e-45
+    return F.when((column == 0) & (column.cast("string") == "-0.0"), F.lit(below).cast(kind)).otherwise(column)
 
 
 def _padded(column: Column) -> Column:
