@@ -6,6 +6,8 @@ EXTRAS := spark,java,objectstore,report,cli,prometheus,polars,duckdb,sql,zookeep
 READY := $(VENV)/.ready
 SPARK4 := .venv-spark4
 SPARK4_READY := $(SPARK4)/.ready
+OLDEST := .venv-oldest
+OLDEST_READY := $(OLDEST)/.ready
 
 # Two processes, each with its own Spark session, because a single one leaves a core idle half of the time. Each process
 # starts with one half of the tests, in order, so that few module fixtures are created twice. PYTEST_PROCESSES=1 disables it.
@@ -20,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE =
 not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect random-sequences interop bench bench-quick bench-memory docs format clean
+.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect oldest random-sequences interop bench bench-quick bench-memory docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,6 +34,11 @@ $(READY): pyproject.toml scripts/environment.sh
 
 $(SPARK4_READY): pyproject.toml scripts/environment.sh
 	@scripts/environment.sh $(SPARK4) 'pyspark>=4.1,<5' -e '.[$(EXTRAS)]' --group dev
+	@touch $@
+
+$(OLDEST_READY): pyproject.toml scripts/environment.sh scripts/oldest_versions.py
+	@python3 scripts/oldest_versions.py > $(OLDEST).txt
+	@scripts/environment.sh $(OLDEST) -c $(OLDEST).txt -e '.[$(EXTRAS)]' --group dev
 	@touch $@
 
 quickstart: $(READY) ## a complete example on 336,776 flights, with a report of the table
@@ -69,6 +76,9 @@ spark4: $(SPARK4_READY) ## the same tests on the newest Spark 4
 
 connect: $(SPARK4_READY) ## the tests of statements in sessions of Spark Connect, on the newest Spark 4
 	PYHUDI_TEST_CONNECT=1 $(IN_MEMORY) $(SPARK4)/bin/python -m pytest $(IN_PARALLEL) tests/spark/sql tests/spark/dml $(call not)
+
+oldest: $(OLDEST_READY) ## tests without Spark, and of queries on Spark, with the oldest releases of libraries that are permitted
+	$(IN_MEMORY) $(OLDEST)/bin/python -m pytest $(IN_PARALLEL) tests/unit tests/golden tests/spark/read $(call not,interop)
 
 random-sequences: $(READY) ## random lives of whole tables against a model (SEEDS=20 FIRST=0 MINIMIZE=1 WITH_HUDI=1)
 	$(IN_MEMORY) $(PYTHON_IN) -m tests.random_sequences --seeds $(or $(SEEDS),20) --first $(or $(FIRST),0) $(if $(MINIMIZE),--minimize)

@@ -1,7 +1,7 @@
 """Decoder of consecutive Avro records into Arrow columns.
 
-If polars (an optional package) is installed, it decodes the records as an in-memory Avro container directly into
-columns. Otherwise fastavro decodes them with one Python object per value. Both read the same layout
+If polars (an optional package, 1.27 or newer) is installed, it decodes the records as an in-memory Avro container
+directly into columns. Otherwise fastavro decodes them with one Python object per value. Both read the same layout
 (`pyhudi.format.avro.binary_layout`), and further processing is the same.
 """
 
@@ -23,18 +23,26 @@ from pyhudi.errors import FormatError
 from pyhudi.format.avro.container import MAGIC, SYNC_SIZE, encode_long
 
 _SYNC = b"\0" * SYNC_SIZE
+_OLDEST_POLARS = (1, 27)
+"""Older releases return projected columns in another order than requested."""
 
 
 @functools.cache
 def _polars() -> Any | None:
     try:
-        return importlib.import_module("polars")
+        polars = importlib.import_module("polars")
     except ImportError:
         return None
+    return polars if _is_supported(polars.__version__) else None
+
+
+def _is_supported(version: str) -> bool:
+    major, minor = version.split(".")[:2]
+    return (int(major), int(minor)) >= _OLDEST_POLARS
 
 
 def has_fast_decoder() -> bool:
-    """Return True if polars is installed."""
+    """Return True if a supported release of polars is installed."""
     return _polars() is not None
 
 
