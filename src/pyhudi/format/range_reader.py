@@ -10,6 +10,8 @@ from pyhudi.errors import FormatError
 Source: TypeAlias = Any
 """Bytes, a memoryview, a `RangeReader`, a pyarrow file or any seekable binary file."""
 
+_SPAN = 64 * 1024
+
 
 class RangeReader(Protocol):
     """Random access to the bytes of one file that does not change in the meantime."""
@@ -107,14 +109,13 @@ class _FileRanges:
 
 
 class Window:
-    """Reads small adjacent ranges with few requests: every request reads at least ``span`` bytes.
+    """Reads small adjacent ranges with few requests: every request reads at least `_SPAN` bytes.
 
     Keeps the bytes of the last two requests, so that reading ahead once does not evict the earlier ones.
     """
 
-    def __init__(self, ranges: RangeReader, span: int = 64 * 1024) -> None:
+    def __init__(self, ranges: RangeReader) -> None:
         self.ranges = ranges
-        self._span = span
         self._held: list[tuple[int, memoryview]] = []
 
     def read(self, offset: int, length: int) -> memoryview:
@@ -123,6 +124,6 @@ class Window:
         for start, data in self._held:
             if start <= offset and end <= start + len(data):
                 return data[offset - start : end - start]
-        data = self.ranges.read_range(offset, max(end - offset, self._span))
+        data = self.ranges.read_range(offset, max(end - offset, _SPAN))
         self._held = [(offset, data), *self._held[:1]]
         return data[: end - offset]

@@ -50,9 +50,9 @@ def count_column(name: str, title: str | None = None, *, least_width: int = 0) -
     return ShownColumn(title or name, lambda row: count_text(row[name]), True, least_width)
 
 
-def size_column(name: str, title: str | None = None, *, least_width: int = 0) -> ShownColumn:
+def size_column(name: str, title: str | None = None) -> ShownColumn:
     """Return a column of numbers of bytes: ``1.2 MiB``."""
-    return ShownColumn(title or name, lambda row: bytes_text(row[name]), True, least_width)
+    return ShownColumn(title or name, lambda row: bytes_text(row[name]), True)
 
 
 def time_column(name: str, title: str | None = None, *, least_width: int = 0) -> ShownColumn:

@@ -119,9 +119,9 @@ class MetadataTable:
         """Return all records of file groups (rows of `groups`)."""
         return self._read(groups, lambda file: pa.Table.from_batches(file.reader.batches(), ENTRY_SCHEMA), payloads)
 
-    def record_schema(self, payloads: Payloads = PAYLOADS) -> pa.Schema:
-        """Return the schema of tables of records."""
-        return self._nothing(payloads).schema
+    def record_schema(self) -> pa.Schema:
+        """Return the schema of tables of records with all payloads."""
+        return self._nothing(PAYLOADS).schema
 
     @lazy_property
     def partition_paths(self) -> list[str]:
