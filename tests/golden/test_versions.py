@@ -16,7 +16,10 @@ from tests.rows import META_COLUMNS, assert_same_rows
 CASES = every_second(
     [(name, to) for name in NAMES for to in (6, 8, 9) if not name.startswith((f"v{to}", f"v6_to_v{to}"))]
 )
-REFUSED = {"v9_mor_logcompaction": r"hoodie\.table\.ordering\.fields=o1,o2"}
+REFUSED = {
+    "v9_mor_logcompaction": r"hoodie\.table\.ordering\.fields=o1,o2",
+    "v9_mor_mixed_formats": "mix base file formats",
+}
 """What lower versions cannot have."""
 
 

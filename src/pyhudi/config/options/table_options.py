@@ -191,7 +191,7 @@ PAYLOAD_UNAVAILABLE_VALUE = text(
 MULTIPLE_BASE_FILE_FORMATS = flag(
     "hoodie.table.multiple.base.file.formats.enable",
     False,
-    "Not supported: tables with several base file formats are refused.",
+    "Not supported: tables with several base file formats are read, but not created or written.",
 )
 INITIAL_BUCKETS = integer(
     "hoodie.bucket.index.num.buckets", 256, "Number of buckets per partition, for the bucket index.", least=1

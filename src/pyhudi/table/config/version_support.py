@@ -42,6 +42,11 @@ def check_version_writable(config: TableProperties) -> None:
             f"table {config.name!r} has version {config.version}; this release writes versions "
             f"{_listed(WRITABLE_VERSIONS)}: upgrade the table first"
         )
+    if config.flag(property_keys.MULTIPLE_BASE_FILE_FORMATS):
+        raise UnsupportedTableError(
+            f"table {config.name!r} may mix base file formats (hoodie.table.multiple.base.file.formats.enable=true): "
+            "pyhudi reads such tables; write the table with Apache Hudi"
+        )
     types = _lost_types_of(config.create_schema) if config.create_schema else frozenset()
     if types:
         raise UnsupportedTableError(
@@ -114,11 +119,6 @@ def _check_features(config: TableProperties) -> None:
         raise UnsupportedTableError(
             f"table {config.name!r} has the table format {table_format!r} (hoodie.table.format); only native Hudi "
             "tables are supported"
-        )
-    if config.flag(property_keys.MULTIPLE_BASE_FILE_FORMATS):
-        raise UnsupportedTableError(
-            f"table {config.name!r} may mix base file formats "
-            "(hoodie.table.multiple.base.file.formats.enable=true), which is not supported"
         )
     if config.base_file_format not in (FileFormat.PARQUET, FileFormat.ORC) and not config.is_metadata_table:
         raise UnsupportedTableError(
