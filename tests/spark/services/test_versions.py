@@ -53,3 +53,20 @@ def test_a_table_of_version_5_is_upgraded_by_a_write(spark: SparkSession, tmp_pa
     expected = [r | {"ts": 9, "v": "new"} if r["id"] == 7 else r for r in before.to_pylist()]
     after = to_arrow(table.scan(columns=names).to_spark(spark))
     assert_same_rows(after, pa.Table.from_pylist(expected, schema=after.schema), names)
+
+
+def test_updates_of_a_table_whose_log_files_are_named_after_delta_commits(spark: SparkSession, tmp_path: Path) -> None:
+    """As Apache Hudi's downgrade to version 6 leaves those of file groups with a pending compaction."""
+    path = tmp_path / "table"
+    payload = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+    more = {**MOR, "hoodie__datasource__write__payload__class": payload, "hoodie__metadata__enable": "false"}
+    more["hoodie__write__table__version"] = "6"
+    for value in ("one", "two"):
+        write(frame(spark, [("a", "p", 1, value)]), str(path), options("upsert", **more))
+    (log,) = path.glob("p/.*.log.1_*")
+    writer = max(HudiTable.for_path(str(path)).history()["requested"].to_pylist())
+    file_id, _, rest = log.name.partition("_")
+    log.rename(log.with_name(f"{file_id}_{writer}{rest[rest.index('.') :]}"))
+    assert rows_of(str(path)) == [("a", "p", 1, "two")]
+    write(frame(spark, [("a", "p", 1, "three")]), str(path), options("upsert", **more))
+    assert rows_of(str(path)) == [("a", "p", 1, "three")]

@@ -71,8 +71,9 @@ def log_slices(
     """Return the slices (LOG_SLICES_SCHEMA) to which log files of file groups belong.
 
     ``slices`` has SLICE_SCHEMA; ``pending`` (partition, file_id, instant) are the slices that pending compactions have
-    opened. They affect names of log files only in tables of version 6 (``named_by_slice``). ``with_names``: include the
-    existing log files of slices in later versions, too.
+    opened. They affect names of log files only in tables of version 6 (``named_by_slice``): there, new files are named
+    after the newest log files of their slice, which may be later than it after a downgrade, because names determine the
+    order of log files. ``with_names``: include the existing log files of slices in later versions, too.
     """
     at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
     matched = slices.take(at)
@@ -82,8 +83,17 @@ def log_slices(
         return _table(matched, instants, _names_of(logs, None) if with_names else pa.nulls(len(logs), logs.type))
     opened = pending.group_by(["partition", "file_id"]).aggregate([("instant", "max")])
     later = opened["instant_max"].combine_chunks().take(pc.index_in(group_keys(matched), value_set=group_keys(opened)))
-    instants = pc.if_else(pc.fill_null(pc.greater(later, instants), False), later, instants)
-    return _table(matched, instants, _names_of(matched["log_paths"].combine_chunks(), instants))
+    paths = matched["log_paths"].combine_chunks()
+    instants = pc.max_element_wise(instants, later, _newest_instants(paths))
+    return _table(matched, instants, _names_of(paths, instants))
+
+
+def _newest_instants(paths: pa.ListArray) -> pa.Array:
+    """Return the greatest instant in the names of the log files in each list of paths; null: there are none."""
+    columns = [pc.list_parent_indices(paths), parse_names(file_names_of(paths.flatten()))["instant"].combine_chunks()]
+    newest = pa.table(columns, names=["slice", "instant"]).group_by("slice").aggregate([("instant", "max")])
+    at = pc.index_in(pa.array(np.arange(len(paths))), value_set=newest["slice"].combine_chunks().cast(pa.int64()))
+    return newest["instant_max"].combine_chunks().take(at)
 
 
 def _names_of(paths: pa.ListArray, instants: pa.Array | None) -> pa.ListArray:
