@@ -17,6 +17,7 @@ from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import FIRST_INSTANTS, V1_LENGTH, is_initial_instant
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_text import parse_properties
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
@@ -45,10 +46,12 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
     Raises:
         MetadataTableAheadError: ``table`` is older than the metadata table; load it again.
         MetadataTableError: The metadata table cannot be used. The message has the reason.
+        TransactionError: Apache Hudi has changed the version of the table halfway.
     """
     data = table.timeline
     properties = _properties(storage)
     if properties.get(property_keys.VERSION) != str(config.version):
+        refuse_moved_instants(table)  # Apache Hudi changes the version of the metadata table first.
         raise _property_error(storage, properties, property_keys.VERSION, str(config.version))
     active = ActiveTimeline.load(storage, _layout(properties))
     if not active.timeline.completed():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.errors import HudiError, MetadataTableAheadError, MetadataTableWarning, warn
+from pyhudi.errors import HudiError, MetadataTableAheadError, MetadataTableWarning, TransactionError, warn
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS, MetadataTable
@@ -68,6 +68,8 @@ class TableFiles:
                     self.disable_metadata(e)
                 else:
                     self.table = self.table.reload()
+            except TransactionError:
+                raise
             except HudiError as e:
                 self.disable_metadata(e)
                 return

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.metadata_layout import metadata_layout
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
-from pyhudi.timeline.archive.archived_timeline import archived_writes
-from pyhudi.timeline.instant import Action
 from pyhudi.timeline.layout_conversion import (
     ConvertedFile,
     converted_content,
@@ -78,52 +75,6 @@ def _schemas(storage: Storage, layout: Layout) -> list[tuple[str, Instant]]:
     parsed = [(path, layout.parse(file_name_of(path))) for path in paths]
     done = [(path, i) for path, i in parsed if i is not None and i.is_completed]
     return [(path, i) for path, i in done if (i.completion is not None) == (layout.version >= 2)]
-
-
-def refuse_moved_commits(active: ActiveTimeline) -> None:
-    """Refuse a table some of whose commits are only in the folder of the other layout, which is about to be deleted:
-    Apache Hudi moves instants one by one when it changes the version of a table, and may have died meanwhile.
-
-    An interrupted run of pyhudi leaves copies. Their originals may have been archived or rolled back since.
-
-    Raises:
-        TransactionError: The message has one of the commits, and the cure.
-    """
-    storage, layout = active.storage, active.layout
-    other = table_layout(6 if layout.version >= 2 else 8)
-    if other.folder == layout.folder:
-        return
-    there = ActiveTimeline.load(storage, other)
-    left = [i for i in there.timeline.writes().completed() if i.requested not in active.timeline]
-    if not left:
-        return
-    over = {*archived_writes(storage, layout)["requested"].to_pylist(), *_undone_commits(active)}
-    moved = [i for i in left if i.requested not in over and _has_effect(there, i)]
-    if moved:
-        raise TransactionError(
-            f"{len(moved)} commits of the table at {storage.uri()}, such as {moved[0]}, are only in "
-            f"{storage.uri(other.folder)}, as after an upgrade or downgrade of Apache Hudi that was interrupted. Run "
-            "it again with Apache Hudi, which moves the others there, too"
-        )
-
-
-def _undone_commits(active: ActiveTimeline) -> set[str]:
-    """Return the instants that rollbacks and restores of a timeline have undone."""
-    done = active.timeline.completed()
-    keys = {Action.ROLLBACK: "commitsRollback", Action.RESTORE: "instantsToRollback"}
-    return {
-        i
-        for action, key in keys.items()
-        for one in done.of_actions(action)
-        for i in active.completed_record(one)[key] or ()
-    }
-
-
-def _has_effect(active: ActiveTimeline, instant: Instant) -> bool:
-    """Return True if a commit has files that exist, or no files: if it was rolled back, it has some, and they are
-    gone."""
-    paths = active.commit_metadata(instant).named_files().to_pylist()
-    return not paths or any(concurrent_map(active.storage.exists, paths))
 
 
 def remove_timeline(storage: Storage, layout: Layout) -> None:

@@ -16,8 +16,9 @@ from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_p
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.preconditions import check_lossless, check_no_pending_plans
-from pyhudi.services.upgrade.timeline_copy import refuse_moved_commits, remove_leftovers
+from pyhudi.services.upgrade.timeline_copy import remove_leftovers
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -122,11 +123,11 @@ class UpgradePreparation:
         """Enable what an interrupted run has disabled, and delete its leftovers.
 
         Raises:
-            TransactionError: What looks like leftovers are commits of the table.
+            TransactionError: What looks like leftovers are writes of the table.
         """
         active = ActiveTimeline.load(self.storage, config.layout)
         self.generator.lock.ensure_held()  # What are leftovers depends on the version.
-        refuse_moved_commits(active)
+        refuse_moved_instants(active)
         config = metadata_table_conversion.enable_metadata_table(self.storage, config, active)
         remove_leftovers(self.storage, config.layout)
         return config

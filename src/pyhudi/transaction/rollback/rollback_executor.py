@@ -31,6 +31,7 @@ from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
 from pyhudi.storage import join_path
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
@@ -101,7 +102,10 @@ class RollbackExecutor:
         return sorted(writes, reverse=True)
 
     def check(self, active: ActiveTimeline, failed: list[Instant]) -> None:
-        """Raise an error, before anything is changed, for writes that pyhudi cannot roll back."""
+        """Raise an error, before anything is changed, for writes that pyhudi cannot roll back, and for those that only
+        look failed, because Apache Hudi has moved their completed instants."""
+        if failed:
+            refuse_moved_instants(active)
         for target in failed:
             plan_rollback(active, self.version, target)
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):

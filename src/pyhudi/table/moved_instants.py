@@ -1,0 +1,99 @@
+"""Instants that are only in the folder of the other timeline layout.
+
+Apache Hudi moves instants one by one, each with its files, when it changes the version of a table between 6 and 8, and
+writes ``hoodie.properties`` at the end. Meanwhile, and if it dies, no timeline has all commits: files of the missing
+ones look uncommitted to readers, and failed to writers, which would delete them.
+
+pyhudi copies instants, so its interrupted upgrades leave nothing that is only there, except for instants whose
+originals were archived or rolled back since, and those of a table that was overwritten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from pyhudi.errors import TransactionError
+from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.table.config.properties_file import load_properties
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_group_state import replaced_groups
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import archived_writes
+from pyhudi.timeline.instant import Action
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyhudi.timeline.instant import Instant
+
+
+def refuse_moved_instants(active: ActiveTimeline) -> None:
+    """Refuse a table some of whose commits are only in the folder of the other layout, by one listing of it.
+
+    Raises:
+        TransactionError: The message has one of the commits, and the cure. Or the version of the table has changed
+            since its properties were read.
+    """
+    storage, layout = active.storage, active.layout
+    other = LAYOUT_1 if layout.version >= 2 else LAYOUT_2
+    if other.folder == layout.folder:
+        return
+    there = ActiveTimeline.load(storage, other)
+    left = [i for i in there.timeline.writes() if not active.timeline.is_completed(i.requested)]
+    if not left:
+        return
+    requested = [i.requested for i in left]
+    archived = archived_writes(storage, layout, after=min(requested)[:-1], up_to=max(requested))
+    over = {*archived["requested"].to_pylist(), *_undone_commits(active)}
+    replaced = replaced_groups(active, active.timeline)
+    moved = [i for i in left if i.requested not in over and _has_effect(there, i, replaced)]
+    if moved:
+        if Layout.from_properties(load_properties(storage)) != layout:
+            raise TransactionError(
+                f"another program has changed the version of the table at {storage.uri()}; open it again"
+            )
+        raise TransactionError(
+            f"{len(moved)} writes of the table at {storage.uri()}, such as {moved[0]}, are only in "
+            f"{storage.uri(other.folder)}: Apache Hudi is changing the version of the table, or was interrupted. Wait "
+            "until it is done, or run the upgrade or downgrade again with Apache Hudi, which moves the others there, "
+            "too"
+        )
+
+
+def _undone_commits(active: ActiveTimeline) -> set[str]:
+    """Return the instants that rollbacks and restores of a timeline have undone."""
+    done = active.timeline.completed()
+    keys = {Action.ROLLBACK: "commitsRollback", Action.RESTORE: "instantsToRollback"}
+    return {
+        i
+        for action, key in keys.items()
+        for one in done.of_actions(action)
+        for i in active.completed_record(one)[key] or ()
+    }
+
+
+def _has_effect(active: ActiveTimeline, instant: Instant, replaced: pa.Table) -> bool:
+    """Return True if a table without an instant would show other rows, or lose a pending write: a commit has written or
+    replaced files that still exist, of file groups that are not ``replaced`` (partition, file_id) in the table. Files
+    of a commit that was rolled back are gone. Copies of pending instants are those of overwritten tables only.
+    """
+    if not instant.is_completed:
+        newest = active.timeline.writes().last
+        return newest is None or not newest.is_completed or newest.action != Action.REPLACE_COMMIT
+    metadata = active.commit_metadata(instant)
+    groups = metadata.stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
+    kept = replace(metadata, stats=metadata.stats.filter(pc.invert(in_groups(groups, replaced))))
+    if any(concurrent_map(active.storage.exists, kept.named_files().to_pylist())):
+        return True
+    if metadata.replaced is None:
+        return False
+    hidden = metadata.replaced.filter(pc.invert(in_groups(metadata.replaced, replaced)))
+    if not hidden.num_rows:
+        return False
+    files, _ = list_files(active.storage, pc.unique(hidden["partition"]).to_pylist())
+    return bool(pc.any(in_groups(files, hidden)).as_py())
