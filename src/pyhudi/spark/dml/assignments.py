@@ -12,6 +12,7 @@ from pyspark.sql.types import DataType, StructType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.dml.row_expressions import check_row_expressions
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
 
 
@@ -167,13 +168,14 @@ def convert_values(rows: DataFrame, values: Iterable[tuple[str, Column]], schema
     Raises:
         ConfigError: The policy of store assignment is LEGACY, a value may not fit, and the session has ANSI mode.
         SchemaMismatchError: A type cannot be converted to that of its column.
-        AnalysisException: Spark cannot resolve an expression, or it makes several rows.
+        QueryError: A value has a window function, an aggregate, or a function that makes several rows.
+        AnalysisException: Spark cannot resolve an expression.
     """
     rules = StoreRules.for_changes(rows.sparkSession)
     named = dict(values)
     aliases = {name: f"_pyhudi_value_{number}" for number, name in enumerate(named)}
-    # in a struct, where Spark refuses functions such as explode, which would make several rows of one
     values_of_row = F.struct(*(value.alias(aliases[name]) for name, value in named.items()))
+    check_row_expressions(rows, {f"the new value of {name!r}": value for name, value in named.items()})
     kinds = rows.select(values_of_row.alias("_pyhudi_values")).schema[0].dataType
     assert isinstance(kinds, StructType)
     return {

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import as_column, convert_values, resolve_assignments
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
+from pyhudi.spark.dml.row_expressions import check_row_expressions
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.sql.statements import ClauseKind
 
@@ -72,11 +73,13 @@ class ClauseEvaluator:
         are null. ``equated``: columns of the source whose copies the result keeps.
         """
         stored = [kind for kind in kinds if kind is not ClauseKind.NOT_MATCHED]
+        self._check_conditions(joined, stored)
         numbered = joined.withColumn(CLAUSE, self._clause_number(stored))
         updated = numbered.withColumns(self._updated(numbered, stored, unassigned)).drop(*self._stored_columns.values())
         if ClauseKind.NOT_MATCHED in kinds:
             if self.folded(self.alias) not in {self.folded(name) for name in self.source_columns}:
                 updated = updated.withColumn(self.alias, self._absent())
+            self._check_conditions(updated, [ClauseKind.NOT_MATCHED])
             number = F.coalesce(F.col(CLAUSE), self._clause_number([ClauseKind.NOT_MATCHED]))
             updated = updated.withColumn(CLAUSE, number)
         return updated.select(*self._columns(updated, kinds, equated))
@@ -93,6 +96,16 @@ class ClauseEvaluator:
 
     def _numbered(self, kinds: Sequence[ClauseKind]) -> list[tuple[int, Clause]]:
         return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind in kinds]
+
+    def _check_conditions(self, rows: DataFrame, kinds: Sequence[ClauseKind]) -> None:
+        """Check that the conditions of clauses have one value for each row.
+
+        Raises:
+            QueryError: One has a window function, an aggregate, or a function that makes several rows.
+        """
+        given = [(n, clause.condition) for n, clause in self._numbered(kinds) if _may_call_function(clause.condition)]
+        if given:
+            check_row_expressions(rows, {f"the condition of clause {n + 1}": as_column(value) for n, value in given})
 
     def _clause_number(self, kinds: Sequence[ClauseKind]) -> Column:
         chosen = F.lit(None).cast("int")
@@ -180,3 +193,7 @@ class ClauseEvaluator:
     def moves(self) -> bool:
         """True if an update may move a row to another partition."""
         return bool(self.target.partition_columns & self.assigned)
+
+
+def _may_call_function(condition: str | Column | None) -> bool:
+    return condition is not None and not (isinstance(condition, str) and "(" not in condition)

@@ -8,7 +8,7 @@ import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 
-from pyhudi.errors import SqlSyntaxError
+from pyhudi.errors import QueryError, SqlSyntaxError
 from tests.spark.sql.ride_tables import rows
 
 pytest.importorskip("sqlglot")
@@ -27,16 +27,36 @@ def test_fields_of_a_column_that_is_called_like_the_table(spark):
     assert rows(spark, "SELECT id FROM s") == [(1,)]
 
 
-def test_a_value_is_one_value(spark):
-    spark.sql("CREATE TABLE t (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
-    spark.sql("INSERT INTO t VALUES (1, 1)")
-    for change in (
-        "UPDATE t SET n = explode(array(7, 8))",
-        "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = explode(array(7, 8))",
-    ):
-        with pytest.raises(AnalysisException, match="UNSUPPORTED_GENERATOR"):
-            spark.sql(change)
-    assert rows(spark, "SELECT id, n FROM t") == [(1, 1)]
+_RANK = "row_number() OVER (ORDER BY id)"
+_MATCHED = "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED"
+_NOT_MATCHED = "MERGE INTO t USING (SELECT 3 AS id) s ON t.id = s.id WHEN NOT MATCHED"
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_expressions_have_one_value_for_each_row(spark, kind):
+    spark.sql(f"CREATE TABLE t (id INT, n INT, m INT) USING hudi TBLPROPERTIES (primaryKey = 'id', type = '{kind}')")
+    spark.sql("INSERT INTO t VALUES (1, 1, 5), (2, 2, 5)")
+    ranks = [_RANK, f"1 + {_RANK}", "max(n) OVER ()", "max(n)", "max(n) + id", "count(*)", "explode(array(7, 8))"]
+    for value in ranks:
+        of_pair = value.replace("BY id", "BY t.id").replace("+ id", "+ t.id")
+        for change in (
+            f"UPDATE t SET m = 6, n = {value}",
+            f"{_MATCHED} THEN UPDATE SET n = {of_pair}",
+            f"{_MATCHED} AND {of_pair} = 1 THEN UPDATE SET n = 9",
+            f"{_MATCHED} AND {of_pair} = 1 THEN DELETE",
+            f"{_NOT_MATCHED} THEN INSERT (id, n) VALUES (s.id, {value.replace('id', 's.id').replace('(n)', '(s.id)')})",
+        ):
+            with pytest.raises(QueryError, match=r"(new value of 'n'|condition of clause 1) has a window function"):
+                spark.sql(change)
+        for change in (
+            f"UPDATE t SET n = 9 WHERE {value} = 1",
+            f"DELETE FROM t WHERE {value} = 1",
+            f"MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id AND {of_pair} = 1 WHEN MATCHED THEN DELETE",
+        ):
+            with pytest.raises((QueryError, AnalysisException)):
+                spark.sql(change)
+    spark.sql("UPDATE t SET n = (SELECT max(n) + 10 FROM t), m = abs(m) + id WHERE id = 1")
+    assert rows(spark, "SELECT id, n, m FROM t") == [(1, 12, 6), (2, 2, 5)]
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

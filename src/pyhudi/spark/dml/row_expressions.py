@@ -1,0 +1,52 @@
+"""Check that expressions of statements have one value for each row: no window functions, aggregates or generators.
+
+In a projection Spark would evaluate a window function over the rows that the statement happens to read. A WHERE clause
+refuses all three, so expressions are analysed in one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+
+from pyhudi.errors import QueryError
+
+_REFUSED = re.compile(r"window function|INVALID_WHERE_CONDITION|UNSUPPORTED_GENERATOR", re.IGNORECASE)
+
+
+def check_row_expressions(rows: DataFrame, expressions: Mapping[str, Column]) -> None:
+    """Analyse expressions. Runs no Spark job.
+
+    Args:
+        rows: Rows from which the expressions are computed.
+        expressions: Expressions of any type by their description, such as ``the new value of 'n'``.
+
+    Raises:
+        QueryError: An expression has a window function, an aggregate or a generator.
+        AnalysisException: Spark cannot resolve an expression.
+    """
+    try:
+        _ = rows.where(reduce(and_, (expression.isNotNull() for expression in expressions.values()))).schema
+    except AnalysisException as error:
+        if not _REFUSED.search(str(error)):
+            raise
+        raise QueryError(
+            f"{_refused(rows, expressions)} has a window function, an aggregate, or a function that makes several "
+            "rows; an expression of UPDATE, DELETE and MERGE has one value for each row: compute it by a query, and "
+            "take the result as the source of a MERGE, or as a subquery"
+        ) from error
+
+
+def _refused(rows: DataFrame, expressions: Mapping[str, Column]) -> str:
+    """Return the description of the first expression that Spark refuses."""
+    for what, expression in expressions.items():
+        try:
+            _ = rows.where(expression.isNotNull()).schema
+        except AnalysisException:
+            return what
+    return next(iter(expressions))
