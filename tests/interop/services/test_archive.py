@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.metadata_layout import metadata_layout
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -83,6 +85,34 @@ def test_upgraded_by_apache_hudi(oracle: Oracle, tmp_path: Path) -> None:
         metadata = decode_commit(found[requested]["metadata"])
         assert metadata.operation == meant.operation
         assert metadata.stats["path"].equals(meant.stats["path"])
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_a_compaction_that_was_archived_before_a_savepoint(oracle: Oracle, tmp_path: Path) -> None:
+    """Apache Hudi takes the base files of the compaction for uncommitted ones, also in a table of its own."""
+    opts = {**OPTIONS, **SIMPLE, **ARCHIVAL, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    opts |= {"hoodie.archive.automatic": "true", "hoodie.archive.beyond.savepoint": "true"}
+    oracle.write(tmp_path, table(rows(0, 12, 0, "first")), opts)
+    first = oracle.timeline(tmp_path)[0].requested
+    oracle.sql(
+        f"CREATE TABLE saved USING hudi LOCATION '{tmp_path}'",
+        f"CALL create_savepoint(table => 'saved', commit_time => '{first}')",
+    )
+    oracle.sql("DROP TABLE saved")
+    compacting = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    expected = {row[0]: row for row in rows(0, 12, 0, "first")}
+    for n in range(1, 5):
+        changed = rows(n, n + 6, n, f"v{n}")
+        oracle.write(tmp_path, table(changed), opts if n % 2 else {**opts, **compacting})
+        expected |= {row[0]: row for row in changed}
+    assert "commit" not in {i.action for i in oracle.timeline(tmp_path)}
+    assert values(HudiTable.for_path(str(tmp_path)).scan().to_arrow()) == sorted(row[4] for row in expected.values())
+    stale = values(oracle.read(tmp_path))
+    assert stale.count("first") > sum(row[4] == "first" for row in expected.values())
+
+
+def values(found: pa.Table) -> list[str]:
+    return sorted(found["v"].to_pylist())
 
 
 def archived(path: Path, layout: Layout) -> dict[tuple[str, str, str], dict[str, Any]]:
