@@ -173,6 +173,7 @@ class Timeline:
     def savepoint(self) -> None:
         active = self.table.active.timeline
         there = [c for c in self.model.commits if active.find(at(c.requested)) is not None]
+        there = [c for c in there if c.requested >= self.kept_from]  # snapshots of before are refused
         if there:
             chosen = there[self.draw(st.integers(0, len(there) - 1))]
             HudiTable.for_path(str(self.table.root), OPTIONS).services.savepoint(at(chosen.requested))
