@@ -84,7 +84,7 @@ def test_questions(made: MorTable) -> None:
     no = pyhudi("clean", "run", made.root, *ONE_VERSION, answer="n\n", code=1)
     assert "parquet" in no.stderr
     assert "Delete these files?" in no.stderr
-    assert not no.stdout
+    assert not no.stdout.removesuffix(" n\n")  # older releases of Click echo the answer there, in tests only
     yes = pyhudi("clean", "run", made.root, *ONE_VERSION, *NO_SKEW, answer="y\n")
     assert "files" in yes.stdout
     nothing = pyhudi("clean", "run", made.root, *ONE_VERSION, *NO_SKEW)
