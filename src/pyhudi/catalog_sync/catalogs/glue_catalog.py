@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyhudi.catalog_sync.catalogs.catalog_entries import (
@@ -53,7 +53,7 @@ class GlueEndpoint:
 
     region: str | None
     url: str | None
-    credentials: Mapping[str, str]
+    credentials: Mapping[str, str] = field(repr=False)
     catalog_id: str | None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -53,7 +53,7 @@ class ObjectStoreLocation:
     prefix: str
     root: str
     spark_root: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)
     home: int  # Id of the process that holds an in-memory store.
 
     def connect(self, obstore: Any) -> Any:
