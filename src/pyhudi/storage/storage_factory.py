@@ -37,6 +37,8 @@ _HADOOP_TLS = "fs.s3a.connection.ssl.enabled"
 _HADOOP_PROVIDERS = "fs.s3a.aws.credentials.provider"
 HADOOP_S3_KEYS = (*_HADOOP_S3, _HADOOP_TLS, _HADOOP_PROVIDERS)
 """Settings of S3 that a Spark session may have (with or without the prefix ``spark.hadoop.``)."""
+_CREDENTIALS = frozenset({"access_key_id", "aws_access_key_id"})
+"""Settings beside which requests are signed, whatever a Spark session has."""
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
@@ -130,12 +132,15 @@ def _azure_parts(authority: str, settings: Mapping[str, str]) -> tuple[str, str,
 
 
 def _settings(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    settings = _hadoop_settings(options) if kind == "s3" else {}
+    given: dict[str, str] = {}
     for key, value in options.items():
         if key.startswith(PREFIX) and key != STORAGE_FSYNC.key:
             name = key.removeprefix(PREFIX)
-            settings["endpoint" if name == "endpoint_url" else name] = str(value)
-    return settings
+            given["endpoint" if name == "endpoint_url" else name] = str(value)
+    settings = _hadoop_settings(options) if kind == "s3" else {}
+    if given.keys() & _CREDENTIALS:
+        settings.pop("skip_signature", None)
+    return settings | given
 
 
 def _hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -148,6 +153,7 @@ def _hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
         settings["endpoint"] = endpoint = f"{'http' if is_plain else 'https'}://{endpoint}"
     if endpoint is not None and endpoint.startswith("http://"):
         settings["allow_http"] = "true"
-    if given.get(_HADOOP_PROVIDERS, "").rpartition(".")[2] == "AnonymousAWSCredentialsProvider":
+    first = given.get(_HADOOP_PROVIDERS, "").partition(",")[0].strip()
+    if first.rpartition(".")[2] == "AnonymousAWSCredentialsProvider":
         settings["skip_signature"] = "true"
     return settings

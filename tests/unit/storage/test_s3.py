@@ -201,9 +201,17 @@ def test_an_endpoint_of_hadoop_without_tls(s3: S3Server) -> None:
 
 
 def test_a_public_bucket_by_settings_of_hadoop() -> None:
-    package = "org.apache.hadoop.fs.s3a."
-    for provider, expected in [("AnonymousAWSCredentialsProvider", "true"), ("SimpleAWSCredentialsProvider", None)]:
-        storage = open_storage("s3a://bucket/t", {"fs.s3a.aws.credentials.provider": package + provider})
+    anonymous, simple = (f"org.apache.hadoop.fs.s3a.{name}AWSCredentialsProvider" for name in ("Anonymous", "Simple"))
+    key = {"pyhudi.storage.access_key_id": "id"}
+    for providers, more, expected in [
+        (anonymous, {}, "true"),
+        (f"\n  {anonymous},\n  {simple}\n", {}, "true"),
+        (simple, {}, None),
+        (f"{simple},{anonymous}", {}, None),  # the second one is for those without a key
+        (anonymous, key, None),
+        (anonymous, {**key, "pyhudi.storage.skip_signature": "true"}, "true"),
+    ]:
+        storage = open_storage("s3a://bucket/t", {"fs.s3a.aws.credentials.provider": providers, **more})
         assert storage.settings.get("pyhudi.storage.skip_signature") == expected  # type: ignore[attr-defined]
 
 
