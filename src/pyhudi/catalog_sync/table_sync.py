@@ -293,9 +293,13 @@ class _TableSync:
             wanted = self._partitions(self.state.partitions.all)
             return plan_changes(wanted, self.catalog.partitions(entry))
         changed = self.state.partitions.changed(commits)
-        wanted = self._partitions(changed.present)
-        gone = self._partitions(changed.gone).keys() | self._encoded(changed).keys() - wanted.keys()
-        return plan_changes(wanted, self.catalog.partitions_of(entry, [*wanted, *sorted(gone)]), gone)
+        wanted, gone = self._partitions(changed.present), self._partitions(changed.gone).keys()
+        encoded = self._encoded(changed)
+        others = (gone | encoded.keys()) - wanted.keys()
+        stored = list(self.catalog.partitions_of(entry, [*wanted, *sorted(others)]))
+        # Others may have the same text as their decoded value: `a%2Fb` is also that of the path `a%252Fb`.
+        twice = {one.values for one in stored if one.values in encoded and _is_at(one, encoded[one.values])}
+        return plan_changes(wanted, stored, gone | twice)
 
     def _commits_after(self, synced: SyncedInstants) -> list[Instant] | None:
         """Return the commits after a sync; None if the timeline does not have all of them."""
@@ -325,3 +329,7 @@ class _TableSync:
             self.catalog.drop_partitions(entry, changes.drop)
         if self.settings.touches_partitions and synced is not None and changes.keep:
             self.catalog.touch_partitions(entry, [one.values for one in changes.keep])
+
+
+def _is_at(partition: CatalogPartition, other: CatalogPartition) -> bool:
+    return same_place(partition.location) == same_place(other.location)

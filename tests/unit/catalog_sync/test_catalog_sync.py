@@ -490,3 +490,21 @@ def test_values_of_url_encoded_paths(metastore: tuple[str, FakeMetastore], tmp_p
     made.write(3, {}, action=Action.REPLACE_COMMIT, operation="DELETE_PARTITION", replaced=[("p=a%2Fb", "f1")])
     services.sync_catalog(options)
     assert stored() == {("c%",): "p=c%25", ("Oslo",): "p=Oslo"}
+
+
+def test_an_encoded_value_that_is_the_value_of_another_partition(
+    metastore: tuple[str, FakeMetastore], tmp_path: Path
+) -> None:
+    encoded = {
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+    }
+    made = HandMadeTable(tmp_path / "t", properties=encoded)
+    made.write(1, {("p=a%2Fb", "f1"): [ROW], ("p=a%252Fb", "f2"): [ROW]})
+    services = HudiTable.for_path(str(made.root)).services
+    options = {f"{HIVE}metastore.uris": metastore[0]}
+    services.sync_catalog(options)
+    made.write(2, {("p=a%2Fb", "f1"): [ROW]})
+    services.sync_catalog(options)
+    stored = metastore[1].partitions["default", "t"].values()
+    assert {tuple(one.values) for one in stored} == {("a/b",), ("a%2Fb",)}
