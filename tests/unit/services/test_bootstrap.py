@@ -138,6 +138,15 @@ def test_folders_of_another_type_are_refused(tmp_path: Path, folder: str, kind: 
     assert not (tmp_path / "table").exists()
 
 
+def test_folders_of_slash_separated_dates(tmp_path: Path):
+    more = {
+        "hoodie__datasource__write__slash__separated__date__partitioning": "true",
+        "hoodie__datasource__write__partitionpath__urlencode": "true",
+    }
+    table = bootstrap_folders(tmp_path, ["2024/01/01"], "day", **more)
+    assert table.scan().to_arrow()["_hoodie_partition_path"].to_pylist() == ["2024/01/01"]
+
+
 def test_typed_folders_have_values(tmp_path: Path):
     table = bootstrap_folders(tmp_path, ["m=1", "m=__HIVE_DEFAULT_PARTITION__"], "m", kind=pa.int32())
     assert [row["m"] for row in rows_of(table)] == [1, None]

@@ -257,6 +257,8 @@ def check_partition_values(
     fields = partition_fields(config)
     if not has_known_kinds(config) or any(field.kind is PartitionKind.TIMESTAMP for field in fields):
         return
+    if spec.slash_dates and spec.url_encode:  # Slashes of a path are dashes of the value, or they would be encoded.
+        return
     paths = pc.unique(listed["partition"])
     values = decode_partition_paths(config, schema, paths.to_pylist())
     for path, *of_path in zip(paths.to_pylist(), *(values[field.name].to_pylist() for field in fields), strict=True):
