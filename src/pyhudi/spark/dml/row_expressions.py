@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import reduce
-from operator import and_
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import QueryError
 
@@ -30,8 +29,10 @@ def check_row_expressions(rows: DataFrame, expressions: Mapping[str, Column]) ->
         QueryError: An expression has a window function, an aggregate or a generator.
         AnalysisException: Spark cannot resolve an expression.
     """
+    # a struct, because the depth of a chain of conditions is limited in Spark Connect, and by the JVM's stack
+    values = F.struct(*(expression.isNotNull() for expression in expressions.values()))
     try:
-        _ = rows.where(reduce(and_, (expression.isNotNull() for expression in expressions.values()))).schema
+        _ = rows.where(values.isNotNull()).schema
     except AnalysisException as error:
         if not _REFUSED.search(str(error)):
             raise

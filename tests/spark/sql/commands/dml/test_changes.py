@@ -59,6 +59,21 @@ def test_expressions_have_one_value_for_each_row(spark, kind):
     assert rows(spark, "SELECT id, n, m FROM t") == [(1, 12, 6), (2, 2, 5)]
 
 
+def test_changes_of_many_columns(spark):
+    """Messages of Spark Connect have at most a hundred levels."""
+    names = [f"c{number}" for number in range(80)]
+    spark.sql(
+        f"CREATE TABLE t (id INT, {', '.join(f'{name} INT' for name in names)}) USING hudi "
+        "TBLPROPERTIES (primaryKey = 'id')"
+    )
+    source = f"SELECT 1 AS id, {', '.join(f'{number} AS {name}' for number, name in enumerate(names))}"
+    spark.sql(
+        f"MERGE INTO t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql(f"UPDATE t SET {', '.join(f'{name} = {name} + 1' for name in names)}")
+    assert rows(spark, "SELECT id, c0, c79 FROM t") == [(1, 1, 80)]
+
+
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_all_rows_of_a_merge_have_one_time(spark, kind):
     columns = "id INT, n STRING, at TIMESTAMP, day DATE, made TIMESTAMP"
