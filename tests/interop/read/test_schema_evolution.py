@@ -173,23 +173,26 @@ def test_large_floats_that_became_text(oracle: Oracle, spark: SparkSession, tmp_
     assert found(oracle.read(path)) == theirs
 
 
+NARROWER = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "id",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+}
+"""Options of the tables to which bulk inserts write narrower types."""
+
+
 @pytest.mark.parametrize("oracle", ["1.2.0", seldom("0.15.0")], indirect=True)
 def test_bulk_inserts_of_narrower_types(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     """Their files have the types of the rows, and their commits those of the table."""
     path, columns = str(tmp_path / "t"), ["id", "n", "r", "d"]
-    options = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "id",
-        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
-    }
     types = [pa.string(), pa.int64(), pa.float64(), pa.decimal128(12, 2)]
     narrow = [pa.string(), pa.int32(), pa.float32(), pa.decimal128(5, 1)]
     first, then = ("a", 1, 0.5, Decimal("1.50")), ("b", 2, 0.1, Decimal("2.5"))
     for row, kinds, operation in (first, types, "upsert"), (then, narrow, "bulk_insert"):
         arrays = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
         rows = pa.Table.from_arrays(arrays, columns)
-        oracle.write(path, rows, {**options, "hoodie.datasource.write.operation": operation})
+        oracle.write(path, rows, {**NARROWER, "hoodie.datasource.write.operation": operation})
     expected = [tuple(row.values()) for row in rows_of(oracle.read(path, columns=columns))]
     assert expected == [first, then]
     scan = HudiTable.for_path(path).scan()
@@ -203,12 +206,6 @@ def test_bulk_inserts_of_narrower_types(oracle: Oracle, spark: SparkSession, tmp
 def test_bulk_inserts_of_narrower_nested_types(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     """Apache Hudi writes such files, and cannot read the table then."""
     path, columns = str(tmp_path / "t"), ["id", "l", "s", "m"]
-    options = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "id",
-        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
-    }
 
     def kinds(whole: pa.DataType, real: pa.DataType) -> list[pa.DataType]:
         struct = pa.struct([("q", whole), ("r", pa.list_(pa.struct([("x", real)])))])
@@ -220,7 +217,7 @@ def test_bulk_inserts_of_narrower_nested_types(oracle: Oracle, spark: SparkSessi
     for row, types, operation in steps:
         arrays = [pa.array([value], kind) for value, kind in zip(row, types, strict=True)]
         rows = pa.Table.from_arrays(arrays, columns)
-        oracle.write(path, rows, {**options, "hoodie.datasource.write.operation": operation})
+        oracle.write(path, rows, {**NARROWER, "hoodie.datasource.write.operation": operation})
     scan = HudiTable.for_path(path).scan()
     for found in (scan.to_arrow(), to_arrow(scan.to_spark(spark))):
         rows_found = {row["id"]: tuple(row[name] for name in columns) for row in found.to_pylist()}
