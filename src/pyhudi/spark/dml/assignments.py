@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, StructType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.row_expressions import check_row_expressions
+from pyhudi.spark.dml.row_expressions import row_expression_types
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
 
 
@@ -173,12 +173,8 @@ def convert_values(rows: DataFrame, values: Iterable[tuple[str, Column]], schema
     """
     rules = StoreRules.for_changes(rows.sparkSession)
     named = dict(values)
-    aliases = {name: f"_pyhudi_value_{number}" for number, name in enumerate(named)}
-    values_of_row = F.struct(*(value.alias(aliases[name]) for name, value in named.items()))
-    check_row_expressions(rows, {f"the new value of {name!r}": value for name, value in named.items()})
-    kinds = rows.select(values_of_row.alias("_pyhudi_values")).schema[0].dataType
-    assert isinstance(kinds, StructType)
+    kinds = row_expression_types(rows, {f"the new value of {name!r}": value for name, value in named.items()})
     return {
-        name: stored_as(value, kinds[aliases[name]].dataType, schema[name].dataType, name, rules)
-        for name, value in named.items()
+        name: stored_as(value, kind, schema[name].dataType, name, rules)
+        for (name, value), kind in zip(named.items(), kinds, strict=True)
     }

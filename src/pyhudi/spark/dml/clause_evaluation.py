@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments import as_column, convert_values, resolve_assignments
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.row_expressions import check_row_expressions
+from pyhudi.spark.dml.row_expressions import row_expression_types
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.sql.statements import ClauseKind
 
@@ -105,7 +105,7 @@ class ClauseEvaluator:
         """
         given = [(n, clause.condition) for n, clause in self._numbered(kinds) if _may_call_function(clause.condition)]
         if given:
-            check_row_expressions(rows, {f"the condition of clause {n + 1}": as_column(value) for n, value in given})
+            row_expression_types(rows, {f"the condition of clause {n + 1}": as_column(value) for n, value in given})
 
     def _clause_number(self, kinds: Sequence[ClauseKind]) -> Column:
         chosen = F.lit(None).cast("int")
