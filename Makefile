@@ -2,7 +2,7 @@
 
 VENV := .venv
 PYTHON_IN := $(VENV)/bin/python
-EXTRAS := spark,java,objectstore,report,cli,prometheus,polars,duckdb,sql,zookeeper,dynamodb,hive,glue,cloudwatch
+EXTRAS := spark,java,objectstore,report,cli,prometheus,polars,duckdb,sql,zookeeper,dynamodb,hive,glue,cloudwatch,kafka
 READY := $(VENV)/.ready
 SPARK4 := .venv-spark4
 SPARK4_READY := $(SPARK4)/.ready

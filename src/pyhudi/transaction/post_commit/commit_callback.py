@@ -1,20 +1,20 @@
-"""Commit callbacks: a URL that is called after each commit, as by Apache Hudi's ``HoodieWriteCommitHttpCallback``."""
+"""Commit callbacks: each commit of a write is sent to a URL or to a topic of Kafka, with Apache Hudi's document
+(https://hudi.apache.org/docs/platform_services_post_commit_callback)."""
 
 from __future__ import annotations
 
 import json
 import logging
-import urllib.request
 from typing import Any
 
 from pyhudi.config import Options, options
-from pyhudi.config.http_urls import is_http_url
 from pyhudi.errors import ConfigError
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Instant
+from pyhudi.transaction.post_commit.http_callback import check_http_callback, post_commit
+from pyhudi.transaction.post_commit.kafka_callback import check_kafka_callback, publish_commit
 
-_HTTP_CALLBACK = "HoodieWriteCommitHttpCallback"
-_API_KEY_HEADER = "HUDI-CALLBACK-KEY"
+_HTTP, _KAFKA = "HoodieWriteCommitHttpCallback", "HoodieWriteCommitKafkaCallback"
 _WITH_JSON_STATS = 6
 """A table version whose commits contain write stats as JSON, with the names of the callback's document."""
 
@@ -25,27 +25,23 @@ def check_callback_options(opts: Options) -> None:
     """Check the options of callbacks, before anything is done.
 
     Raises:
-        ConfigError: The callback is not supported, or its URL or headers are invalid.
+        ConfigError: The callback is not supported, or its options are invalid.
+        SetupError: A required package is not installed.
     """
     if not opts.get_typed(options.CALLBACK_ON):
         return
-    name = opts.get_typed(options.CALLBACK_CLASS)
-    if name.rpartition(".")[2] != _HTTP_CALLBACK:
+    check = {_HTTP: check_http_callback, _KAFKA: check_kafka_callback}.get(_callback_class(opts))
+    if check is None:
         raise ConfigError(
-            f"{options.CALLBACK_CLASS.key}={name} is not supported; use {_HTTP_CALLBACK}, or register a function with "
-            "pyhudi.metrics.add_listener(), which is called after each commit"
+            f"{options.CALLBACK_CLASS.key}={opts.get_typed(options.CALLBACK_CLASS)} is not supported; use {_HTTP} or "
+            f"{_KAFKA}, or register a function with pyhudi.metrics.add_listener(), which is called after each commit"
         )
-    url = opts.get_typed(options.CALLBACK_URL)
-    if not url or not is_http_url(url):
-        raise ConfigError(
-            f"{options.CALLBACK_ON.key}=true requires an HTTP or HTTPS URL in {options.CALLBACK_URL.key}, not {url!r}"
-        )
-    _custom_headers(opts)
+    check(opts)
 
 
 def send_commit_callback(uri: str, table_name: str, instant: Instant, metadata: CommitMetadata, opts: Options) -> None:
-    """Send a published commit to the URL of the options, if there is one. Failures are logged, because the commit is
-    complete.
+    """Send a published commit to the receiver of the options, if there is one. Failures are logged, because the commit
+    is complete.
 
     Args:
         uri: URI of the table.
@@ -56,19 +52,14 @@ def send_commit_callback(uri: str, table_name: str, instant: Instant, metadata: 
     """
     if not opts.get_typed(options.CALLBACK_ON):
         return
-    url = opts.get_typed(options.CALLBACK_URL)
     try:
-        body = json.dumps(callback_document(uri, table_name, instant, metadata)).encode()
-        headers = {
-            _API_KEY_HEADER: opts.get_typed(options.CALLBACK_API_KEY),
-            "Content-Type": "application/json; charset=UTF-8",
-            **_custom_headers(opts),
-        }
-        request = urllib.request.Request(str(url), body, headers)
-        with urllib.request.urlopen(request, timeout=opts.get_typed(options.CALLBACK_TIMEOUT)):
-            pass
+        document = json.dumps(callback_document(uri, table_name, instant, metadata))
+        if _callback_class(opts) == _KAFKA:
+            publish_commit(document, table_name, opts)
+        else:
+            post_commit(document, opts)
     except Exception as failure:
-        _log.warning("the callback %s of the commit %s failed: %s", url, instant.requested, failure)
+        _log.warning("the callback of the commit %s failed: %s", instant.requested, failure)
 
 
 def callback_document(uri: str, table_name: str, instant: Instant, metadata: CommitMetadata) -> dict[str, Any]:
@@ -85,18 +76,6 @@ def callback_document(uri: str, table_name: str, instant: Instant, metadata: Com
     }
 
 
-def _custom_headers(opts: Options) -> dict[str, str]:
-    """Return the headers of the options.
-
-    Raises:
-        ConfigError: A header is not ``name:value``.
-    """
-    headers = {}
-    for part in filter(str.strip, opts.get_typed(options.CALLBACK_HEADERS).split(";")):
-        name, _, value = (text.strip() for text in part.partition(":"))
-        if not name or not value or not (name + value).isprintable():
-            raise ConfigError(
-                f"{options.CALLBACK_HEADERS.key} has the invalid header {part.strip()!r}; write name:value;name:value"
-            )
-        headers[name] = value
-    return headers
+def _callback_class(opts: Options) -> str:
+    """Return the simple name of the callback's class in Apache Hudi."""
+    return opts.get_typed(options.CALLBACK_CLASS).rpartition(".")[2]
