@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import instant_facts, rows_where
 from pyhudi.cli.output import Output
 from pyhudi.errors import InstantNotFoundError
 
 
 def print_instants(
-    table: HudiTable, history: pa.Table, instant: str, out: Output, *, noun: str, listed_by: str
+    table: pyhudi.HudiTable, history: pa.Table, instant: str, out: Output, *, noun: str, listed_by: str
 ) -> None:
     """Print all that is known of the instants with a requested time.
 

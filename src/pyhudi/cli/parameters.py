@@ -12,7 +12,7 @@ import click
 from click import BadParameter
 from click.shell_completion import CompletionItem
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.structure import CommonOption
 from pyhudi.config import OPTIONS, Options
@@ -92,7 +92,7 @@ def with_table(function: Function) -> Function:
     @_options
     @functools.wraps(function)
     def run(path: str, given: dict[str, str], **arguments: Any) -> Any:
-        return function(HudiTable.for_path(path, given), **arguments)
+        return function(pyhudi.HudiTable.for_path(path, given), **arguments)
 
     return run
 

@@ -316,6 +316,17 @@ def test_the_public_names():
         _ = pyhudi.nothing_here
     assert {"HudiTable", "activate", "configure_spark", "RecordMerger"} <= set(dir(pyhudi))
     assert "annotations" not in dir(pyhudi)
+    assert [name for name in pyhudi.__all__ if getattr(pyhudi, name, None) is None] == []
+    assert pyhudi.errors.QueryError is QueryError
+
+
+@pytest.mark.parametrize("module", ["cli.program", "write.handles.merge_handle", "read.execution.file_slice_reader"])
+def test_a_process_imports_what_it_needs(module):
+    # a process of the command line, or a Python worker of Spark, would take a second to import everything
+    script = f"import sys, pyhudi.{module}; print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert f"pyhudi.{module}" in imported
+    assert not {"pyhudi.api.hudi_table", "pyhudi.transaction.transaction"}.intersection(imported)
 
 
 WITHOUT_PYSPARK = """

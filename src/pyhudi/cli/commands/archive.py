@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import INSTANTS, instant_rows
 from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation
 from pyhudi.cli.output import Output
@@ -18,7 +18,7 @@ archive = noun("archive", "Archival of the timeline: run.")
 @only_if_due_option
 @with_confirmation
 @with_output
-def run(table: HudiTable, *, out: Output, confirmation: Confirmation, only_if_due: bool) -> None:
+def run(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmation, only_if_due: bool) -> None:
     """Move old instants from the active timeline to the archived one; they can no longer be rolled back.
 
     Python: HudiTable.for_path(PATH).services.archive(dry_run=…)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable, bootstrap_table
+import pyhudi
 from pyhudi.cli.columns import BOOTSTRAP_MAPPING
 from pyhudi.cli.effects import with_spark
 from pyhudi.cli.output import Output
@@ -28,7 +28,7 @@ def run(path: str, *, given: dict[str, str], out: Output) -> None:
 
     Python: pyhudi.bootstrap_table(PATH, options)
     """
-    done = bootstrap_table(path, given, spark=session_if_any())
+    done = pyhudi.bootstrap_table(path, given, spark=session_if_any())
     print_result(done, out, f"bootstrapped by {done.instant}: {done.num_files:,} files with {done.num_rows:,} rows")
 
 
@@ -39,7 +39,7 @@ def run(path: str, *, given: dict[str, str], out: Output) -> None:
 @with_limit
 @with_output
 def mapping(
-    table: HudiTable, *, out: Output, partition: str | None, file_ids: tuple[str, ...], limit: int | None
+    table: pyhudi.HudiTable, *, out: Output, partition: str | None, file_ids: tuple[str, ...], limit: int | None
 ) -> None:
     """List the source file of each skeleton file.
 
@@ -53,7 +53,7 @@ def mapping(
 @with_table
 @with_limit
 @with_output
-def partitions(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def partitions(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """List the partitions that were bootstrapped by metadata only.
 
     Python: HudiTable.for_path(PATH).inspect.bootstrap_partitions()

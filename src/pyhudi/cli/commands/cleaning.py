@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import DELETED_FILES, DELETIONS, EXPIRED_FILES, rows_where
 from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation
 from pyhudi.cli.output import Output
@@ -20,7 +20,7 @@ clean = noun("clean", "Cleaning: run, list, show.")
 @only_if_due_option
 @with_confirmation
 @with_output
-def run(table: HudiTable, *, out: Output, confirmation: Confirmation, only_if_due: bool) -> None:
+def run(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmation, only_if_due: bool) -> None:
     """Delete the files that no query needs, by the policy -o hoodie.clean.policy=…
 
     Python: HudiTable.for_path(PATH).services.clean(dry_run=…)
@@ -40,7 +40,7 @@ def run(table: HudiTable, *, out: Output, confirmation: Confirmation, only_if_du
 @with_table
 @with_limit
 @with_output
-def list_cleans(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def list_cleans(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """List the completed cleans of the active timeline, newest first.
 
     Python: HudiTable.for_path(PATH).inspect.deletions()
@@ -54,7 +54,7 @@ def list_cleans(table: HudiTable, *, out: Output, limit: int | None) -> None:
 @click.argument("instant", type=InstantTime())
 @with_limit
 @with_output
-def show(table: HudiTable, *, out: Output, instant: str, limit: int | None) -> None:
+def show(table: pyhudi.HudiTable, *, out: Output, instant: str, limit: int | None) -> None:
     """List the files that the clean INSTANT has deleted.
 
     Python: HudiTable.for_path(PATH).inspect.deleted_files(INSTANT)

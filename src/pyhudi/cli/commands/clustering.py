@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import CLUSTERED, PENDING_CLUSTERED
 from pyhudi.cli.effects import shown_progress, with_spark
 from pyhudi.cli.output import Output
@@ -19,7 +19,7 @@ clustering = noun("clustering", "Clustering of file groups: plan, schedule, run,
 @with_table
 @only_if_due_option
 @with_output
-def plan(table: HudiTable, *, out: Output, only_if_due: bool) -> None:
+def plan(table: pyhudi.HudiTable, *, out: Output, only_if_due: bool) -> None:
     """Show the plan that a clustering would make now; nothing is changed.
 
     Python: HudiTable.for_path(PATH).services.cluster(dry_run=True)
@@ -32,7 +32,7 @@ def plan(table: HudiTable, *, out: Output, only_if_due: bool) -> None:
 @with_table
 @only_if_due_option
 @with_output
-def schedule(table: HudiTable, *, out: Output, only_if_due: bool) -> None:
+def schedule(table: pyhudi.HudiTable, *, out: Output, only_if_due: bool) -> None:
     """Put a plan on the timeline. Its file groups cannot be written to until it is executed.
 
     Python: HudiTable.for_path(PATH).services.schedule_clustering()
@@ -48,7 +48,7 @@ def schedule(table: HudiTable, *, out: Output, only_if_due: bool) -> None:
 @only_if_due_option
 @with_spark
 @with_output
-def run(table: HudiTable, *, out: Output, instant: str | None, pending: bool, only_if_due: bool) -> None:
+def run(table: pyhudi.HudiTable, *, out: Output, instant: str | None, pending: bool, only_if_due: bool) -> None:
     """Execute the plan of INSTANT; without one, all pending plans or, if there are none, a new one.
 
     Python: HudiTable.for_path(PATH).services.cluster(), or .run_clustering(INSTANT)
@@ -65,7 +65,7 @@ def run(table: HudiTable, *, out: Output, instant: str | None, pending: bool, on
 @clustering.command("list")
 @with_table
 @with_output
-def list_plans(table: HudiTable, *, out: Output) -> None:
+def list_plans(table: pyhudi.HudiTable, *, out: Output) -> None:
     """List the pending plans and their file slices, oldest first.
 
     Python: HudiTable.for_path(PATH).services.pending_clusterings()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyhudi import HudiTable
-from pyhudi.api.schema_update import SchemaUpdate
+import pyhudi
 from pyhudi.cli.effects import Confirmation, with_confirmation
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_output, with_table
@@ -16,6 +15,9 @@ from pyhudi.cli.results import print_result
 from pyhudi.cli.structure import noun
 from pyhudi.report.column_rows import column_rows
 from pyhudi.report.row_table import text_column
+
+if TYPE_CHECKING:
+    from pyhudi.api.schema_update import SchemaUpdate
 
 columns = noun("columns", "Columns of a table: list, add, rename, drop, retype, move.")
 _COLUMNS = (text_column("column"), text_column("type"), text_column("nullable"), text_column("comment"))
@@ -32,7 +34,7 @@ def _with_position(function: Callable[..., Any]) -> Callable[..., Any]:
 @columns.command("list")
 @with_table
 @with_output
-def list_columns(table: HudiTable, *, out: Output) -> None:
+def list_columns(table: pyhudi.HudiTable, *, out: Output) -> None:
     """List the columns of the latest snapshot, with their types in SQL.
 
     Python: pyhudi.report.column_rows(HudiTable.for_path(PATH).schema)
@@ -49,7 +51,7 @@ def list_columns(table: HudiTable, *, out: Output) -> None:
 @with_confirmation
 @with_output
 def add(
-    table: HudiTable,
+    table: pyhudi.HudiTable,
     *,
     out: Output,
     column: str,
@@ -74,7 +76,7 @@ def add(
 @click.argument("name")
 @with_confirmation
 @with_output
-def rename(table: HudiTable, *, out: Output, column: str, name: str, confirmation: Confirmation) -> None:
+def rename(table: pyhudi.HudiTable, *, out: Output, column: str, name: str, confirmation: Confirmation) -> None:
     """Rename a column or a field of a struct; NAME is the last part of its path.
 
     Python: HudiTable.for_path(PATH).alter_schema().rename_column(COLUMN, NAME).commit()
@@ -87,7 +89,7 @@ def rename(table: HudiTable, *, out: Output, column: str, name: str, confirmatio
 @_column
 @with_confirmation
 @with_output
-def drop(table: HudiTable, *, out: Output, column: str, confirmation: Confirmation) -> None:
+def drop(table: pyhudi.HudiTable, *, out: Output, column: str, confirmation: Confirmation) -> None:
     """Drop a column or a field of a struct.
 
     Python: HudiTable.for_path(PATH).alter_schema().drop_column(COLUMN).commit()
@@ -101,7 +103,7 @@ def drop(table: HudiTable, *, out: Output, column: str, confirmation: Confirmati
 @click.argument("data_type", metavar="TYPE")
 @with_confirmation
 @with_output
-def retype(table: HudiTable, *, out: Output, column: str, data_type: str, confirmation: Confirmation) -> None:
+def retype(table: pyhudi.HudiTable, *, out: Output, column: str, data_type: str, confirmation: Confirmation) -> None:
     """Change a column to a wider type, such as int to bigint.
 
     Python: HudiTable.for_path(PATH).alter_schema().change_type(COLUMN, TYPE).commit()
@@ -116,7 +118,7 @@ def retype(table: HudiTable, *, out: Output, column: str, data_type: str, confir
 @with_confirmation
 @with_output
 def move(
-    table: HudiTable,
+    table: pyhudi.HudiTable,
     *,
     out: Output,
     column: str,

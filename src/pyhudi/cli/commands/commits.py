@@ -6,7 +6,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import COMMITS, COMPARED, WRITTEN_FILES, WRITTEN_PARTITIONS, rows_where
 from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
@@ -26,7 +26,7 @@ commits = noun("commits", "Writes of a table: list, show, files, partitions, com
 @click.option("--archived", is_flag=True, help="Also those that have left the active timeline.")
 @with_limit
 @with_output
-def list_commits(table: HudiTable, *, out: Output, archived: bool, limit: int | None) -> None:
+def list_commits(table: pyhudi.HudiTable, *, out: Output, archived: bool, limit: int | None) -> None:
     """List writes, newest first.
 
     Python: HudiTable.for_path(PATH).history(archived=…)
@@ -38,7 +38,7 @@ def list_commits(table: HudiTable, *, out: Output, archived: bool, limit: int | 
 @with_table
 @click.argument("instant", type=InstantTime())
 @with_output
-def show(table: HudiTable, *, out: Output, instant: str) -> None:
+def show(table: pyhudi.HudiTable, *, out: Output, instant: str) -> None:
     """Show one write: its times, its state, and what it has written.
 
     Python: HudiTable.for_path(PATH).history(archived=True)
@@ -54,7 +54,7 @@ def show(table: HudiTable, *, out: Output, instant: str) -> None:
 @with_limit
 @with_output
 def files(
-    table: HudiTable,
+    table: pyhudi.HudiTable,
     *,
     out: Output,
     instant: str | None,
@@ -77,7 +77,7 @@ def files(
 @click.argument("instant", type=InstantTime())
 @with_limit
 @with_output
-def partitions(table: HudiTable, *, out: Output, instant: str, limit: int | None) -> None:
+def partitions(table: pyhudi.HudiTable, *, out: Output, instant: str, limit: int | None) -> None:
     """Sum up what one write of the active timeline has written, by partition.
 
     Python: HudiTable.for_path(PATH).inspect.commits()
@@ -99,7 +99,7 @@ def compare(path: str, *, given: dict[str, str], out: Output, other: str, limit:
     Python: HudiTable.for_path(PATH).history(archived=True)
     """
     of_both = [
-        (place, rows_where(_writes(HudiTable.for_path(place, given), archived=True), state="COMPLETED"))
+        (place, rows_where(_writes(pyhudi.HudiTable.for_path(place, given), archived=True), state="COMPLETED"))
         for place in (path, other)
     ]
     rows = []
@@ -110,12 +110,12 @@ def compare(path: str, *, given: dict[str, str], out: Output, other: str, limit:
     out.rows(found, COMPARED, limit=limit, nothing="both tables have the same writes")
 
 
-def _writes(table: HudiTable, *, archived: bool) -> pa.Table:
+def _writes(table: pyhudi.HudiTable, *, archived: bool) -> pa.Table:
     history = table.history(archived=archived).to_arrow()
     return history.filter(pc.is_in(history["action"], pa.array(_WRITES)))
 
 
-def _files_of(table: HudiTable, instant: str) -> pa.Table:
+def _files_of(table: pyhudi.HudiTable, instant: str) -> pa.Table:
     """Return the files of a write.
 
     Raises:

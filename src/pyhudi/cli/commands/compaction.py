@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import COMPACTED, PENDING_COMPACTED
 from pyhudi.cli.effects import shown_progress, with_spark
 from pyhudi.cli.output import Output
@@ -21,7 +21,7 @@ _log = click.option("--log", is_flag=True, help="Log compaction: merge log files
 @_log
 @only_if_due_option
 @with_output
-def plan(table: HudiTable, *, out: Output, log: bool, only_if_due: bool) -> None:
+def plan(table: pyhudi.HudiTable, *, out: Output, log: bool, only_if_due: bool) -> None:
     """Show the plan that a compaction would make now; nothing is changed.
 
     Python: HudiTable.for_path(PATH).services.compact(dry_run=True)
@@ -37,7 +37,7 @@ def plan(table: HudiTable, *, out: Output, log: bool, only_if_due: bool) -> None
 @_log
 @only_if_due_option
 @with_output
-def schedule(table: HudiTable, *, out: Output, log: bool, only_if_due: bool) -> None:
+def schedule(table: pyhudi.HudiTable, *, out: Output, log: bool, only_if_due: bool) -> None:
     """Put a plan on the timeline, which any process may execute while writers continue.
 
     Python: HudiTable.for_path(PATH).services.schedule_compaction()
@@ -56,7 +56,9 @@ def schedule(table: HudiTable, *, out: Output, log: bool, only_if_due: bool) -> 
 @only_if_due_option
 @with_spark
 @with_output
-def run(table: HudiTable, *, out: Output, instant: str | None, log: bool, pending: bool, only_if_due: bool) -> None:
+def run(
+    table: pyhudi.HudiTable, *, out: Output, instant: str | None, log: bool, pending: bool, only_if_due: bool
+) -> None:
     """Execute the plan of INSTANT; without one, all pending plans, and a new one.
 
     Python: HudiTable.for_path(PATH).services.compact(), or .run_compaction(INSTANT)
@@ -76,7 +78,7 @@ def run(table: HudiTable, *, out: Output, instant: str | None, log: bool, pendin
 @with_table
 @_log
 @with_output
-def list_plans(table: HudiTable, *, out: Output, log: bool) -> None:
+def list_plans(table: pyhudi.HudiTable, *, out: Output, log: bool) -> None:
     """List the pending plans and their file slices, oldest first.
 
     Python: HudiTable.for_path(PATH).services.pending_compactions()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import FILES, LOG_BLOCKS, LOG_RECORDS, SLICES, rows_where
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_limit, with_output, with_table
@@ -20,7 +20,9 @@ _partition = click.option("--partition", metavar="PARTITION", help="Only those o
 @click.option("--all-versions", is_flag=True, help="Also files of older file slices, and uncommitted ones.")
 @with_limit
 @with_output
-def list_files(table: HudiTable, *, out: Output, partition: str | None, all_versions: bool, limit: int | None) -> None:
+def list_files(
+    table: pyhudi.HudiTable, *, out: Output, partition: str | None, all_versions: bool, limit: int | None
+) -> None:
     """List the data files of the latest snapshot.
 
     Python: HudiTable.for_path(PATH).inspect.files(all_versions=…)
@@ -35,7 +37,9 @@ def list_files(table: HudiTable, *, out: Output, partition: str | None, all_vers
 @click.option("--all-versions", is_flag=True, help="Also older file slices.")
 @with_limit
 @with_output
-def slices(table: HudiTable, *, out: Output, partition: str | None, all_versions: bool, limit: int | None) -> None:
+def slices(
+    table: pyhudi.HudiTable, *, out: Output, partition: str | None, all_versions: bool, limit: int | None
+) -> None:
     """List the newest file slice of each file group: its base file and its log files.
 
     Python: HudiTable.for_path(PATH).inspect.file_slices(all_versions=…)
@@ -49,7 +53,7 @@ def slices(table: HudiTable, *, out: Output, partition: str | None, all_versions
 @click.argument("pattern", default="*")
 @with_limit
 @with_output
-def log_blocks(table: HudiTable, *, out: Output, pattern: str, limit: int | None) -> None:
+def log_blocks(table: pyhudi.HudiTable, *, out: Output, pattern: str, limit: int | None) -> None:
     """List the blocks of log files, of all or of those whose path matches PATTERN (with * and ?).
 
     Python: HudiTable.for_path(PATH).inspect.log_blocks(PATTERN)
@@ -62,7 +66,7 @@ def log_blocks(table: HudiTable, *, out: Output, pattern: str, limit: int | None
 @click.argument("pattern", default="*")
 @with_limit
 @with_output
-def log_records(table: HudiTable, *, out: Output, pattern: str, limit: int | None) -> None:
+def log_records(table: pyhudi.HudiTable, *, out: Output, pattern: str, limit: int | None) -> None:
     """Print the records in log files as they were written, of all files or of those whose path matches PATTERN.
 
     Older versions of a record, and those that a later block deletes, are among them; `pyhudi scan` prints merged rows.

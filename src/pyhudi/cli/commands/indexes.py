@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation, with_spark
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, as_pairs, with_output, with_table
@@ -49,7 +49,7 @@ def _with_index(function: Callable[..., Any]) -> Callable[..., Any]:
 @index.command("list")
 @with_table
 @with_output
-def list_indexes(table: HudiTable, *, out: Output) -> None:
+def list_indexes(table: pyhudi.HudiTable, *, out: Output) -> None:
     """List the partitions of the metadata table, and the planned ones.
 
     Python: HudiTable.for_path(PATH).config.metadata_partitions, .services.pending_indexes()
@@ -68,7 +68,7 @@ def list_indexes(table: HudiTable, *, out: Output) -> None:
 @_dry_run
 @with_spark
 @with_output
-def build(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: bool) -> None:
+def build(table: pyhudi.HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: bool) -> None:
     """Build an index, which later writes maintain; writers wait meanwhile.
 
     NAME is column_stats, partition_stats, bloom_filters or record_index, or the name of a secondary or expression
@@ -88,7 +88,7 @@ def build(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: boo
 @click.option("--if-exists", is_flag=True, help="Do nothing if there is no such index.")
 @with_confirmation
 @with_output
-def drop(table: HudiTable, *, out: Output, name: str, if_exists: bool, confirmation: Confirmation) -> None:
+def drop(table: pyhudi.HudiTable, *, out: Output, name: str, if_exists: bool, confirmation: Confirmation) -> None:
     """Delete an index.
 
     Python: HudiTable.for_path(PATH).services.drop_index(NAME, dry_run=…)
@@ -109,7 +109,7 @@ def drop(table: HudiTable, *, out: Output, name: str, if_exists: bool, confirmat
 @_with_index
 @_dry_run
 @with_output
-def schedule(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: bool) -> None:
+def schedule(table: pyhudi.HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: bool) -> None:
     """Put the plan of an index on the timeline, to be built by `pyhudi index run` while writers continue.
 
     Python: HudiTable.for_path(PATH).services.schedule_index(NAME, COLUMN, using=…, index_options=…)
@@ -125,7 +125,7 @@ def schedule(table: HudiTable, *, out: Output, wanted: dict[str, Any], dry_run: 
 @_dry_run
 @with_spark
 @with_output
-def run(table: HudiTable, *, out: Output, instant: str | None, dry_run: bool) -> None:
+def run(table: pyhudi.HudiTable, *, out: Output, instant: str | None, dry_run: bool) -> None:
     """Build the planned indexes, or only that of INSTANT, while writers continue.
 
     Python: HudiTable.for_path(PATH).services.run_index(INSTANT)

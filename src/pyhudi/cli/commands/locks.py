@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.effects import Confirmation, with_confirmation
 from pyhudi.cli.failures import FAILED
 from pyhudi.cli.output import Output
@@ -17,7 +17,7 @@ locks = noun("locks", "Audit of the storage-based lock: status, enable, disable,
 @locks.command("status")
 @with_table
 @with_output
-def status(table: HudiTable, *, out: Output) -> None:
+def status(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Show whether holdings of the lock are recorded.
 
     Python: HudiTable.for_path(PATH).services.is_lock_audited()
@@ -28,7 +28,7 @@ def status(table: HudiTable, *, out: Output) -> None:
 @locks.command("enable")
 @with_table
 @with_output
-def enable(table: HudiTable, *, out: Output) -> None:
+def enable(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Record holdings of the lock from now on.
 
     Python: HudiTable.for_path(PATH).services.set_lock_audit(enabled=True)
@@ -40,7 +40,7 @@ def enable(table: HudiTable, *, out: Output) -> None:
 @locks.command("disable")
 @with_table
 @with_output
-def disable(table: HudiTable, *, out: Output) -> None:
+def disable(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Record holdings of the lock no longer; what was recorded stays.
 
     Python: HudiTable.for_path(PATH).services.set_lock_audit(enabled=False)
@@ -52,7 +52,7 @@ def disable(table: HudiTable, *, out: Output) -> None:
 @locks.command("validate")
 @with_table
 @with_output
-def validate(table: HudiTable, *, out: Output) -> None:
+def validate(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Check that no two writers have held the lock at the same time. The exit code is 1 if some have.
 
     Python: HudiTable.for_path(PATH).services.validate_lock_audit()
@@ -73,7 +73,7 @@ def validate(table: HudiTable, *, out: Output) -> None:
 )
 @with_confirmation
 @with_output
-def clean(table: HudiTable, *, out: Output, days: int, confirmation: Confirmation) -> None:
+def clean(table: pyhudi.HudiTable, *, out: Output, days: int, confirmation: Confirmation) -> None:
     """Delete old files of the audit.
 
     Python: HudiTable.for_path(PATH).services.delete_lock_audits(30, dry_run=…)

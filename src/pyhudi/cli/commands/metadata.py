@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import METADATA_DIFFERENCES, METADATA_PARTITIONS
 from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.failures import FAILED
@@ -18,7 +18,7 @@ metadata = noun("metadata", "The metadata table: list, validate, create, delete.
 @metadata.command("list")
 @with_table
 @with_output
-def list_partitions(table: HudiTable, *, out: Output) -> None:
+def list_partitions(table: pyhudi.HudiTable, *, out: Output) -> None:
     """List the partitions of the metadata table with the numbers and sizes of their files.
 
     Python: HudiTable.for_path(PATH).inspect.metadata_partitions()
@@ -30,7 +30,7 @@ def list_partitions(table: HudiTable, *, out: Output) -> None:
 @with_table
 @with_limit
 @with_output
-def validate(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def validate(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """Compare the metadata table with the storage. The exit code is 1 if they differ.
 
     Python: HudiTable.for_path(PATH).validate_metadata()
@@ -47,7 +47,7 @@ def validate(table: HudiTable, *, out: Output, limit: int | None) -> None:
 @with_table
 @with_spark
 @with_output
-def create(table: HudiTable, *, out: Output) -> None:
+def create(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Build the metadata table with the indexes that the options enable.
 
     Python: HudiTable.for_path(PATH).services.create_metadata_table()
@@ -59,7 +59,7 @@ def create(table: HudiTable, *, out: Output) -> None:
 @with_table
 @with_confirmation
 @with_output
-def delete(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
+def delete(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Disable the metadata table, and delete it with all indexes.
 
     Python: HudiTable.for_path(PATH).services.delete_metadata_table()

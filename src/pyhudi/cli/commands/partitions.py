@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import partition_columns
 from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.output import Output
@@ -19,7 +19,7 @@ partitions = noun("partitions", "Partitions: list, expire.")
 @with_table
 @with_limit
 @with_output
-def list_partitions(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def list_partitions(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """List the partitions of the latest snapshot, with file groups, log files and sizes.
 
     Python: HudiTable.for_path(PATH).inspect.partitions()
@@ -33,7 +33,7 @@ def list_partitions(table: HudiTable, *, out: Output, limit: int | None) -> None
 @with_confirmation
 @with_spark
 @with_output
-def expire(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
+def expire(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Drop the partitions that have not been written to for long (TTL), as
     -o hoodie.partition.ttl.strategy.days.retain=… says. Requires --spark.
 

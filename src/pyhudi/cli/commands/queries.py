@@ -6,7 +6,7 @@ import click
 import pyarrow as pa
 from click import UsageError
 
-from pyhudi import HudiTable, Scan
+import pyhudi
 from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.parameters import Names, with_limit, with_output, with_table
 from pyhudi.cli.structure import Command
@@ -32,7 +32,7 @@ _END = "Time of the end, inclusive; the latest instant if there is none."
 @with_limit
 @with_output
 def scan(
-    table: HudiTable,
+    table: pyhudi.HudiTable,
     *,
     out: Output,
     where: str | None,
@@ -68,7 +68,7 @@ def scan(
 @click.option("--end", metavar="TIME", help=_END)
 @with_limit
 @with_output
-def changes(table: HudiTable, *, out: Output, begin: str, end: str | None, limit: int | None) -> None:
+def changes(table: pyhudi.HudiTable, *, out: Output, begin: str, end: str | None, limit: int | None) -> None:
     """Print inserted, updated and deleted records.
 
     Each comes with its images before and after (change data). The table must log changes (hoodie.table.cdc.enabled).
@@ -87,7 +87,7 @@ def changes(table: HudiTable, *, out: Output, begin: str, end: str | None, limit
 @with_limit
 @with_output
 def lookup(
-    table: HudiTable,
+    table: pyhudi.HudiTable,
     *,
     out: Output,
     keys: tuple[str, ...],
@@ -105,14 +105,14 @@ def lookup(
     out.rows(found.select(_shown(found.schema)) if hide else found, limit=limit)
 
 
-def _rows(query: Scan, out: Output, *, hide: bool) -> pa.RecordBatchReader:
+def _rows(query: pyhudi.Scan, out: Output, *, hide: bool) -> pa.RecordBatchReader:
     """Return the rows of a scan; of a table for people, without the meta columns."""
     if out.form is not OutputFormat.TABLE or not hide:
         return query.to_batches()
     return query.select(*_shown(query.plan().output_schema)).to_batches()
 
 
-def _typed(table: HudiTable, column: str, texts: tuple[str, ...]) -> list[object]:
+def _typed(table: pyhudi.HudiTable, column: str, texts: tuple[str, ...]) -> list[object]:
     """Return values of a column from their texts.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import COMMITS, INSTANTS, SAVEPOINTS, instant_rows, rows_where
 from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation
 from pyhudi.cli.output import Output
@@ -21,7 +21,7 @@ savepoint = noun("savepoint", "Savepoints: create, list, delete.")
 @click.option("--user", default="", help="User to store in the savepoint.")
 @click.option("--comment", default="", help="Comment to store in the savepoint.")
 @with_output
-def create(table: HudiTable, *, out: Output, instant: str | None, user: str, comment: str) -> None:
+def create(table: pyhudi.HudiTable, *, out: Output, instant: str | None, user: str, comment: str) -> None:
     """Retain the files of the snapshot after the write INSTANT, by default the last one.
 
     Python: HudiTable.for_path(PATH).services.savepoint(INSTANT, user=…, comment=…)
@@ -33,7 +33,7 @@ def create(table: HudiTable, *, out: Output, instant: str | None, user: str, com
 @with_table
 @with_limit
 @with_output
-def list_savepoints(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def list_savepoints(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """List savepoints, oldest first.
 
     Python: HudiTable.for_path(PATH).services.savepoints()
@@ -46,7 +46,7 @@ def list_savepoints(table: HudiTable, *, out: Output, limit: int | None) -> None
 @click.argument("instant", type=InstantTime())
 @with_confirmation
 @with_output
-def delete(table: HudiTable, *, out: Output, instant: str, confirmation: Confirmation) -> None:
+def delete(table: pyhudi.HudiTable, *, out: Output, instant: str, confirmation: Confirmation) -> None:
     """Delete the savepoint of the write INSTANT, so that cleaning may delete its files.
 
     Python: HudiTable.for_path(PATH).services.delete_savepoint(INSTANT)
@@ -66,7 +66,7 @@ def delete(table: HudiTable, *, out: Output, instant: str, confirmation: Confirm
 @click.argument("instant", type=InstantTime(), required=False)
 @with_confirmation
 @with_output
-def restore(table: HudiTable, *, out: Output, instant: str | None, confirmation: Confirmation) -> None:
+def restore(table: pyhudi.HudiTable, *, out: Output, instant: str | None, confirmation: Confirmation) -> None:
     """Restore a table to the snapshot after a write.
 
     All writes after INSTANT are undone; writers must be stopped. Without INSTANT, an interrupted restore is continued.
@@ -94,7 +94,7 @@ def restore(table: HudiTable, *, out: Output, instant: str | None, confirmation:
 @click.argument("instant", type=InstantTime())
 @with_confirmation
 @with_output
-def rollback(table: HudiTable, *, out: Output, instant: str, confirmation: Confirmation) -> None:
+def rollback(table: pyhudi.HudiTable, *, out: Output, instant: str, confirmation: Confirmation) -> None:
     """Roll back a write: a pending one, or the last completed one.
 
     Python: HudiTable.for_path(PATH).services.rollback(INSTANT)

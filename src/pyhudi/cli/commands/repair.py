@@ -8,7 +8,7 @@ import click
 import pyarrow as pa
 from click import UsageError
 
-from pyhudi import HudiTable, overwrite_properties
+import pyhudi
 from pyhudi.cli.columns import ORPHANS
 from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.output import Output
@@ -43,7 +43,7 @@ _DUPLICATES: tuple[ShownColumn, ...] = (
 @click.option("--partition", "partitions", multiple=True, metavar="PARTITION", help="Only in it; may be repeated.")
 @with_confirmation
 @with_output
-def orphans(table: HudiTable, *, out: Output, partitions: tuple[str, ...], confirmation: Confirmation) -> None:
+def orphans(table: pyhudi.HudiTable, *, out: Output, partitions: tuple[str, ...], confirmation: Confirmation) -> None:
     """Delete data files that belong to no write of the timeline.
 
     Python: HudiTable.for_path(PATH).services.delete_orphan_files(partitions=…, dry_run=…)
@@ -63,7 +63,7 @@ def orphans(table: HudiTable, *, out: Output, partitions: tuple[str, ...], confi
 @with_table
 @with_confirmation
 @with_output
-def clean_files(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
+def clean_files(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Delete pending cleans whose plans cannot be read.
 
     Python: HudiTable.for_path(PATH).services.repair_clean_files(dry_run=…)
@@ -82,7 +82,7 @@ def clean_files(table: HudiTable, *, out: Output, confirmation: Confirmation) ->
 @with_table
 @with_confirmation
 @with_output
-def partition_metadata(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
+def partition_metadata(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Write missing .hoodie_partition_metadata files.
 
     Python: HudiTable.for_path(PATH).services.repair_partition_metadata(dry_run=…)
@@ -101,7 +101,7 @@ def partition_metadata(table: HudiTable, *, out: Output, confirmation: Confirmat
 @with_table
 @with_confirmation
 @with_output
-def migrate_partition_metadata(table: HudiTable, *, out: Output, confirmation: Confirmation) -> None:
+def migrate_partition_metadata(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmation) -> None:
     """Convert .hoodie_partition_metadata files from text to Parquet.
 
     Python: HudiTable.for_path(PATH).services.migrate_partition_metadata(dry_run=…)
@@ -159,8 +159,8 @@ def properties(
 
     def change(*, dry_run: bool) -> pa.Table:
         if file is None:
-            return HudiTable.for_path(path, given).services.change_properties(put, remove, dry_run=dry_run)
-        return overwrite_properties(path, wanted, given, dry_run=dry_run)
+            return pyhudi.HudiTable.for_path(path, given).services.change_properties(put, remove, dry_run=dry_run)
+        return pyhudi.overwrite_properties(path, wanted, given, dry_run=dry_run)
 
     def show(plan_out: Output) -> bool:
         found = change(dry_run=True)
@@ -186,7 +186,9 @@ def properties(
 @with_confirmation
 @with_spark
 @with_output
-def deduplicate(table: HudiTable, *, out: Output, partition: str, dedupe_type: str, confirmation: Confirmation) -> None:
+def deduplicate(
+    table: pyhudi.HudiTable, *, out: Output, partition: str, dedupe_type: str, confirmation: Confirmation
+) -> None:
     """Remove rows with duplicate record keys from a partition. Requires --spark.
 
     Python: HudiTable.for_path(PATH).services.deduplicate(PARTITION, dedupe_type=…, dry_run=…)
@@ -205,7 +207,7 @@ def deduplicate(table: HudiTable, *, out: Output, partition: str, dedupe_type: s
 @with_table
 @click.argument("instant", type=InstantTime())
 @with_output
-def markers(table: HudiTable, *, out: Output, instant: str) -> None:
+def markers(table: pyhudi.HudiTable, *, out: Output, instant: str) -> None:
     """Delete the markers that the finished write INSTANT has left.
 
     Python: HudiTable.for_path(PATH).services.delete_markers(INSTANT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import AMPLIFICATION, FILE_SIZES
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_limit, with_output, with_table
@@ -15,7 +15,7 @@ stats = noun("stats", "Statistics of writes: file-sizes, write-amplification.")
 @with_table
 @with_limit
 @with_output
-def file_sizes(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def file_sizes(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """Show how large the files of each write are.
 
     Python: HudiTable.for_path(PATH).inspect.file_sizes()
@@ -27,7 +27,7 @@ def file_sizes(table: HudiTable, *, out: Output, limit: int | None) -> None:
 @with_table
 @with_limit
 @with_output
-def write_amplification(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def write_amplification(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """Show how many rows each write has written for each that it has updated.
 
     Python: HudiTable.for_path(PATH).inspect.write_amplification()

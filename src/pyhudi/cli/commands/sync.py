@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 import pyarrow as pa
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import SYNCED_TABLES
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_output, with_table
@@ -17,7 +17,7 @@ from pyhudi.cli.structure import Command
 @click.command("sync", cls=Command, short_help="Sync a table to a Hive metastore or to AWS Glue.")
 @with_table
 @with_output
-def sync(table: HudiTable, *, out: Output) -> None:
+def sync(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Sync a table to a Hive metastore or to AWS Glue, as the options hoodie.datasource.hive_sync.… say.
 
     Python: HudiTable.for_path(PATH).services.sync_catalog()

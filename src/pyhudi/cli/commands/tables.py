@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import with_output, with_path, with_table
 from pyhudi.cli.structure import noun
@@ -22,7 +22,7 @@ _INSTANTS = {"latest_instant", "latest_completion"}
 @table.command("describe")
 @with_table
 @with_output
-def describe(table: HudiTable, *, out: Output) -> None:
+def describe(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Show name, type, version, keys, size and state of a table.
 
     Python: HudiTable.for_path(PATH).detail()
@@ -34,7 +34,7 @@ def describe(table: HudiTable, *, out: Output) -> None:
 @table.command("properties")
 @with_table
 @with_output
-def properties(table: HudiTable, *, out: Output) -> None:
+def properties(table: pyhudi.HudiTable, *, out: Output) -> None:
     """Show the properties of a table (hoodie.properties).
 
     Python: HudiTable.for_path(PATH).config.properties
@@ -45,7 +45,7 @@ def properties(table: HudiTable, *, out: Output) -> None:
 
 @table.command("report")
 @with_table
-def report(table: HudiTable) -> None:
+def report(table: pyhudi.HudiTable) -> None:
     """Print a page for people: the table, its newest instants and its largest partitions.
 
     Python: pyhudi.report.print_report(HudiTable.for_path(PATH))
@@ -64,7 +64,7 @@ def create(path: str, given: dict[str, str], out: Output) -> None:
 
     Python: HudiTable.create(PATH, options)
     """
-    created = HudiTable.create(path, given)
+    created = pyhudi.HudiTable.create(path, given)
     detail = created.detail()
     out.facts(detail, _readable(detail))
 

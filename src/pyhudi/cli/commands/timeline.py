@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pyarrow.compute as pc
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.columns import DELETED_FILES, DELETIONS, TIMELINE, rows_where
 from pyhudi.cli.instants import print_instants
 from pyhudi.cli.output import Output
@@ -23,7 +23,9 @@ timeline = noun("timeline", "Instants of a table: list, show, pending, deletions
 @click.option("--archived", is_flag=True, help="Also instants that have left the active timeline.")
 @with_limit
 @with_output
-def list_instants(table: HudiTable, *, out: Output, action: str | None, archived: bool, limit: int | None) -> None:
+def list_instants(
+    table: pyhudi.HudiTable, *, out: Output, action: str | None, archived: bool, limit: int | None
+) -> None:
     """List instants, newest first: writes, and what table services have done.
 
     Python: HudiTable.for_path(PATH).history(archived=…)
@@ -40,7 +42,7 @@ def list_instants(table: HudiTable, *, out: Output, action: str | None, archived
 @with_table
 @with_limit
 @with_output
-def pending(table: HudiTable, *, out: Output, limit: int | None) -> None:
+def pending(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
     """List instants that are not completed: writes and services that run or have failed, and plans.
 
     Python: HudiTable.for_path(PATH).history()
@@ -54,7 +56,7 @@ def pending(table: HudiTable, *, out: Output, limit: int | None) -> None:
 @with_table
 @click.argument("instant", type=InstantTime())
 @with_output
-def show(table: HudiTable, *, out: Output, instant: str) -> None:
+def show(table: pyhudi.HudiTable, *, out: Output, instant: str) -> None:
     """Show one instant: its times, its state, and what it has done.
 
     Python: HudiTable.for_path(PATH).history(archived=True)
@@ -68,7 +70,7 @@ def show(table: HudiTable, *, out: Output, instant: str) -> None:
 @click.argument("instant", type=InstantTime(), required=False)
 @with_limit
 @with_output
-def deletions(table: HudiTable, *, out: Output, instant: str | None, limit: int | None) -> None:
+def deletions(table: pyhudi.HudiTable, *, out: Output, instant: str | None, limit: int | None) -> None:
     """List cleans, rollbacks and restores, newest first; or the files that one of them, INSTANT, has deleted.
 
     Python: HudiTable.for_path(PATH).inspect.deletions(), or .inspect.deleted_files(INSTANT)
@@ -90,7 +92,7 @@ def deletions(table: HudiTable, *, out: Output, instant: str | None, limit: int 
 )
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N instants, the newest ones.")
 @with_output
-def export(table: HudiTable, *, out: Output, folder: Path, actions: list[str] | None, limit: int | None) -> None:
+def export(table: pyhudi.HudiTable, *, out: Output, folder: Path, actions: list[str] | None, limit: int | None) -> None:
     """Write what the timeline stores of completed instants, archived ones included, as JSON to files in FOLDER.
 
     Python: HudiTable.for_path(PATH).inspect.export_instants(FOLDER, actions, limit=…)

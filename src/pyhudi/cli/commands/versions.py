@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pyhudi import HudiTable
+import pyhudi
 from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.parameters import with_output, with_table
@@ -20,7 +20,7 @@ from pyhudi.cli.structure import Command
 @with_confirmation
 @with_spark
 @with_output
-def upgrade(table: HudiTable, *, out: Output, to: int, confirmation: Confirmation) -> None:
+def upgrade(table: pyhudi.HudiTable, *, out: Output, to: int, confirmation: Confirmation) -> None:
     """Upgrade a table to a later version. Writers should be stopped.
 
     Python: HudiTable.for_path(PATH).services.upgrade(9, dry_run=…)
@@ -40,7 +40,7 @@ def upgrade(table: HudiTable, *, out: Output, to: int, confirmation: Confirmatio
 @with_confirmation
 @with_spark
 @with_output
-def downgrade(table: HudiTable, *, out: Output, to: int, lossy: bool, confirmation: Confirmation) -> None:
+def downgrade(table: pyhudi.HudiTable, *, out: Output, to: int, lossy: bool, confirmation: Confirmation) -> None:
     """Downgrade a table to an earlier version. Writers should be stopped.
 
     Python: HudiTable.for_path(PATH).services.downgrade(8, lossy=…, dry_run=…)
