@@ -13,6 +13,7 @@ from pyhudi.metadata.records.metadata_keys import split_secondary_key
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 
 Locations = dict[tuple[str, str], str]
 
@@ -20,7 +21,7 @@ Locations = dict[tuple[str, str], str]
 def metadata_table(path: str | Path) -> MetadataTable:
     """Open the metadata table of a table."""
     client = TableMetaClient.open(str(path))
-    return MetadataTable.open(client.storage, client.config, client.active_timeline())
+    return MetadataTable.open(TableSnapshot.load(client))
 
 
 def indexed_locations(path: str | Path) -> Locations:

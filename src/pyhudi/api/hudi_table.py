@@ -300,7 +300,7 @@ class HudiTable(TableQueries, TableWrites):
             correct.
         """
         now = self._pin()
-        return ResultTable(metadata_differences(now.storage, now.config, now.active))
+        return ResultTable(metadata_differences(now))
 
     # --- showing ---------------------------------------------------------------------------------------------------
 

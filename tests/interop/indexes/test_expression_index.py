@@ -19,6 +19,7 @@ from pyhudi.metadata.indexes.index_definitions import DEFAULT_PATH
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.cases import every, seldom
 from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS
 from tests.interop.harness.oracle import Oracle, OracleError
@@ -137,7 +138,7 @@ class Both:
     def entries(self) -> dict[str, dict[str, Any]]:
         """What the indexes hold, by their names."""
         client = TableMetaClient.open(str(self.path))
-        table = MetadataTable.open(client.storage, client.config, client.active_timeline())
+        table = MetadataTable.open(TableSnapshot.load(client))
         names = [name for name in table.partitions if name.startswith("expr_index_")]
         found = {name: {row.pop("key"): row for row in table.scan(name).to_pylist()} for name in names}
         for row in (row for entries in found.values() for row in entries.values()):

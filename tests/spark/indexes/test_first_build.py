@@ -18,6 +18,7 @@ from pyhudi.spark.indexes import file_statistics_build, key_ranges
 from pyhudi.spark.indexes.key_ranges import KeyRanges
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from tests.cases import seldom
 from tests.spark.model import by_event_time
@@ -64,7 +65,7 @@ def make(spark: SparkSession, path: Path, table_type: str, version: int) -> None
 def records(path: Path) -> dict[str, list[Any]]:
     """All records of the metadata table's partitions."""
     client = TableMetaClient.open(str(path))
-    metadata = MetadataTable.open(client.storage, client.config, client.active_timeline())
+    metadata = MetadataTable.open(TableSnapshot.load(client))
     found = {}
     for partition in metadata.partitions:
         rows = metadata.scan(partition).to_pylist()

@@ -22,6 +22,7 @@ from pyhudi.spark.write import write_execution
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, metadata_table, secondary_entries, stored_locations
@@ -158,7 +159,7 @@ def check_expression(path: str, spark: SparkSession) -> None:
 
     def known(path: str) -> dict[str, Any]:
         client = TableMetaClient.open(path)
-        index = MetadataTable.open(client.storage, client.config, client.active_timeline())
+        index = MetadataTable.open(TableSnapshot.load(client))
         found = {row.pop("key"): row for row in index.scan("expr_index_upper_v").to_pylist()}
         for row in found.values():
             (row["BloomFilterMetadata"] or {}).pop("timestamp", None)

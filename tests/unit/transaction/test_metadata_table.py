@@ -48,8 +48,8 @@ def listed(storage: Storage) -> set[str] | None:
     if FILES not in config.metadata_partitions:
         return None
     CACHE.clear()  # another copy of the table has been at this place
-    paths = list_from_metadata(MetadataTable.open(storage, config, active(storage)))[0]["path"].to_pylist()
-    return set(paths)
+    metadata = MetadataTable.open(TableSnapshot(storage, config, active(storage)))
+    return set(list_from_metadata(metadata)[0]["path"].to_pylist())
 
 
 def named(storage: Storage) -> set[str]:
@@ -190,7 +190,7 @@ def test_another_partition_built_later_does_not_make_it_know_all(folder: Path, v
     content = CommitMetadata("BULK_INSERT_PREPPED", write_stats(stats)).encode(version, Action.DELTA_COMMIT)
     own.complete(own.to_inflight(entry), content, "20991231000000000" if version >= 8 else None)
     with pytest.raises(MetadataTableError, match="lacks 1 completed writes"):
-        open_timeline(storage, TableConfig.load(storage), active(storage))
+        open_timeline(TableSnapshot(storage, TableConfig.load(storage), active(storage)))
 
 
 def test_partitions_that_nobody_maintains_go(folder: Path, version: int) -> None:
@@ -293,12 +293,12 @@ def test_a_reader_whose_timeline_is_older_than_a_compaction(
     CACHE.clear()
     config = TableConfig.load(storage)
     stale = replace(stale, config=config)
-    known = list_from_metadata(MetadataTable.open(storage, config, stale.active))[0]
+    known = list_from_metadata(MetadataTable.open(stale))[0]
     assert not known.num_rows, "what is pending is not seen"
     while not metadata_timeline(storage, version).timeline.completed().of_actions(Action.COMMIT):
         write().run(storage)
     with pytest.raises(MetadataTableAheadError, match="read again"):
-        MetadataTable.open(storage, config, stale.active)
+        MetadataTable.open(stale)
     looks = [stale.active, stale.active]
     load = ActiveTimeline.load
 

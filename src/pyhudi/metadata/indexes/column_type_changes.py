@@ -12,13 +12,11 @@ from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
-def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline, metadata: CommitMetadata) -> list[str]:
+def retyped_indexes(table: TableSnapshot, metadata: CommitMetadata) -> list[str]:
     """Return the partitions of secondary and expression indexes whose columns have another type, or are missing, in the
     columns recorded by a write.
 
@@ -27,11 +25,12 @@ def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline,
     """
     if metadata.operation in REWRITING_OPERATIONS:
         return []
+    storage, config = table.storage, table.config
     indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config, include_building=True)]
     indexes += [
         (one.partition, one.expression.column) for one in expression_indexes(storage, config, include_building=True)
     ]
-    before = newest_columns(data) if indexes and metadata.schema_json is not None else None
+    before = newest_columns(table.active) if indexes and metadata.schema_json is not None else None
     if before is None:
         return []
     old, new = (from_avro(text) for text in (before[1].schema_json, metadata.schema_json) if text is not None)

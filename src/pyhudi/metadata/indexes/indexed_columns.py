@@ -21,9 +21,8 @@ from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.latest_schema import newest_columns
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _ALWAYS = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
@@ -58,10 +57,10 @@ def with_requested_columns(
     return pa.schema([*columns, *(field for field in more if is_supported(field.type, config.version))])
 
 
-def columns_to_index(storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline) -> pa.Schema:
+def columns_to_index(table: TableSnapshot, opts: Options) -> pa.Schema:
     """Return the columns with statistics, independently of a write; none before the first write."""
-    newest = newest_columns(data)
-    return pa.schema([]) if newest is None else columns_after_write(storage, config, opts, data, newest[1])
+    newest = newest_columns(table.active)
+    return pa.schema([]) if newest is None else columns_after_write(table, opts, newest[1])
 
 
 def columns_of_new_table(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
@@ -79,9 +78,7 @@ def _stored_columns(config: TableConfig, metadata: CommitMetadata) -> pa.Schema 
     return pa.schema([f for f in from_avro(text) if f.name not in dropped])
 
 
-def columns_after_write(
-    storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline, metadata: CommitMetadata
-) -> pa.Schema:
+def columns_after_write(table: TableSnapshot, opts: Options, metadata: CommitMetadata) -> pa.Schema:
     """Return the columns with statistics after a write, taking existing statistics into account.
 
     Columns keep their statistics regardless of the options of a single write, because partition statistics that omit a
@@ -89,14 +86,15 @@ def columns_after_write(
     releases differ in supported types, and must not alternate in rebuilding statistics. New columns of the table are
     included.
     """
+    config, data = table.config, table.active
     columns, stored = columns_of_new_table(config, opts, metadata), _stored_columns(config, metadata)
     if stored is not None and (version := metadata.extra.get(LATEST_SCHEMA)):
-        stored = _never_renamed_columns(stored, version, config, data)
+        stored = _never_renamed_columns(stored, version, table)
         columns = pa.schema([field for field in columns if field.name.split(".")[0] in stored.names])
     used = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     if config.version < 8 or COLUMN_STATS not in used or stored is None:
         return columns
-    indexed = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
+    indexed = load_definitions(table.storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
     extra = [name for name in columns.names if name not in indexed]
     last = data.timeline.completed().writes().last
     if extra and last is not None and not opts.is_set(options.METADATA_COLUMN_STATS_COLUMNS):
@@ -106,14 +104,14 @@ def columns_after_write(
     return with_requested_columns(columns, indexed, stored, config)
 
 
-def _never_renamed_columns(columns: pa.Schema, version: str, config: TableConfig, data: ActiveTimeline) -> pa.Schema:
+def _never_renamed_columns(columns: pa.Schema, version: str, table: TableSnapshot) -> pa.Schema:
     """Return the columns that were never renamed, because partition statistics of renamed ones would omit older files.
     ``version`` is the schema recorded by a write."""
     newest = InternalSchema.from_json(json.loads(version))
-    history = SchemaHistory.load(data)
+    history = SchemaHistory.load(table.active)
     if history is None:  # The write starts it: the files before it have the columns that were recorded until then.
-        recorded = newest_columns(data)
-        text = config.create_schema if recorded is None else recorded[1].schema_json
+        recorded = newest_columns(table.active)
+        text = table.config.create_schema if recorded is None else recorded[1].schema_json
         history = SchemaHistory.from_schema(
             InternalSchema.from_arrow(add_meta_columns(from_avro(text))) if text else newest
         )

@@ -28,6 +28,7 @@ from pyhudi.metadata.records.combine_records import Version, combine_versions, i
 from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD, PAYLOADS, decode, decoded_schema, frozen, with_schema
 from pyhudi.storage.lazy_property import lazy_property
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
 if TYPE_CHECKING:
@@ -62,20 +63,20 @@ class MetadataTable:
         storage: Storage,
         config: TableConfig,
         timeline: MetadataTimeline,
-        inflight_partitions: Collection[str] = (),
+        inflight_partitions: Collection[str],
     ) -> None:
         self.storage, self.config, self.timeline = storage, config, timeline
         self._inflight = inflight_partitions
         self._groups: dict[str, pa.Table] = {}
 
     @classmethod
-    def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:
-        """Open the metadata table of a table whose timeline is ``data``.
+    def open(cls, table: TableSnapshot) -> MetadataTable:
+        """Open the metadata table of a table.
 
         Raises:
             MetadataTableError: The metadata table cannot be used. The message has the reason.
         """
-        return cls(storage, config, open_timeline(storage, config, data), inflight_partitions(data))
+        return cls(table.storage, table.config, open_timeline(table), inflight_partitions(table.active))
 
     @classmethod
     def open_now(cls, storage: Storage, config: TableConfig) -> MetadataTable:
@@ -86,10 +87,10 @@ class MetadataTable:
         """
         for _ in range(MAX_READ_ATTEMPTS - 1):
             try:
-                return cls.open(storage, config, ActiveTimeline.load(storage, config.layout))
+                return cls.open(TableSnapshot(storage, config, ActiveTimeline.load(storage, config.layout)))
             except MetadataTableAheadError:
                 continue
-        return cls.open(storage, config, ActiveTimeline.load(storage, config.layout))
+        return cls.open(TableSnapshot(storage, config, ActiveTimeline.load(storage, config.layout)))
 
     @property
     def partitions(self) -> tuple[str, ...]:

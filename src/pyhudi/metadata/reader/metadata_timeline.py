@@ -25,7 +25,7 @@ from pyhudi.timeline.timeline_layout import Layout
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _FILES = "files/"
 
@@ -40,18 +40,18 @@ class MetadataTimeline:
     data_timeline: Timeline
 
 
-def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) -> MetadataTimeline:
-    """Open the timeline of the metadata table of a table; ``table`` is the timeline of the table.
+def open_timeline(table: TableSnapshot) -> MetadataTimeline:
+    """Open the timeline of the metadata table of a table.
 
     Raises:
-        MetadataTableAheadError: ``table`` is older than the metadata table; load it again.
+        MetadataTableAheadError: The snapshot is older than the metadata table; reload it.
         MetadataTableError: The metadata table cannot be used. The message has the reason.
         TransactionError: Apache Hudi has changed the version of the table halfway.
     """
-    data = table.timeline
+    storage, config, data = table.storage, table.config, table.active.timeline
     properties = _properties(storage)
     if properties.get(property_keys.VERSION) != str(config.version):
-        refuse_moved_instants(table)  # Apache Hudi changes the version of the metadata table first.
+        refuse_moved_instants(table.active)  # Apache Hudi changes the version of the metadata table first.
         raise _property_error(storage, properties, property_keys.VERSION, str(config.version))
     active = ActiveTimeline.load(storage, _layout(properties))
     if not active.timeline.completed():
@@ -65,7 +65,7 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
         raise MetadataTableError(
             f"{storage.uri(METADATA_FOLDER)} lacks {len(missing)} completed writes of the table: {shown}"
         )
-    pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table)
+    pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table.active)
     _refuse_folded(active.timeline, pending)
     return MetadataTimeline(active, Timeline(_with_pending_state(i, pending) for i in active.timeline), data)
 

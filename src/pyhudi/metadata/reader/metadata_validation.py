@@ -12,14 +12,11 @@ from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.markers import Markers, marked_instants
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 DIFFERENCE_SCHEMA = pa.schema(
     [
@@ -40,15 +37,14 @@ UNUSABLE, NOT_LISTED, NOT_THERE, OTHER_SIZE = (
 )
 
 
-def metadata_differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -> pa.Table:
+def metadata_differences(table: TableSnapshot) -> pa.Table:
     """Compare the files listed in the metadata table with the committed files in storage (`DIFFERENCE_SCHEMA`), and
     read all other partitions completely."""
-    if FILES not in config.metadata_partitions:
+    if FILES not in table.config.metadata_partitions:
         return DIFFERENCE_SCHEMA.empty_table()
-    table = TableSnapshot(storage, config, active)
     broken = []
     try:
-        metadata = MetadataTable.open(storage, config, active)
+        metadata = MetadataTable.open(table)
         from_metadata = FileSystemView.load(
             table, lister=lambda _, partitions: list_from_metadata(metadata, partitions)
         )
@@ -68,11 +64,11 @@ def metadata_differences(storage: Storage, config: TableConfig, active: ActiveTi
         NOT_THERE,
         OTHER_SIZE,
     )
-    if config.version < 8:
+    if table.config.version < 8:
         # Recorded sizes of log files may be outdated, and the names of log files do not contain the instants of writes.
         is_log = pc.match_substring_regex(joined["path"], r"/?\.[^/]*$")
         is_outdated = pc.and_(pc.equal(problem, OTHER_SIZE), is_log)
-        is_pending = pc.is_in(joined["path"], value_set=_pending_files(storage, active))
+        is_pending = pc.is_in(joined["path"], value_set=_pending_files(table))
         is_expected = pc.or_(is_outdated, pc.and_(pc.equal(problem, NOT_LISTED), is_pending))
         problem = pc.if_else(is_expected, pa.scalar(None, pa.string()), problem)
     compared = pa.Table.from_arrays([problem, joined["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
@@ -85,12 +81,11 @@ def _problems(texts: list[str]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=DIFFERENCE_SCHEMA)
 
 
-def _pending_files(storage: Storage, active: ActiveTimeline) -> pa.Array:
+def _pending_files(table: TableSnapshot) -> pa.Array:
     """Return the paths of the files for which pending writes have markers."""
-    pending = {instant.requested for instant in active.timeline.pending()}
-    markers = [
-        Markers(storage, instant).list()["data_path"] for instant in marked_instants(storage) if instant in pending
-    ]
+    pending = {instant.requested for instant in table.active.timeline.pending()}
+    marked = [instant for instant in marked_instants(table.storage) if instant in pending]
+    markers = [Markers(table.storage, instant).list()["data_path"] for instant in marked]
     return pa.chunked_array([chunk for paths in markers for chunk in paths.chunks], pa.string()).combine_chunks()
 
 

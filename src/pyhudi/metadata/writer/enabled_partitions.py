@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _log = logging.getLogger(__name__)
 
@@ -70,17 +70,18 @@ def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:
 
 def recover_metadata_table(metadata_context: MetadataWriteContext, config: TableConfig) -> TableConfig:
     """Delete a metadata table that is stale, and complete or remove interrupted builds of indexes."""
-    storage, data = metadata_context.storage, metadata_context.data
-    return recover_index_builds(storage, _delete_if_stale(storage, config, data), data)
+    config = _delete_if_stale(metadata_context.snapshot(config))
+    return recover_index_builds(metadata_context.snapshot(config))
 
 
-def _delete_if_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
+def _delete_if_stale(table: TableSnapshot) -> TableConfig:
     """Delete a metadata table that lacks its list of files or cannot be read, so that it is rebuilt. Return the
     table's configuration."""
+    storage, config = table.storage, table.config
     if FILES not in config.metadata_partitions:
         return delete_metadata_table(storage, config)  # Including leftovers of an early failure.
     try:
-        open_timeline(storage, config, data)
+        open_timeline(table)
     except MetadataTableError as failure:
         _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
         return delete_metadata_table(storage, config)
@@ -149,9 +150,8 @@ def build_enabled_partitions(
     Pending instants of the table are omitted. ``only_if_none``: do nothing if there is a valid metadata table,
     regardless of its partitions.
     """
-    storage, data = metadata_context.storage, metadata_context.data
     config = recover_metadata_table(metadata_context, config)
     if only_if_none and FILES in config.metadata_partitions:
         return config
-    columns = columns_to_index(storage, config, metadata_context.opts, data)
+    columns = columns_to_index(metadata_context.snapshot(config), metadata_context.opts)
     return build_missing_partitions(metadata_context, config, columns)

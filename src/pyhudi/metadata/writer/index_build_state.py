@@ -36,6 +36,7 @@ from pyhudi.timeline.plans.index_plan import pending_index_plans, read_index_pla
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _log = logging.getLogger(__name__)
@@ -82,9 +83,10 @@ def is_in_use(storage: Storage, config: TableConfig, instant: str, partitions: S
     return any(instant in _instants(storage, partition) for partition in declared)
 
 
-def recover_index_builds(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
+def recover_index_builds(table: TableSnapshot) -> TableConfig:
     """Recover announced partitions whose builder was killed: completed ones are declared, those without a plan are
-    removed. The caller holds the lock of the table."""
+    removed. Return the table's configuration. The caller holds the lock of the table."""
+    storage, config, data = table.storage, table.config, table.active
     if not config.metadata_partitions_inflight:
         return config
     try:

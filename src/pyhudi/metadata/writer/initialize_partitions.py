@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline import Timeline
 
 INIT_PREFIX = "0" * 14
@@ -73,13 +72,12 @@ class TableContents:
     partitions: Sequence[str]
 
 
-def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableContents:
-    """List a table as of its timeline, change data files included."""
-    lister = partial(list_files, kinds=(BASE, LOG, CDC))
-    view = FileSystemView.load(TableSnapshot(storage, config, data), data.timeline, lister=lister)
-    pending = pa.array([i.requested for i in data.timeline.pending()], pa.string())
+def table_contents(table: TableSnapshot) -> TableContents:
+    """List the files of a table, change data files included."""
+    view = FileSystemView.load(table, lister=partial(list_files, kinds=(BASE, LOG, CDC)))
+    pending = pa.array([i.requested for i in table.active.timeline.pending()], pa.string())
     counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
-    if config.version < 8:
+    if table.config.version < 8:
         # Names of log files do not identify their writers; their blocks do.
         counts = pc.or_(counts, pc.is_in(view.files["kind"], value_set=pa.array([LOG, CDC])))
     files = view.files.filter(counts)
@@ -102,7 +100,7 @@ def build_partitions(
     Pending instants of the table are omitted. ``partitions`` are in build order, ``columns`` are those with statistics.
     """
     create_metadata_table(metadata_context.storage, config)
-    contents = table_contents(metadata_context.storage, config, metadata_context.data)
+    contents = table_contents(metadata_context.snapshot(config))
     first = InitialBuild(metadata_context.stats_reader, metadata_context.storage, config, columns, contents)
     for partition in partitions:
         build_partition(

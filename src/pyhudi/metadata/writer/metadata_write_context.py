@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -30,6 +31,10 @@ class MetadataWriteContext:
     data: ActiveTimeline
     reserved: ReservedTime
     stats_reader: FileStatsReader
+
+    def snapshot(self, config: TableConfig) -> TableSnapshot:
+        """Return the table with its current configuration."""
+        return TableSnapshot(self.storage, config, self.data)
 
     def new_time(self) -> str:
         """Return a new time, later than all known ones."""

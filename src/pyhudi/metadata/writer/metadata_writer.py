@@ -94,12 +94,12 @@ def _record(
     metadata: CommitMetadata,
     index: IndexDelta,
 ) -> TableConfig:
-    storage, opts, data = metadata_context.storage, metadata_context.opts, metadata_context.data
+    storage = metadata_context.storage
     config = recover_metadata_table(metadata_context, config)
-    retyped = retyped_indexes(storage, config, data, metadata)
+    retyped = retyped_indexes(metadata_context.snapshot(config), metadata)
     if retyped:
         config = retire_partitions(storage, config, retyped)
-    columns = columns_after_write(storage, config, opts, data, metadata)
+    columns = columns_after_write(metadata_context.snapshot(config), metadata_context.opts, metadata)
     index, listed = delta_of_current_indexes(
         storage, config, _with_unaffected_indexes(storage, config, metadata, index)
     )
@@ -107,7 +107,7 @@ def _record(
     active = metadata_context.own_timeline(config)
     _remove_leftovers(metadata_context, config, active, instant, index=index, listed=listed)
     entry = begin_delta_commit(active, instant)
-    alone = not completed_concurrently(data, instant)
+    alone = not completed_concurrently(metadata_context.data, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
@@ -189,7 +189,7 @@ def update_from_clean(
         if instant in active.timeline:
             delete_instant(storage, active, instant, config)
         entry = begin_delta_commit(active, instant)
-        columns = columns_to_index(storage, config, metadata_context.opts, metadata_context.data).names
+        columns = columns_to_index(metadata_context.snapshot(config), metadata_context.opts).names
         records = clean_records(storage, config, deleted, dropped, columns)
         stats = write_records(storage, config, active, instant, records)
         commit = MetadataCommit(stats, acknowledged=config.metadata_partitions_inflight)

@@ -58,7 +58,7 @@ class TableFiles:
     def _open(self) -> None:
         for attempt in range(MAX_READ_ATTEMPTS):
             try:
-                self.metadata = MetadataTable.open(self.table.storage, self.table.config, self.table.active)
+                self.metadata = MetadataTable.open(self.table)
                 return
             except MetadataTableAheadError as e:
                 if not self._may_reload:

@@ -65,9 +65,14 @@ class LockedTable(MetadataWriteContext):
     config: TableConfig
 
     @property
+    def current(self) -> TableSnapshot:
+        """The table with its current configuration."""
+        return self.snapshot(self.config)
+
+    @property
     def schema(self) -> pa.Schema:
         """Return the table's columns; none before its first write."""
-        columns = resolve_table_schema(TableSnapshot(self.storage, self.config, self.data))
+        columns = resolve_table_schema(self.current)
         return pa.schema([]) if columns is None else columns.schema
 
 

@@ -54,12 +54,12 @@ def prepare_indexes(
     local_partitions = [request.partition for request in requests if not request.needs_spark]
     prepared = []
     if local_partitions:
-        columns = columns_to_index(storage, config, table.opts, table.data)
+        columns = columns_to_index(table.current, table.opts)
         if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(local_partitions):
             raise UnsupportedTableError(
                 f"{local_partitions[0]} cannot be built for this table, because its columns are not known yet"
             )
-        first = InitialBuild(table.stats_reader, storage, config, columns, table_contents(storage, config, table.data))
+        first = InitialBuild(table.stats_reader, storage, config, columns, table_contents(table.current))
     for request in requests:
         partition = request.partition
         if request.needs_spark:

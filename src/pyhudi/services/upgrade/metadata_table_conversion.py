@@ -54,7 +54,7 @@ def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, d
     if dropped:
         config = drop_partitions(storage, config, dropped)
     try:
-        open_timeline(storage, config, context.data)
+        open_timeline(context.snapshot(config))
         compact_now(context, config)
         problem = _reason_to_rebuild(storage, config)
     except (FormatError, MetadataTableError, NotFoundError) as failure:

@@ -68,11 +68,10 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
         ConfigError: Spark has no such function for a column of that type.
         UnsupportedTableError: Some values are null and the index has bloom filters.
     """
-    storage, config = table.storage, table.config
     check_expression(spark, index.expression, table.schema)
-    records = first_records(spark, table, index, table_contents(storage, config, table.data).live, table.schema)
+    records = first_records(spark, table, index, table_contents(table.current).live, table.schema)
     count = initial_file_group_count(index.partition, table.opts)
-    build_partition(table, config, index.partition, count, lambda groups: groups.write(records))
+    build_partition(table, table.config, index.partition, count, lambda groups: groups.write(records))
 
 
 def first_records(

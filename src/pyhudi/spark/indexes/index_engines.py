@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from pyhudi.config import options
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
@@ -24,7 +23,6 @@ from pyhudi.spark.indexes.expression_values import check_expression
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
 from pyhudi.spark.indexes.record_index.record_index_build import build_record_index, refuse_duplicate_keys
 from pyhudi.spark.indexes.secondary_index import InitialEntries, build_secondary_index
-from pyhudi.write.write_checks import check_record_index
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
@@ -49,16 +47,13 @@ def spark_index_preparer(spark: SparkSession) -> Preparer:
     """Return an index builder that runs on a Spark session while other writers commit."""
 
     def prepare(table: LockedTable, request: IndexRequest, instant: str) -> PreparedIndex:
-        storage, config, opts, data = table.storage, table.config, table.opts, table.data
         if request.expression is not None:
             return _prepared_expression(spark, table, request.expression, instant)
         if request.kind == SECONDARY:
             entries = InitialEntries.from_table(spark, table, request.secondary)
             return PreparedIndex(request.partition, entries.groups, None, partial(entries.write, instant))
-        partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
-        check_record_index(config, opts)
-        keys = InitialKeys.from_table(spark, storage, config, opts, data, partitioned=partitioned)
-        definition = None if config.version < 9 else record_index_definition(partitioned=partitioned)
+        keys = InitialKeys.from_table(spark, table.current, table.opts)
+        definition = record_index_definition(partitioned=keys.groups.partitioned) if table.config.version >= 9 else None
         return PreparedIndex(
             request.partition,
             keys.groups.ids,
@@ -75,7 +70,7 @@ def _prepared_expression(
 ) -> PreparedIndex:
     check_expression(spark, index.expression, table.schema)
     groups = file_group_ids(index.partition, initial_file_group_count(index.partition, table.opts))
-    live, columns = table_contents(table.storage, table.config, table.data).live, table.schema
+    live, columns = table_contents(table.current).live, table.schema
 
     def write() -> Sequence[Mapping[str, Any]]:
         records = first_records(spark, table, index, live, columns)

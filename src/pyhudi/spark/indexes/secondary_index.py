@@ -70,8 +70,8 @@ class InitialEntries:
     @classmethod
     def from_table(cls, spark: SparkSession, locked: LockedTable, index: SecondaryIndex) -> InitialEntries:
         """Load the file slices of a table; reads no rows."""
-        table = TableSnapshot(locked.storage, locked.config, locked.data)
-        slices = FileSystemView.load(table, locked.data.timeline).latest_slices()
+        table = locked.current
+        slices = FileSystemView.load(table).latest_slices()
         count = sum(estimated_rows(locked.storage, slices))
         groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))
         return cls(spark, table, locked.opts, slices, count, index, groups)

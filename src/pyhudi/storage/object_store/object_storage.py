@@ -286,7 +286,7 @@ class ObjectStorage:
     def open_output(self, path: str) -> Iterator[BinaryIO]:
         upload = Upload(_obstore(), self._store(), self._key(path))
         try:
-            yield cast(BinaryIO, upload)
+            yield cast("BinaryIO", upload)
         except BaseException:
             upload.abandon()
             raise

@@ -19,6 +19,7 @@ from pyhudi.spark.indexes.record_index import record_index_update
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.plans.file_groups import file_group_plan, file_group_planner, planned_keys
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, stored_locations
 from tests.spark.indexes.indexed_rows import record_indexed
@@ -36,7 +37,7 @@ BUCKETS = {"hoodie__index__type": "BUCKET", "hoodie__bucket__index__num__buckets
 def groups(path: str) -> dict[str, int]:
     """How many file groups the record index has, by what their ids begin with."""
     client = TableMetaClient.open(path)
-    index = MetadataTable.open(client.storage, client.config, client.active_timeline())
+    index = MetadataTable.open(TableSnapshot.load(client))
     found: dict[str, int] = {}
     for file_id in index.groups("record_index")["file_id"].to_pylist():
         name = file_id.rsplit("-", 2)[0]

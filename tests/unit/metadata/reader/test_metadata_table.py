@@ -33,7 +33,7 @@ def pinned(path: Path) -> TableSnapshot:
 
 def opened(path: Path) -> MetadataTable:
     table = pinned(path)
-    return MetadataTable.open(table.storage, table.config, table.active)
+    return MetadataTable.open(table)
 
 
 @pytest.fixture(params=GOLDEN)

@@ -11,6 +11,7 @@ from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST
 
@@ -24,7 +25,7 @@ def test_change_data_files_are_listed(tmp_path: Path, version: int) -> None:
     (tmp_path / "t" / "a" / change_file).write_bytes(b"#HUDI#")
     HudiTable.for_path(str(table.root), FAST).alter_schema().add_column("w", "int").commit()
     client = TableMetaClient.open(str(table.root))
-    metadata = MetadataTable.open(client.storage, client.config, client.active_timeline())
+    metadata = MetadataTable.open(TableSnapshot.load(client))
     listed = list_from_metadata(metadata, None, (BASE, LOG, CDC))[0]
     assert dict(zip(listed["path"].to_pylist(), listed["size"].to_pylist(), strict=True))[f"a/{change_file}"] == 6
     assert set(list_from_metadata(metadata, None)[0]["kind"].to_pylist()) == {BASE}

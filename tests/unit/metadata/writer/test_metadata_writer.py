@@ -19,6 +19,7 @@ from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.unit.services.merge_on_read_table import MorTable, row
 from tests.unit.transaction.tables import MULTI_WRITER, WITH_METADATA, Write, active, data_files, make_table
 from tests.unit.transaction.test_writer_death import opened
@@ -35,7 +36,7 @@ def made(folder: Path, version: int) -> Storage:
 
 
 def metadata(storage: Storage) -> MetadataTable:
-    return MetadataTable.open(storage, TableConfig.load(storage), active(storage))
+    return MetadataTable.open(TableSnapshot(storage, TableConfig.load(storage), active(storage)))
 
 
 def listed(storage: Storage) -> set[str]:

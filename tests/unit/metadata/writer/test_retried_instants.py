@@ -38,6 +38,7 @@ from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner,
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, next_instant
 from pyhudi.timeline.operation_types import LOG_COMPACT
@@ -52,7 +53,7 @@ OPTIONS = Options.parse(FAST)
 
 def metadata(client: TableMetaClient) -> MetadataTable:
     storage = client.storage
-    return MetadataTable.open(storage, TableConfig.load(storage), active(storage))
+    return MetadataTable.open(TableSnapshot(storage, TableConfig.load(storage), active(storage)))
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -105,7 +105,7 @@ def test_the_timeline_says_what_was_done(mor: MorTable, version: int) -> None:
 def test_indexes_forget_what_is_deleted(mor: MorTable) -> None:
     def known() -> dict[str, int]:
         client = mor.client
-        table = MetadataTable.open(client.storage, client.config, client.active_timeline())
+        table = MetadataTable.open(TableSnapshot.load(client))
         return {p: table.scan(p, []).num_rows for p in ("column_stats", "bloom_filters")}
 
     before = known()

@@ -20,6 +20,7 @@ from pyhudi.services.indexing.index_builder import drop_index
 from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.index_plan import IndexPlan, pending_index_plans
@@ -67,7 +68,7 @@ def records(table: MorTable, partition: str) -> list[dict[str, Any]]:
     """What the metadata table says, but whether bounds are exact."""
     CACHE.clear()
     client = table.client
-    found = MetadataTable.open(client.storage, client.config, client.active_timeline()).scan(partition).to_pylist()
+    found = MetadataTable.open(TableSnapshot.load(client)).scan(partition).to_pylist()
     for one in found:
         for payload in one.values():
             if isinstance(payload, dict):

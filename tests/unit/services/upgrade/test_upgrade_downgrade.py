@@ -24,6 +24,7 @@ from pyhudi.services.upgrade.metadata_table_conversion import JOURNAL
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
@@ -433,7 +434,7 @@ def test_statistics_are_built_anew_in_the_form_of_the_version(tmp_path: Path) ->
     mor.delta([row("a0", "a", 2, "y")])
     after = load_definitions(mor.client.storage, mor.client.config)["column_stats"]
     assert (before["version"], after["version"]) == ("V1", "V2")
-    opened = MetadataTable.open(mor.client.storage, mor.client.config, mor.client.active_timeline())
+    opened = MetadataTable.open(TableSnapshot.load(mor.client))
     for partition in ("column_stats", "partition_stats"):
         stats = opened.scan(partition).to_pylist()
         assert stats

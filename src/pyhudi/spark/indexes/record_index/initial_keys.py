@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,12 +32,8 @@ from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import millis_of_instant
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.write.write_checks import check_record_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +57,22 @@ class InitialKeys:
     groups: RecordIndexFileGroups
 
     @classmethod
-    def from_table(
-        cls,
-        spark: SparkSession,
-        storage: Storage,
-        config: TableConfig,
-        opts: Options,
-        data: ActiveTimeline,
-        *,
-        partitioned: bool,
-    ) -> InitialKeys:
-        """List the files of the table, without reading keys.
+    def from_table(cls, spark: SparkSession, table: TableSnapshot, opts: Options) -> InitialKeys:
+        """List the files of the table, without reading keys. The index is partitioned unless the options request a
+        global one.
 
         Raises:
-            UnsupportedTableError: The files do not store keys, or there is no file group.
+            UnsupportedTableError: The files do not store keys, there is no file group, or tables of that version have
+                no partitioned index.
         """
-        if not config.populate_meta_fields:
+        check_record_index(table.config, opts)
+        if not table.config.populate_meta_fields:
             raise UnsupportedTableError(
                 "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
             )
-        table = TableSnapshot(storage, config, data)
-        slices = FileSystemView.load(table, data.timeline).latest_slices()
-        rows = estimated_rows(storage, slices)
+        slices = FileSystemView.load(table).latest_slices()
+        rows = estimated_rows(table.storage, slices)
+        partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
         ids = _group_ids(opts, slices, rows, partitioned=partitioned)
         groups = RecordIndexFileGroups.from_ids(ids, partitioned=partitioned)
         if not len(groups):

@@ -20,7 +20,6 @@ from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, check_no
 from pyhudi.spark.indexes.record_index.record_index_verify import count_duplicate_keys
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.write.write_checks import check_record_index
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -40,15 +39,13 @@ def build_record_index(spark: SparkSession, metadata_context: MetadataWriteConte
             location per key; or tables of that version have no partitioned index.
         LockError: The lock was lost.
     """
-    storage, opts, data = metadata_context.storage, metadata_context.opts, metadata_context.data
-    partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
-    check_record_index(config, opts)
-    first = InitialKeys.from_table(spark, storage, config, opts, data, partitioned=partitioned)
+    first = InitialKeys.from_table(spark, metadata_context.snapshot(config), metadata_context.opts)
     build_partition(
         metadata_context, config, RECORD_INDEX, first.groups.ids, lambda groups: first.write(groups.files.instant)
     )
-    definitions = None if config.version < 9 else {RECORD_INDEX: record_index_definition(partitioned=partitioned)}
-    return declare_partitions(storage, config, [RECORD_INDEX], definitions)
+    definition = record_index_definition(partitioned=first.groups.partitioned)
+    definitions = None if config.version < 9 else {RECORD_INDEX: definition}
+    return declare_partitions(metadata_context.storage, config, [RECORD_INDEX], definitions)
 
 
 def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:

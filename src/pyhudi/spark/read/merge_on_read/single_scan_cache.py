@@ -11,16 +11,12 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.read.merge_on_read.merged_log_cache import CachedLogs
 from pyhudi.spark.read.spark_scan import SparkScan
-
-if TYPE_CHECKING:
-    pass
 
 _FRAMES = "_pyhudi_scan_frames"
 _MOST_FRAMES = 16

@@ -15,6 +15,7 @@ from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def create_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -50,7 +51,7 @@ def init_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
         raise NotFoundError(f"there is no metadata table in {folder}; CALL create_metadata_table builds one")
     begun = time.monotonic()
     if arguments.flag("read_only"):
-        MetadataTable.open(client.storage, client.config, client.active_timeline())
+        MetadataTable.open(TableSnapshot.load(client))
         return [(f"Opened Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
     with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
         build_enabled_partitions(table, table.config)
