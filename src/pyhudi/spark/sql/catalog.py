@@ -48,7 +48,7 @@ class CatalogTable:
         properties: The properties that the user has set, as spelled in SQL.
         managed: Its files are deleted when it is dropped.
         foreign: Apache Hudi registered it; pyhudi does not change its entry.
-        write_options: Options of one write, which override the settings of the session.
+        write_options: Options of one write, which override the properties and the settings of the session.
     """
 
     name: Name
@@ -70,9 +70,10 @@ class CatalogTable:
 
     @property
     def options(self) -> dict[str, str]:
-        """Options from the table's properties. Unknown ones, which the statement that set them has warned of, are left
-        out."""
-        return {key: value for key, value in table_options(self.properties).items() if is_known(key)}
+        """Options from the table's properties, those of one write over them. Unknown ones, which the statement that set
+        them has warned of, are left out."""
+        chosen = {**table_options(self.properties), **self.write_options}
+        return {key: value for key, value in chosen.items() if is_known(key)}
 
 
 @dataclass(frozen=True, slots=True)

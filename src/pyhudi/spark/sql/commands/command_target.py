@@ -39,7 +39,7 @@ def with_write_options(table: CatalogTable, given: Mapping[str, str] | None) -> 
     refuse_misspelled_properties(added)
     chosen = table_options(added)
     Options.parse(chosen)  # warns of unknown ones
-    return replace(table, properties={**table.properties, **added}, write_options=chosen)
+    return replace(table, write_options=chosen)
 
 
 def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
