@@ -59,9 +59,9 @@ def _declare(option: Option[T]) -> Option[T]:
     return option
 
 
-def text(key: str, default: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str]:
+def text(key: str, default: str, doc: str) -> Option[str]:
     """Declare an option that accepts any text."""
-    return _declare(Option(key, "text", default, str, "any text", doc, aliases))
+    return _declare(Option(key, "text", default, str, "any text", doc))
 
 
 def optional_text(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str | None]:
@@ -80,9 +80,9 @@ def flag(key: str, default: bool, doc: str, *, aliases: tuple[str, ...] = ()) ->
     return _declare(Option(key, "boolean", default, _boolean, "true, false", doc, aliases))
 
 
-def optional_flag(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[bool | None]:
+def optional_flag(key: str, doc: str) -> Option[bool | None]:
     """Declare a boolean option without a default, or with one derived from other options."""
-    option: Option[bool | None] = Option(key, "boolean", None, _boolean, "true, false", doc, aliases)
+    option: Option[bool | None] = Option(key, "boolean", None, _boolean, "true, false", doc)
     return _declare(option)
 
 
@@ -94,21 +94,17 @@ def integer(
     return _declare(Option(key, "integer", default, _bounded(int, least, most), allowed, doc, aliases))
 
 
-def optional_integer(
-    key: str, doc: str, *, least: int = 0, most: int | None = None, aliases: tuple[str, ...] = ()
-) -> Option[int | None]:
-    """Declare an integer option with values from *least* to *most* and no default."""
-    allowed = f"an integer of at least {least}" + (f" to {most}" if most is not None else "")
-    option: Option[int | None] = Option(key, "integer", None, _bounded(int, least, most), allowed, doc, aliases)
+def optional_integer(key: str, doc: str, *, least: int = 0) -> Option[int | None]:
+    """Declare an integer option with values from *least* and no default."""
+    allowed = f"an integer of at least {least}"
+    option: Option[int | None] = Option(key, "integer", None, _bounded(int, least, None), allowed, doc)
     return _declare(option)
 
 
-def number(
-    key: str, default: float, doc: str, *, least: float = 0.0, most: float | None = None, aliases: tuple[str, ...] = ()
-) -> Option[float]:
-    """Declare a floating-point option with values from *least* to *most*."""
-    allowed = f"a number from {least:g}" + (f" to {most:g}" if most is not None else "")
-    return _declare(Option(key, "number", default, _bounded(float, least, most), allowed, doc, aliases))
+def number(key: str, default: float, doc: str, *, most: float | None = None) -> Option[float]:
+    """Declare a floating-point option with values from 0 to *most*."""
+    allowed = "a number from 0" + (f" to {most:g}" if most is not None else "")
+    return _declare(Option(key, "number", default, _bounded(float, 0.0, most), allowed, doc))
 
 
 def choice(
@@ -134,11 +130,9 @@ def choice(
     return _declare(Option(key, "choice", default, convert, allowed, doc, aliases))
 
 
-def optional_choice(
-    key: str, kind: type[E], doc: str, *, any_case: bool = True, aliases: tuple[str, ...] = ()
-) -> Option[E | None]:
-    """Declare an option whose value is a member of an enumeration and that has no default."""
-    convert, allowed = _members(kind, {}, any_case=any_case)
+def optional_choice(key: str, kind: type[E], doc: str, *, aliases: tuple[str, ...] = ()) -> Option[E | None]:
+    """Declare an option whose value is a member of an enumeration, in any case, and that has no default."""
+    convert, allowed = _members(kind, {}, any_case=True)
     option: Option[E | None] = Option(key, "choice", None, convert, allowed, doc, aliases)
     return _declare(option)
 

@@ -79,7 +79,6 @@ class LogFile:
     size: int
     num_records: int
     num_deletes: int
-    num_blocks: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ class _Output:
         self._max_size = max_size
         self._context = ExitStack()
         self._sink: BinaryIO | None = None
-        self._size = self._blocks = self._num_records = self._num_deletes = 0
+        self._size = self._num_records = self._num_deletes = 0
         self._files: list[LogFile] = []
 
     @property
@@ -211,7 +211,6 @@ class _Output:
         for part in block.parts:
             self._sink.write(part)
         self._size += block.size
-        self._blocks += 1
         self._num_records += records
         self._num_deletes += deletes
         if self._size > self._max_size:
@@ -234,8 +233,6 @@ class _Output:
         self._sink = None
         self._context.close()
         where = self._where
-        self._files.append(
-            LogFile(where.name, where.version, self._size, self._num_records, self._num_deletes, self._blocks)
-        )
-        self._size = self._blocks = self._num_records = self._num_deletes = 0
+        self._files.append(LogFile(where.name, where.version, self._size, self._num_records, self._num_deletes))
+        self._size = self._num_records = self._num_deletes = 0
         self._where = where.next()

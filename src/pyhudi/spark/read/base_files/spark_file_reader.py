@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import reduce
 
@@ -35,21 +35,13 @@ def read_files(spark: SparkSession, schema: StructType, uris: Sequence[str]) -> 
 class FileReader:
     """Reader of several groups of files like :func:`read_files`, with shared options.
 
-    With ``folders``, Spark parses the values of columns from their names, and prunes by them. ``more`` are further
-    options of its reader.
+    With ``folders``, Spark parses the values of columns from their names, and prunes by them.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        schema: StructType,
-        folders: Folders | None = None,
-        *,
-        more: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, spark: SparkSession, schema: StructType, folders: Folders | None = None) -> None:
         self._spark = spark
         self._schema = schema
-        self._options = {**({} if folders is None else {"basePath": folders.base_path}), **(more or {})}
+        self._options = {} if folders is None else {"basePath": folders.base_path}
         if folders is not None and folders.mounted:
             allow_mounts(spark)
         self._readers: dict[tuple[str, bool], DataFrameReader] = {}
