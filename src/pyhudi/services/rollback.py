@@ -36,7 +36,7 @@ from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_planner import files_of_instant
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
-from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,9 +78,8 @@ def roll_back(
     generator = make_time_generator(storage, opts, client.config.timezone)
     with in_process_writer_lock(storage, opts), generator.lock:
         with phases("plan"):
-            config = current_config(storage, client.config)
-            active = ActiveTimeline.load(storage, config.layout)
-            refuse_pending_restore(active)
+            table = current_snapshot(storage, client.config)
+            config, active = table.config, table.active
             rollbacks = RollbackExecutor.from_options(storage, config.version, generator, opts)
             rollbacks.check(active, [])
             finished = rollbacks.complete_and_roll_back(active, [])  # Started by another process.
@@ -90,7 +89,7 @@ def roll_back(
                 return _result(client, active, again[-1], phases)
             target = find_write(active, instant, storage.uri())
             with_plan = with_plan or _is_unstarted_plan(active, target)
-            _check_target(TableSnapshot(storage, config, active), opts, target, with_plan=with_plan)
+            _check_target(table, opts, target, with_plan=with_plan)
             rollbacks.check(active, [target])
         with phases("rollback"):
             done = rollbacks.roll_back(active, target, with_plan=with_plan)

@@ -26,7 +26,7 @@ from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archiv
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_snapshot
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -82,17 +82,15 @@ def create_savepoint(
     storage, phases = client.storage, PhaseTimer()
     generator = make_time_generator(storage, opts, client.config.timezone)
     with generator.reserve() as reserved, phases("create"):
-        config = current_config(storage, client.config)
-        active = ActiveTimeline.load(storage, config.layout)
-        refuse_pending_restore(active)
-        if finish_archival(active):  # Which would otherwise remove the write from under its savepoint.
-            active = active.reload()
+        table = current_snapshot(storage, client.config)
+        if finish_archival(table.active):  # Which would otherwise remove the write from under its savepoint.
+            table = table.reload()
+        config, active = table.config, table.active
         target = completed_write(active, instant, storage.uri())
         existing = active.timeline.find(target.requested, Action.SAVEPOINT)
         if existing is not None and existing.is_completed:
             reason = f"there is already a savepoint at {target.requested}"
             return ServiceResult(SERVICE, storage.uri(), reason=reason).published(opts)
-        table = TableSnapshot(storage, config, active)
         _check_retained(active, target)
         check_not_cleaned(table, target, f"cannot create a savepoint at {target.requested}")
         files = _files(table, target)
@@ -128,9 +126,8 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
     storage, phases = client.storage, PhaseTimer()
     lock = make_time_generator(storage, opts, client.config.timezone).lock
     with lock, phases("delete"):
-        config = current_config(storage, client.config)
-        active = ActiveTimeline.load(storage, config.layout)
-        refuse_pending_restore(active)
+        table = current_snapshot(storage, client.config)
+        active = table.active
         entry = active.timeline.find(instant, Action.SAVEPOINT)
         if entry is None:
             names = ", ".join(i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)) or "none"
@@ -140,14 +137,14 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         saved = active.timeline.find(instant)
         if saved is not None and can_archive(active.layout, saved) and has_archived_after(active, instant):
             # Archival has passed it; alone in the timeline it would look like the first write.
-            if not without_uncleaned(TableSnapshot(storage, config, active), [saved]):
+            if not without_uncleaned(table, [saved]):
                 raise TransactionError(
                     f"cannot delete the savepoint {instant}: later writes have been archived, so the {saved.action} of "
                     "that instant would be archived, too, while files that it has replaced still exist and would come "
                     "back. Clean the table first (HudiTable.services.clean()); if the files remain, an earlier "
                     "savepoint or the cleaner's options retain them"
                 )
-            archive(active, [saved], ArchiveOptions(config.timezone), lock)
+            archive(active, [saved], ArchiveOptions(table.config.timezone), lock)
         lock.ensure_held()
         for state in active.states(entry):
             active.delete(state)

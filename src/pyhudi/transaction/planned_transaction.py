@@ -26,7 +26,6 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.changed_groups import touched_groups
 from pyhudi.transaction.conflicts.plan_conflicts import find_change_since, find_concurrent_change, find_later_compaction
@@ -36,7 +35,7 @@ from pyhudi.transaction.liveness_signals import liveness_signals
 from pyhudi.transaction.plan_ownership import check_no_heartbeat, check_not_running_elsewhere, newest_rollback
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
-from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_restore
 from pyhudi.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -110,9 +109,8 @@ class PlannedTransaction(Transaction):
         instant = attempt.instant
         self = cls(storage, client.config, attempt.operation, opts, stats_reader)
         with self.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
-            self.config = current_config(storage, client.config)
-            active = ActiveTimeline.load(storage, Layout.from_properties(self.config.properties))
-            refuse_pending_restore(active)
+            table = current_snapshot(storage, client.config)
+            self.config, active = table.config, table.active
             entry = self._requested_plan(active, attempt, take_over=take_over)
             if entry is None:
                 return None

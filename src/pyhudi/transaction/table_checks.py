@@ -8,6 +8,7 @@ from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import TransactionError
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 
@@ -28,6 +29,23 @@ def current_config(storage: Storage, expected: TableConfig) -> TableConfig:
             "open it again"
         )
     return config
+
+
+def current_snapshot(storage: Storage, expected: TableConfig) -> TableSnapshot:
+    """Return the current configuration and timeline of the table, to be changed under its lock.
+
+    Args:
+        storage: Storage of the table.
+        expected: Configuration with which it was opened.
+
+    Raises:
+        TransactionError: A restore is pending, or the table was upgraded or downgraded in the meantime.
+        UnsupportedTableError: The table is read-only.
+    """
+    config = current_config(storage, expected)
+    active = ActiveTimeline.load(storage, config.layout)
+    refuse_pending_restore(active)
+    return TableSnapshot(storage, config, active)
 
 
 def refuse_pending_restore(active: ActiveTimeline) -> None:

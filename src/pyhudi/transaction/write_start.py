@@ -10,10 +10,9 @@ from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
-from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.liveness_signals import LivenessSignals, liveness_signals
-from pyhudi.transaction.table_checks import current_config, refuse_pending_bootstrap, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_bootstrap
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -67,9 +66,8 @@ def start_write(
             has been changed then.
     """
     storage = rollbacks.storage
-    config = current_config(storage, config)
-    active = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
-    refuse_pending_restore(active)
+    table = current_snapshot(storage, config)
+    config, active = table.config, table.active
     is_bootstrap = instant in BOOTSTRAP_INSTANTS
     if not is_bootstrap:
         refuse_pending_bootstrap(config, active)

@@ -16,7 +16,7 @@ from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.rollback import late_data_files
-from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_snapshot
 
 if TYPE_CHECKING:
     from pyhudi.storage.lock_primitives import DeferredReleaseLock
@@ -55,19 +55,17 @@ def archive_table(
     lock = make_time_generator(storage, opts, client.config.timezone).lock
     with lock:
         with phases("plan"):
-            config = current_config(storage, client.config)
-            active = ActiveTimeline.load(storage, config.layout)
-            refuse_pending_restore(active)
-            left = finish_archival(active)
-            active = active.reload() if left else active
-            plan = make_archival_plan(TableSnapshot(storage, config, active), opts, only_if_due=only_if_due)
-        to_archive = [i for i in plan.instants if can_archive(active.layout, i)]
+            table = current_snapshot(storage, client.config)
+            left = finish_archival(table.active)
+            table = table.reload() if left else table
+            plan = make_archival_plan(table, opts, only_if_due=only_if_due)
+        to_archive = [i for i in plan.instants if can_archive(table.active.layout, i)]
         instants = tuple(i.requested for i in (*left, *to_archive))
         with phases("archive"):
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
-                settings = ArchiveOptions.from_options(opts, config.timezone, _small_files(opts))
-                _archive(active, to_archive, settings, lock)
+                settings = ArchiveOptions.from_options(opts, table.config.timezone, _small_files(opts))
+                _archive(table.active, to_archive, settings, lock)
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
             for instant in set(instants) & set(marked_instants(storage)):
                 Markers(storage, instant).delete()

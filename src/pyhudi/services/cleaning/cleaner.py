@@ -45,12 +45,13 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
-from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.initial_statistics import FileStatsReader
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.time_generator import ReservedTime
 
 SERVICE = "clean"
 _THREADS = 16
@@ -143,18 +144,13 @@ class Cleaner:
         if not len(plan):
             return
         with self._generator.reserve() as reserved:
-            config = current_config(self._storage, table.config)
-            active = ActiveTimeline.load(self._storage, config.layout)
-            refuse_pending_restore(active)
-            if set(active.timeline) != set(table.active.timeline):
-                plan = choose(TableSnapshot(self._storage, config, active))
+            now = current_snapshot(self._storage, table.config)
+            if set(now.active.timeline) != set(table.active.timeline):
+                plan = choose(now)
                 if not len(plan):
                     return
-            plan = with_last_clean_retained(plan, active, self._opts)
-            instant = reserved.take(active.latest_time)
-            self._generator.lock.ensure_held()  # There may be a savepoint or a plan since that needs these files.
-            active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
-        self._execute(plan.scheduled(instant))
+            planned = self._request(now, reserved, with_last_clean_retained(plan, now.active, self._opts))
+        self._execute(planned)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -175,20 +171,21 @@ class Cleaner:
     def schedule(self, table: TableSnapshot, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
         """Add a plan to the timeline; return None if there is nothing to do any more."""
         with self._generator.reserve() as reserved:
-            config = current_config(self._storage, table.config)
-            active = ActiveTimeline.load(self._storage, config.layout)
-            refuse_pending_restore(active)
-            if _retaining_instants(active) != _retaining_instants(table.active):
+            now = current_snapshot(self._storage, table.config)
+            if _retaining_instants(now.active) != _retaining_instants(table.active):
                 # The retained slices have changed since.
-                now = TableSnapshot(self._storage, config, active)
-                if pending_cleans(active) and not self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
+                if pending_cleans(now.active) and not self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
                     return None
                 plan = make_clean_plan(now, self._opts, only_if_due=only_if_due)
                 if not len(plan):
                     return None
-            instant = reserved.take(active.latest_time)
-            self._generator.lock.ensure_held()  # There may be a savepoint or a plan since that needs these files.
-            active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
+            return self._request(now, reserved, plan)
+
+    def _request(self, table: TableSnapshot, reserved: ReservedTime, plan: CleanPlan) -> CleanPlan:
+        instant = reserved.take(table.active.latest_time)
+        self._generator.lock.ensure_held()  # There may be a savepoint or a plan since that needs these files.
+        content = plan.encode(table.config.version, self._storage.uri())
+        table.active.create_requested(Action.CLEAN, instant, content)
         return plan.scheduled(instant)
 
     def _check(self, table: TableSnapshot, plan: CleanPlan) -> None:
@@ -244,9 +241,8 @@ class Cleaner:
 
     def _complete(self, plan: CleanPlan, begun: float) -> bool:
         with self._generator.reserve() as reserved:
-            config = current_config(self._storage, self._client.config)
-            active = ActiveTimeline.load(self._storage, config.layout)
-            refuse_pending_restore(active)
+            table = current_snapshot(self._storage, self._client.config)
+            config, active = table.config, table.active
             entry = _pending(active, plan.instant)
             if entry is None:
                 return False

@@ -32,11 +32,9 @@ from pyhudi.services.indexing.index_requests import (
     partitions_to_drop,
 )
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.plans.index_plan import pending_index_plans
-from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
+from pyhudi.transaction.table_checks import current_snapshot
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
@@ -86,10 +84,8 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
     """
     storage = client.storage
     with make_time_generator(storage, opts, client.config.timezone).reserve() as reserved:
-        config = current_config(storage, client.config)
-        data = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
-        refuse_pending_restore(data)
-        yield LockedTable(storage, opts, data, reserved, stats_reader, config)
+        table = current_snapshot(storage, client.config)
+        yield LockedTable(storage, opts, table.active, reserved, stats_reader, table.config)
 
 
 @dataclass(frozen=True, slots=True)
