@@ -150,7 +150,7 @@ class ExpressionIndex:
         return cls(partition, kind, expression, tuple(bloom.items()))
 
 
-def partition_of(name: str) -> str:
+def expression_partition(name: str) -> str:
     """Return the partition of the metadata table for the expression index with that name."""
     return f"{EXPRESSION}_{name}"
 

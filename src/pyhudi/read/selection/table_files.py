@@ -68,7 +68,7 @@ class TableFiles:
                     self.disable_metadata(e)
                 else:
                     self.table = self.table.reload()
-            except TransactionError:
+            except TransactionError:  # The table is being upgraded: a listing would lack commits, too.
                 raise
             except HudiError as e:
                 self.disable_metadata(e)

@@ -17,7 +17,13 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.indexes import expression_index_definition
-from pyhudi.metadata.indexes.expression_index_definition import EXPR, KINDS, ExpressionIndex, expression_definition
+from pyhudi.metadata.indexes.expression_index_definition import (
+    EXPR,
+    KINDS,
+    ExpressionIndex,
+    expression_definition,
+    expression_partition,
+)
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.indexes.secondary_index_definition import (
@@ -102,7 +108,7 @@ class IndexRequest:
     ) -> IndexRequest:
         if kind not in KINDS:
             raise ConfigError(f"an expression index has the type {' or '.join(KINDS)}; pass it as using=, not {kind!r}")
-        partition = expression_index_definition.partition_of(_checked_index_name(name, columns, "an expression index"))
+        partition = expression_partition(_checked_index_name(name, columns, "an expression index"))
         if EXPR not in index_options:
             raise ConfigError(
                 f"{kind} of a column is an expression index, which requires index_options={{'{EXPR}': function}}; "
@@ -253,9 +259,7 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned
         ConfigError: A planned index requires it.
     """
     existing = sorted({*indexes_of(storage, config), *planned})
-    partitions = [
-        p for p in (name, secondary_partition(name), expression_index_definition.partition_of(name)) if p in existing
-    ][:1]
+    partitions = [p for p in (name, secondary_partition(name), expression_partition(name)) if p in existing][:1]
     if partitions == [COLUMN_STATS] and PARTITION_STATS in existing:
         partitions.append(PARTITION_STATS)  # Built from the same statistics, and rebuilt with them.
     needing = [p for p in sorted(planned) if is_secondary(p)]
