@@ -30,10 +30,10 @@ EXPORTED_ACTIONS = (
 def export_instants(
     table: TableSnapshot,
     folder: Path,
-    actions: Collection[str] = EXPORTED_ACTIONS,
+    actions: Collection[str],
     *,
-    limit: int | None = None,
-    newest_first: bool = False,
+    limit: int | None,
+    newest_first: bool,
 ) -> int:
     """Write the metadata of completed instants, archived ones included, as files of a local folder, which is created
     if it does not exist.

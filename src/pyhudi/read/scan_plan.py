@@ -96,7 +96,7 @@ class ScanPlan:
     reading: FileReading
     partition_columns: PathColumns
     pruning: PruningReport
-    keys: frozenset[str] = frozenset()
+    keys: frozenset[str]
     merging: LogMerging | None = None
 
     @property

@@ -71,14 +71,7 @@ class GlueCatalog:
         ConfigError: The region is missing or invalid.
     """
 
-    def __init__(
-        self,
-        endpoint: GlueEndpoint,
-        *,
-        batch: int = _READ,
-        skips_archive: bool = True,
-        lists_metadata: bool = False,
-    ) -> None:
+    def __init__(self, endpoint: GlueEndpoint, *, batch: int, skips_archive: bool, lists_metadata: bool) -> None:
         self._endpoint, self._batch = endpoint, batch
         self._skips_archive, self._lists_metadata = skips_archive, lists_metadata
         self._client = _connect(endpoint)

@@ -33,7 +33,7 @@ class CompactionAttempts:
         deltas: Number of delta commits since that compaction when the last attempt began.
     """
 
-    since: str = ""
+    since: str
     count: int = 0
     deltas: int = 0
 

@@ -195,7 +195,7 @@ class MetadataTable:
             return look_up()
         return self._cached_records(all_groups, ("prefixes", *texts), payloads, look_up)
 
-    def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
+    def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads) -> pa.Table:
         """Return the records of a secondary index whose keys start with these texts: whole values, each with its
         ``$``."""
         groups = self.groups(partition).to_pylist()

@@ -61,15 +61,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-_NOTHING = IndexDelta()
-
-
 def update_from_commit(
     metadata_context: MetadataWriteContext,
     config: TableConfig,
     instant: str,
     metadata: CommitMetadata,
-    index: IndexDelta = _NOTHING,
+    index: IndexDelta,
 ) -> TableConfig:
     """Apply a write that is about to be completed to the metadata table. Return the table's configuration.
 

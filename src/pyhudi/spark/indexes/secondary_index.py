@@ -90,7 +90,7 @@ class InitialEntries:
         return write_base_files(self.spark, context, slices, target, ranges)
 
 
-def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) -> IndexDelta | None:
+def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> IndexDelta | None:
     """Write the updates of secondary indexes. Runs a Spark job.
 
     Args:

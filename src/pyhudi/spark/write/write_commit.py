@@ -80,9 +80,7 @@ def validate_before_commit(job: WriteJob, tx: Transaction, metadata: CommitMetad
         validate_write(job.df.sparkSession, staged, validations)
 
 
-def commit_write(
-    job: WriteJob, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None
-) -> WriteResult:
+def commit_write(job: WriteJob, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None) -> WriteResult:
     """Publish the write.
 
     Raises:

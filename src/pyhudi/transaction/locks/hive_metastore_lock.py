@@ -37,9 +37,7 @@ class HiveMetastoreBasedLockProvider(LockProvider):
         retry_policy: Time limits.
     """
 
-    def __init__(
-        self, locks: MetastoreLocks, *, heartbeat_s: float = 60.0, retry_policy: LockRetryPolicy | None = None
-    ) -> None:
+    def __init__(self, locks: MetastoreLocks, *, heartbeat_s: float, retry_policy: LockRetryPolicy) -> None:
         super().__init__(retry_policy)
         self._locks, self._heartbeat_s = locks, heartbeat_s
         self._guard = threading.Lock()

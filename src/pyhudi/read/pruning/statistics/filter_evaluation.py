@@ -35,8 +35,8 @@ class StatisticsEvaluator:
 
     config: TableConfig
     schema: pa.Schema
-    path_columns: tuple[str, ...] = ()
-    unchanged: frozenset[str] | None = None
+    path_columns: tuple[str, ...]
+    unchanged: frozenset[str] | None
 
     def masks(
         self, terms: Mapping[Term, str], bounds_of: Callable[[str, pa.DataType], Bounds], *, sure: bool = False

@@ -73,7 +73,7 @@ class ScriptScopes:
         self._handling: list[Scope] = []
 
     @contextmanager
-    def entered(self, label: str = "", handlers: tuple[Handler, ...] = ()) -> Iterator[Scope]:
+    def entered(self, label: str, handlers: tuple[Handler, ...] = ()) -> Iterator[Scope]:
         """Return a context manager for a scope. Its variables are dropped at the end, and those that they have hidden
         have their names again."""
         scope = Scope(label, handlers)

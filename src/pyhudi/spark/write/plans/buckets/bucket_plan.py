@@ -82,10 +82,10 @@ class BucketPlan:
     written: pa.Table
     snapshot: TimelineSnapshot
     cached: CachedFrames
-    locations: ConsistentBucketLocations | None = None
-    out_of_view: pa.Table | None = None
-    logs: pa.Table | None = None
-    indexed: bool = False
+    locations: ConsistentBucketLocations | None
+    out_of_view: pa.Table | None
+    logs: pa.Table | None
+    indexed: bool
 
     @property
     def row_count(self) -> None:

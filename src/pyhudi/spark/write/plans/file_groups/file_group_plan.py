@@ -54,7 +54,7 @@ class FileGroupPlan:
     logs: pa.Table
     snapshot: TimelineSnapshot
     cached: CachedFrames
-    records: RecordIndex | None = None
+    records: RecordIndex | None
 
     @property
     def row_count(self) -> int | None:

@@ -74,7 +74,7 @@ class TableState:
         """True if updates and deletes are written to log files."""
         return self.job.config.table_type is TableType.MERGE_ON_READ
 
-    def workload(self, counts: pa.Table, *, is_counted: bool = True) -> WorkloadProfile:
+    def workload(self, counts: pa.Table, *, is_counted: bool) -> WorkloadProfile:
         """Plan the file groups of tagged rows.
 
         Args:
