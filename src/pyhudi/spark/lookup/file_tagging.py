@@ -15,10 +15,8 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_PARTITION, SEARCHED_FILE
-from pyhudi.spark.lookup.base_file_keys import BaseFiles
-from pyhudi.spark.lookup.bloom_lookup import bloom_locations
-from pyhudi.spark.lookup.current_locations import current_locations
-from pyhudi.spark.lookup.global_tagging import (
+from pyhudi.spark.lookup.bloom.bloom_lookup import bloom_locations
+from pyhudi.spark.lookup.partition_updates.global_tagging import (
     PartitionUpdatePolicy,
     apply_partition_updates,
     file_numbers,
@@ -29,9 +27,11 @@ from pyhudi.spark.lookup.global_tagging import (
     moves_records,
     moving_option,
 )
-from pyhudi.spark.lookup.key_columns import KeyColumns, KeySearch, extra_name, scan_locations
-from pyhudi.spark.lookup.partition_update_checks import check_merge_of_moved_records
-from pyhudi.spark.lookup.partition_update_merge import PartitionUpdateMerge
+from pyhudi.spark.lookup.partition_updates.partition_update_checks import check_merge_of_moved_records
+from pyhudi.spark.lookup.partition_updates.partition_update_merge import PartitionUpdateMerge
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
+from pyhudi.spark.lookup.scan.current_locations import current_locations
+from pyhudi.spark.lookup.scan.key_columns import KeyColumns, KeySearch, extra_name, scan_locations
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 

@@ -24,18 +24,18 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.keys.deduplication import dedupe
-from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.spark.lookup.batch_summary import BatchSummary, summarize
 from pyhudi.spark.lookup.file_tagging import FileTagger
-from pyhudi.spark.lookup.key_columns import KeySearch, native_candidates
-from pyhudi.spark.lookup.record_index_lookup import BatchLocations, look_up_locations
-from pyhudi.spark.lookup.record_index_tagging import (
+from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations, look_up_locations
+from pyhudi.spark.lookup.record_index.record_index_tagging import (
     counts_by_file_group,
     is_in_other_partition,
     moved_file_groups,
     unknown_groups,
     with_file_groups,
 )
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.scan.key_columns import KeySearch, native_candidates
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION

@@ -16,7 +16,7 @@ from pyarrow import orc
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.lookup.base_file_keys import read_positioned_rows
+from pyhudi.spark.lookup.scan.base_file_keys import read_positioned_rows
 from pyhudi.storage import open_storage
 from pyhudi.write.rows import keyed_rows
 from pyhudi.write.rows.keyed_rows import KeyIndex, base_keys

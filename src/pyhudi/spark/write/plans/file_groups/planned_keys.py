@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION, OLD_FILE_ID
-from pyhudi.spark.lookup.record_index_lookup import BatchLocations
+from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.spark.write.plans.file_groups.row_routing import new_key_locations
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY

@@ -14,7 +14,7 @@ from pyhudi.index.record_index import RecordIndex
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
-from pyhudi.spark.lookup.record_index_lookup import BatchLocations
+from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, TaggedRows
 from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin
 from pyhudi.spark.write.plans.file_groups.row_routing import count_rows

@@ -24,7 +24,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.helper_columns import SEARCHED_FILE
-from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW_POSITION, UNKNOWN_POSITION

@@ -11,7 +11,7 @@ import pytest
 from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.spark.lookup.partition_update_merge import merge_pairs_of_rows
+from pyhudi.spark.lookup.partition_updates.partition_update_merge import merge_pairs_of_rows
 
 INCOMING = pa.schema([("id", pa.string()), ("part", pa.string()), pa.field("ts", pa.int64(), nullable=False)])
 STORED = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options, options
 from pyhudi.keygen import KeySpec
-from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
-from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges
+from pyhudi.spark.lookup.bloom.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
 from tests.spark.model import Steps, batch, by_event_time

@@ -34,15 +34,15 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.helper_columns import OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.keys.key_generator import jvm_zone, record_key
-from pyhudi.spark.lookup.base_file_keys import (
+from pyhudi.spark.lookup.batch_summary import BatchSummary
+from pyhudi.spark.lookup.scan.base_file_keys import (
     BaseFiles,
     KeyLookup,
     base_rows,
     stored_types,
     with_file_no,
 )
-from pyhudi.spark.lookup.batch_summary import BatchSummary
-from pyhudi.spark.lookup.merged_slice_keys import merged_slice_rows
+from pyhudi.spark.lookup.scan.merged_slice_keys import merged_slice_rows
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW_POSITION

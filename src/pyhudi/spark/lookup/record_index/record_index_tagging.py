@@ -13,7 +13,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import looked_up
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
-from pyhudi.spark.lookup.record_index_lookup import BatchLocations
+from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION, UNKNOWN_POSITION

@@ -1,0 +1,1 @@
+"""Tagging with bloom filters."""

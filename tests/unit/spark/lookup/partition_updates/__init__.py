@@ -1,0 +1,1 @@
+"""Records that a global index moves to another partition."""
