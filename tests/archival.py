@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyhudi.storage.lock_primitives import DeferredReleaseLock, host_lock
+from pyhudi.storage import host_lock
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive
 from pyhudi.timeline.instant import Instant

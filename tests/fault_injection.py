@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal
 import pyarrow as pa
 
 from pyhudi.errors import StorageError
-from pyhudi.storage.storage_protocol import FileStat, Storage
+from pyhudi.storage import FileStat, Storage
 
 # : operations that change files, by the names that :class:`Fault` accepts
 WRITES = (

@@ -16,7 +16,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, IndexType, Operation, SortMode
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import HudiError, QueryError, UnsupportedTableError
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
 from pyhudi.keygen.record_key_formatter import generated_keys, new_record_keys
 from pyhudi.metadata.metadata_layout import FILE_PARTITIONS

@@ -26,7 +26,7 @@ from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyspark_hudi.append_job import ACTIVATE, prepare_append

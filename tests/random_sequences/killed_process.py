@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyhudi import register_merger
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from tests.fault_injection import WRITES
 from tests.random_sequences.table_kinds import JoiningTags
 

@@ -6,17 +6,14 @@ Takes the URI of a table and returns its backend (:func:`open_storage`), which l
 
 from __future__ import annotations
 
-from pyhudi.storage.local_storage import LocalStorage, resolved_root
-from pyhudi.storage.lock_primitives import FolderLock, InProcessLock, Lock, host_lock, is_remote
+from pyhudi.storage.local_storage import resolved_root
+from pyhudi.storage.lock_primitives import InProcessLock, Lock, host_lock, is_remote
 from pyhudi.storage.storage_factory import open_sibling, open_storage
-from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, Storage, join_path
+from pyhudi.storage.storage_protocol import FileStat, Storage, join_path
 
 __all__ = [
-    "LISTING_SCHEMA",
     "FileStat",
-    "FolderLock",
     "InProcessLock",
-    "LocalStorage",
     "Lock",
     "Storage",
     "host_lock",

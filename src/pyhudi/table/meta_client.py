@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from pyhudi.config import Options
 from pyhudi.errors import TableExistsError
-from pyhudi.storage.storage_factory import open_storage
-from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import PATH, create_properties
 from pyhudi.table.config.table_config import TableConfig

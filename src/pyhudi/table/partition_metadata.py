@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import AlreadyExistsError, CorruptTableError, FormatError, NotFoundError
 from pyhudi.format.base_file import orc
-from pyhudi.storage.storage_protocol import Storage, join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
 from pyhudi.table.config.properties_text import format_properties, parse_properties
 

@@ -28,7 +28,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 
 if TYPE_CHECKING:
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
 
 _REMEMBERED_BYTES = 1 << 16
 """Maximum size of commits whose decoded metadata is cached while they are among the most recent ones."""

@@ -19,7 +19,7 @@ from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, L
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline import CommitMetadata, write_stats
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import next_instant
 from tests.cases import every_second, seldom
 from tests.interop.harness.oracle import RELEASES, Oracle, OracleError, read_with_hudi_rs

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from pyhudi.errors import ConfigError, RecordKeyError, SchemaMismatchError
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.spark.keys.key_errors import check_keys, key_errors
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path, record_key, with_keys
 from pyhudi.spark.spark_errors import task_errors

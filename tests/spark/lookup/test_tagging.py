@@ -18,7 +18,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keys.deduplication import mark_deletes
 from pyhudi.spark.keys.key_generator import with_keys

@@ -7,8 +7,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, UnsupportedTableError
-from pyhudi.keygen import KeySpec
-from pyhudi.keygen.key_spec import check_generator_registered
+from pyhudi.keygen.key_spec import KeySpec, check_generator_registered
 from pyhudi.keygen.partition_path_formatter import partition_paths
 from pyhudi.keygen.record_key_formatter import new_record_keys, record_keys
 from pyhudi.table.config.key_generator_type import KeyGenType

@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
+from pyhudi.config.enums import TimestampType
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
-from pyhudi.keygen import KeySpec, TimestampType
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.timestamp_settings import java_zone
 from pyhudi.table.config.key_generator_type import (
     KeyGenType,

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
-from pyhudi.keygen import KeySpec
-from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
 from pyhudi.keygen.record_key_formatter import generated_keys, new_record_keys
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.keygen import decode_partition_paths, partition_texts
 from pyhudi.keygen.key_spec import ENCODED_CHARS
+from pyhudi.keygen.partition_value_extractor import decode_partition_paths, partition_texts
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.unit.keygen.test_key_spec import TIMES, Config
 

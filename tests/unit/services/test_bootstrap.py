@@ -30,7 +30,7 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex
 from pyhudi.table.config.properties_file import update_properties
 from pyhudi.table.meta_client import TableMetaClient

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, PreconditionFailedError, StorageError
-from pyhudi.storage import LISTING_SCHEMA, FileStat, Storage, open_storage
+from pyhudi.storage import FileStat, Storage, open_storage
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA
 
 #: names that real tables have, and some that only malice has
 AWKWARD = [

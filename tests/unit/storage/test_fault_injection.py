@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyhudi.errors import NotFoundError, PreconditionFailedError, StorageError
-from pyhudi.storage import FolderLock, Storage, host_lock, open_storage
+from pyhudi.storage import Storage, host_lock, open_storage
+from pyhudi.storage.lock_primitives import FolderLock
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.unit.storage.suite import StorageTests
 

@@ -20,9 +20,11 @@ from pyhudi.errors import (
     StorageError,
     UnansweredError,
 )
-from pyhudi.storage import FolderLock, LocalStorage, Storage, host_lock, open_storage
+from pyhudi.storage import Storage, host_lock, open_storage
 from pyhudi.storage import posix_files as posix_module
 from pyhudi.storage.canonical_uri import canonical_uri
+from pyhudi.storage.local_storage import LocalStorage
+from pyhudi.storage.lock_primitives import FolderLock
 from tests.processes import separate_processes
 from tests.unit.storage.suite import StorageTests
 
@@ -234,7 +236,7 @@ def test_a_folder_that_cannot_be_synced_gives_no_answer(
 def test_what_a_killed_writer_left_goes_with_the_file(local: LocalStorage, tmp_path: Path) -> None:
     code = f"""
 import os
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 with LocalStorage({str(tmp_path)!r}).open_output("p/f.parquet") as out:
     out.write(b"x" * 5_000_000)
     os.kill(os.getpid(), {int(signal.SIGKILL)})
@@ -356,7 +358,8 @@ def test_a_dead_process_frees_the_folder_lock(local: LocalStorage, tmp_path: Pat
     local.make_dirs(".hoodie")
     code = f"""
 import sys, time
-from pyhudi.storage import LocalStorage, FolderLock
+from pyhudi.storage.local_storage import LocalStorage
+from pyhudi.storage.lock_primitives import FolderLock
 FolderLock(LocalStorage({str(tmp_path)!r}), ".hoodie").acquire(1)
 print("held", flush=True)
 time.sleep(60)

@@ -8,8 +8,9 @@ from uuid import uuid4
 import pytest
 
 from pyhudi.errors import LockError, NotFoundError
-from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Lock, host_lock, open_storage
-from pyhudi.storage.lock_primitives import DeferredReleaseLock
+from pyhudi.storage import InProcessLock, Lock, host_lock, open_storage
+from pyhudi.storage.local_storage import LocalStorage
+from pyhudi.storage.lock_primitives import DeferredReleaseLock, FolderLock
 
 
 @pytest.fixture(params=["folder", "process"])

@@ -6,8 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyhudi.timeline import Layout
-from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.golden.expected import NAMES, TABLES
 
 

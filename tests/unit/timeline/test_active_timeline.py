@@ -13,7 +13,10 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline import LAYOUT_1, LAYOUT_2, ActiveTimeline, CommitMetadata, Layout, State
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import State
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.fault_injection import Fault, FaultyStorage
 
 T1, T2, T3 = "20240101000000001", "20240101000000002", "20240101000000003"

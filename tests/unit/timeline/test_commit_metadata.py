@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
 from pyhudi.format.avro.container import SYNC_SIZE, read_container
-from pyhudi.timeline import (
+from pyhudi.timeline import commit_metadata
+from pyhudi.timeline.commit_metadata import (
     REPLACED_SCHEMA,
     WRITE_STAT_SCHEMA,
     CommitMetadata,
-    commit_metadata,
     decode_commit,
     write_stats,
 )

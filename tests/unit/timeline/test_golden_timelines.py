@@ -8,9 +8,12 @@ import pytest
 
 from pyhudi.format.avro.container import is_container
 from pyhudi.storage import open_storage
-from pyhudi.timeline import Action, ActiveTimeline, Layout, State, decode_commit
 from pyhudi.timeline.action_avro import decode_record, encode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
+from pyhudi.timeline.timeline_layout import Layout
 from tests.golden.expected import NAMES, unpack
 from tests.unit.timeline.golden import TimelineFile, all_files, timeline_files
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.timeline import LAYOUT_1, LAYOUT_2, Instant, Layout, State, Timeline
 from pyhudi.timeline.instant import (
     ACTIONS,
+    Instant,
+    State,
     completed_action,
     format_instant,
     instant_of_millis,
@@ -16,6 +17,8 @@ from pyhudi.timeline.instant import (
     next_instant,
     parse_instant,
 )
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 
 moments = st.datetimes(datetime(1971, 1, 2), datetime(9998, 1, 1)).map(
     lambda m: m.replace(microsecond=m.microsecond // 1000 * 1000)

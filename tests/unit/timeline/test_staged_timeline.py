@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from pyhudi.storage import open_storage
-from pyhudi.timeline import LAYOUT_1, LAYOUT_2, ActiveTimeline, CommitMetadata, Layout
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.staged_timeline import StagedTimeline
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 
 T1, T2 = "20240101000000001", "20240101000000002"
 

@@ -18,8 +18,9 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
-from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_avro import decode_record, encode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import IOType
 from pyhudi.timeline.time_generator import TimeGenerator

@@ -29,7 +29,8 @@ from pyhudi.errors import (
     StorageError,
     UnansweredError,
 )
-from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat
+from pyhudi.storage import FileStat
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LockProvider
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider

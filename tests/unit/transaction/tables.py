@@ -14,8 +14,10 @@ from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
 from pyhudi.format.file_names import base_file_name
 from pyhudi.storage import Storage, join_path
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, Layout, write_stats
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.timeline.markers import IOType
+from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.marked_file import MarkedFile

@@ -12,10 +12,10 @@ import pytest
 
 from pyhudi.errors import CommitStateUnknownError, ConflictError, StorageError, TransactionError, UnansweredError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline import State
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
 from pyhudi.timeline.fencing.write_fence import FENCES_FOLDER
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from pyhudi.timeline.instant import State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from tests.fault_injection import Fault, FaultyStorage, Killed

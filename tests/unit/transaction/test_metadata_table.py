@@ -20,9 +20,10 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline import ActiveTimeline, Layout
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.timeline_layout import Layout
 from tests.unit.transaction.tables import (
     MULTI_WRITER,
     OPTIONS,

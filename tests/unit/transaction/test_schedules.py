@@ -19,7 +19,8 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import CommitStateUnknownError, HudiError
 from pyhudi.services.archival import archival_runner
-from pyhudi.timeline import ActiveTimeline, CommitMetadata
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 from pyhudi.transaction.commit_outcome import Committed

@@ -13,7 +13,8 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, NonRetryableConflictError
-from pyhudi.storage import LocalStorage, open_storage
+from pyhudi.storage import open_storage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.transaction import single_writer_locks
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write import conflict_retries

@@ -17,9 +17,10 @@ from pyhudi.errors import (
 )
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
 from pyhudi.timeline.action_avro import decode_record, encode_record
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.heartbeat import heartbeat_path
+from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Committed, Conflicted

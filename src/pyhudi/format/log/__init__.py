@@ -9,17 +9,15 @@ from __future__ import annotations
 from pyhudi.format.log.block_scanner import scan_blocks
 from pyhudi.format.log.decoding.avro_block import avro_datums
 from pyhudi.format.log.decoding.data_block import count_records, decode_matching, decode_records
-from pyhudi.format.log.decoding.delete_block import decode_deletes, delete_schema
+from pyhudi.format.log.decoding.delete_block import decode_deletes
 from pyhudi.format.log.delete_ordering import NATURAL_COLUMN
-from pyhudi.format.log.log_block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
+from pyhudi.format.log.log_block import DATA_BLOCKS, BlockType, Header, LogBlock
 from pyhudi.format.log.log_options import LogBlockHeader, LogFile, LogOptions, LogSchema, LogSlice
 from pyhudi.format.log.log_writer import LogWriter
 
 __all__ = [
     "DATA_BLOCKS",
-    "MAGIC",
     "NATURAL_COLUMN",
-    "ROLLBACK_COMMAND",
     "BlockType",
     "Header",
     "LogBlock",
@@ -34,6 +32,5 @@ __all__ = [
     "decode_deletes",
     "decode_matching",
     "decode_records",
-    "delete_schema",
     "scan_blocks",
 ]

@@ -18,7 +18,7 @@ from pyhudi.read.execution.parallel_reads import Work, batches_in_parallel
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
 
 _LEAST_BUDGET = 32 * 1024 * 1024
 

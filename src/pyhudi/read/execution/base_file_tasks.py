@@ -24,7 +24,7 @@ from pyhudi.table.bootstrap_index import is_skeleton
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
 
 BATCH_ROWS = 65_536
 

@@ -25,7 +25,7 @@ from pyhudi.storage.concurrent_reads import concurrent_map
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
     from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
 

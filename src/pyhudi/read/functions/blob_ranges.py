@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, NotFoundError, QueryError
 from pyhudi.schema.logical_types.blobs import INLINE, OUT_OF_LINE
-from pyhudi.storage.storage_factory import open_storage
-from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage import Storage, open_storage
 
 MAX_GAP_KEY = "hoodie.blob.batching.max.gap.bytes"
 _MAX_GAP = 4096

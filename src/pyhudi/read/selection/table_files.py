@@ -17,7 +17,7 @@ from pyhudi.table.view.file_listing import DATA_KINDS, list_files
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.file_lists import FileLists
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
     from pyhudi.table.table_snapshot import TableSnapshot
 
 _warned: set[str] = set()

@@ -12,7 +12,8 @@ from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError, UnsupportedTableError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption_errors import as_corruption
-from pyhudi.keygen import KeySpec, partition_fields
+from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.keygen.partition_value_extractor import partition_fields
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, to_table_types

@@ -14,9 +14,14 @@ from pyhudi.config.enums import BootstrapMode
 from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.format.file_names import file_names_of, file_prefix_of
-from pyhudi.keygen import KeySpec, decode_partition_paths, partition_fields, partition_texts
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
-from pyhudi.keygen.partition_value_extractor import has_known_kinds
+from pyhudi.keygen.partition_value_extractor import (
+    decode_partition_paths,
+    has_known_kinds,
+    partition_fields,
+    partition_texts,
+)
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import SourceFile
 from pyhudi.table.config.key_generator_type import PartitionKind

@@ -21,8 +21,8 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.repair.active_writer_check import check_not_in_use
+from pyhudi.storage import join_path
 from pyhudi.storage.concurrent_reads import read_ahead
-from pyhudi.storage.storage_protocol import join_path
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files

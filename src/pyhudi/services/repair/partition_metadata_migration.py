@@ -11,7 +11,7 @@ from pyhudi.config import property_keys
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.services.repair.active_writer_check import check_not_in_use
-from pyhudi.storage.storage_protocol import join_path
+from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.partition_metadata import list_partitions, read_partition_metadata, write_partition_metadata
 

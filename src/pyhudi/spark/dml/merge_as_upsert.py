@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import IndexType, MergeMode
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.schema.meta_columns import is_reserved
 from pyhudi.spark.column_names import quoted

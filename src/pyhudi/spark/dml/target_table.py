@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, PartitionValues, TableType
 from pyhudi.errors import ConfigError
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.planning_context import FilterSession
 from pyhudi.read.scan_plan import ScanPlan

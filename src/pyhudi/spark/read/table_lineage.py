@@ -19,9 +19,8 @@ from pyspark.sql import functions as sf
 
 from pyhudi.spark.execution.temporary_views import plan_text
 from pyhudi.spark.session_settings import STREAMING_QUERY_ID, is_connect
-from pyhudi.storage import resolved_root
+from pyhudi.storage import Storage, resolved_root
 from pyhudi.storage.canonical_uri import canonical_uri
-from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 
 SNAPSHOT_ID_PREFIX = "_pyhudi_read_"

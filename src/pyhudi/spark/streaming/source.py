@@ -33,8 +33,7 @@ from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.base_files.base_file_scan import STREAM_METADATA, has_stream_metadata
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.storage import open_storage
-from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.streaming.offsets import (
     StartOffset,

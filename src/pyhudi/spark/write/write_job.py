@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges

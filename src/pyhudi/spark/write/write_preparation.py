@@ -12,8 +12,7 @@ from pyhudi.config.enums import IndexType, Operation
 from pyhudi.errors import ConfigError, RecordKeyError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
-from pyhudi.keygen import KeySpec
-from pyhudi.keygen.key_spec import check_generator_usable
+from pyhudi.keygen.key_spec import KeySpec, check_generator_usable
 from pyhudi.keygen.record_key_formatter import value_text
 from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.first_record import first_record

@@ -22,7 +22,7 @@ from pyhudi.errors import (
     PreconditionFailedError,
     TableExistsError,
 )
-from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_text import format_properties, is_intact, parse_properties, table_checksum
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 from pyhudi.config import Options
-from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage import Storage
 from pyhudi.table.config import version_support
 from pyhudi.table.config.config_validation import validate_options
 from pyhudi.table.config.new_table_properties import new_table_properties

@@ -17,7 +17,7 @@ from pyhudi.timeline.instant import ACTIONS, Action
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 GROUP_INSTANT_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])

@@ -13,7 +13,7 @@ from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
 
 if TYPE_CHECKING:
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
 
 
 FILE_SCHEMA = pa.schema(

@@ -46,7 +46,7 @@ from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
 

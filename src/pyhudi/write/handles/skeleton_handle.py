@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import RecordKeyError
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_formatter import check_texts_of_floats, record_keys, without_keys
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.metadata.writer.file_statistics import skeleton_bounds

@@ -14,7 +14,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import NotFoundError, SchemaError, SchemaMismatchError, StorageError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption_errors import as_corruption
-from pyhudi.keygen import decode_partition_paths
+from pyhudi.keygen.partition_value_extractor import decode_partition_paths
 from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.table_types import to_table_types

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options, options
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.spark.lookup.bloom.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.table.meta_client import TableMetaClient

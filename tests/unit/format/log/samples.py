@@ -16,7 +16,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from pyhudi.format.file_names import parse_names
-from pyhudi.format.log import MAGIC
+from pyhudi.format.log.log_block import MAGIC
 from pyhudi.schema.converters.arrow_avro import to_avro
 from tests.unit.format import golden
 

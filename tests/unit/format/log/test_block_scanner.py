@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
-from pyhudi.format.log import MAGIC, BlockType, Header, LogBlock, avro_datums, scan_blocks
+from pyhudi.format.log import BlockType, Header, LogBlock, avro_datums, scan_blocks
+from pyhudi.format.log.log_block import MAGIC
 from tests.unit.format import golden
 from tests.unit.format.log.samples import block, golden_log_files
 

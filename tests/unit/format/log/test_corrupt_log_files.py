@@ -17,7 +17,6 @@ import pytest
 
 from pyhudi.errors import FormatError
 from pyhudi.format.log import (
-    MAGIC,
     BlockType,
     Header,
     LogBlock,
@@ -31,6 +30,7 @@ from pyhudi.format.log import (
     scan_blocks,
 )
 from pyhudi.format.log.decoding.avro_block import decode_avro
+from pyhudi.format.log.log_block import MAGIC
 from pyhudi.schema.converters.arrow_avro import to_avro
 from tests.cases import seldom
 from tests.unit.format.log.decoding.test_delete_block import decoded, delete_list, several, wrapped

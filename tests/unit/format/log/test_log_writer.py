@@ -27,9 +27,9 @@ from pyhudi.format.log import (
     LogWriter,
     decode_deletes,
     decode_records,
-    delete_schema,
     scan_blocks,
 )
+from pyhudi.format.log.decoding.delete_block import delete_schema
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from tests.unit.format.log.samples import tables

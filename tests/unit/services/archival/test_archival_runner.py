@@ -15,7 +15,8 @@ from pyhudi.errors import CorruptInstantError, InstantNotFoundError, Transaction
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.post_commit_services import clean_and_archive
-from pyhudi.storage import LocalStorage, Storage
+from pyhudi.storage import Storage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField
 

@@ -10,9 +10,10 @@ import pytest
 
 from pyhudi.errors import CorruptInstantError, NotFoundError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline import LAYOUT_1, LAYOUT_2, Layout, decode_commit
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.archive.archived_timeline import archived_completions, read_archived_timeline
+from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.fault_injection import FaultyStorage
 from tests.golden.expected import unpack
 

@@ -9,8 +9,10 @@ import pytest
 from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import Storage
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
-from pyhudi.timeline import REPLACED_SCHEMA, CommitMetadata, Instant, State, Timeline, write_stats
 from pyhudi.timeline.action_avro import encode_record, requested_replace
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
+from pyhudi.timeline.instant import Instant, State
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.changed_groups import touched_groups
 from pyhudi.transaction.conflicts.conflict_detection import AllowedConflicts, find_conflict
 from tests.unit.transaction.tables import active

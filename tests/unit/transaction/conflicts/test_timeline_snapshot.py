@@ -12,8 +12,9 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
-from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_avro import encode_record, requested_replace
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.timeline.time_generator import TimeGenerator

@@ -20,7 +20,9 @@ from pyhudi.errors import (
     LockError,
     StorageError,
 )
-from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Storage, open_storage
+from pyhudi.storage import InProcessLock, Storage, open_storage
+from pyhudi.storage.local_storage import LocalStorage
+from pyhudi.storage.lock_primitives import FolderLock
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_factory import check_lock_provider, make_lock_provider, make_time_generator
 from pyhudi.transaction.locks.lock_holder import Holder

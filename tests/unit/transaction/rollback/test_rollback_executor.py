@@ -6,9 +6,9 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.file_names import base_file_name
 from pyhudi.format.log import scan_blocks
 from pyhudi.storage import Storage
-from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
 from pyhudi.timeline.action_avro import decode_record, encode_record
-from pyhudi.timeline.instant import next_instant
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Instant, State, next_instant
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
 from tests.unit.transaction.tables import Write, active, check_clean, data_files

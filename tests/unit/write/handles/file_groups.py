@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.timeline.markers import Markers
 from pyhudi.write.handles import bulk_insert_handle
 from pyhudi.write.settings.write_context import BaseFileOptions, TaskId

@@ -14,7 +14,7 @@ from pyhudi.format.log import LogSchema, decode_records, scan_blocks
 from pyhudi.format.log.cdc_schema import cdc_schema
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.timeline.markers import Markers
 from pyhudi.write.settings.cdc_settings import CdcSettings
 from tests.properties import examples

@@ -16,7 +16,7 @@ from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.timeline.markers import Markers
 from pyhudi.write.location_columns import ROW_POSITION
 from pyhudi.write.rows.keyed_rows import KeyedWrite

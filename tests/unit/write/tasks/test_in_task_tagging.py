@@ -18,7 +18,7 @@ from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from pyhudi.storage import LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.write.location_columns import IS_DELETE, PARTITION_SHARE
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing

@@ -19,7 +19,7 @@ from pyhudi.index.bucket_file_ids import bucket_numbers
 from pyhudi.index.bucket_hash import java_list_hash
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.filters.terms import literal
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.view.file_group_keys import in_groups

@@ -19,7 +19,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from pyhudi.arrow.empty_offsets import with_offsets
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields, fold_record_versions, joined
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY

@@ -16,7 +16,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, InvalidText, MergeMode, ReadEngine
 from pyhudi.format.file_names import file_names_of
 from pyhudi.index.record_index import RecordIndex
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_readers import open_base
 from pyhudi.read.execution.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from pyhudi.config import options
 from pyhudi.config.enums import ReadEngine
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import RecordKeyError, TransactionError
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted

@@ -16,7 +16,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
 from pyhudi.index.bucket_counts import BucketCounts
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.plans.buckets.bucket_column import with_bucket

@@ -13,7 +13,7 @@ from pyspark.sql.types import IntegerType
 
 from pyhudi.index.bucket_hash import bucket_hashes
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.keygen import KeySpec
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 
 
