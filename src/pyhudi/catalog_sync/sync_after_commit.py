@@ -6,7 +6,7 @@ import logging
 
 from pyhudi.catalog_sync.catalogs.catalog_kinds import catalog_kinds
 from pyhudi.catalog_sync.catalogs.open_catalog import make_catalog
-from pyhudi.catalog_sync.sync_settings import check_options, is_enabled
+from pyhudi.catalog_sync.sync_settings import check_options, is_sync_enabled
 from pyhudi.catalog_sync.table_sync import sync_table
 from pyhudi.config import Options, options
 from pyhudi.errors import ServiceAfterCommitError
@@ -23,7 +23,7 @@ def check_sync_after_commit(opts: Options) -> None:
         ConfigError: Options are invalid or not supported, or the catalog is not known.
         SetupError: The package of a client is not installed.
     """
-    if is_enabled(opts):
+    if is_sync_enabled(opts):
         check_options(opts)
         for kind in catalog_kinds(opts):
             make_catalog(kind, opts).close()
@@ -42,7 +42,7 @@ def sync_after_commit(storage: Storage, opts: Options) -> str | None:
     Raises:
         ServiceAfterCommitError: The sync failed, and ``hoodie.datasource.hive_sync.ignore_exceptions`` is false.
     """
-    if not is_enabled(opts):
+    if not is_sync_enabled(opts):
         return None
     try:
         sync_table(TableMetaClient.open(storage, opts), opts)

@@ -155,7 +155,7 @@ class SyncSettings:
         )
 
 
-def is_enabled(opts: Options) -> bool:
+def is_sync_enabled(opts: Options) -> bool:
     """Return True if the options request a sync after each write."""
     return opts.get_typed(options.HIVE_SYNC_ENABLE) or opts.get_typed(options.META_SYNC_ENABLE)
 

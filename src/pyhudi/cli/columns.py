@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.report.number_text import bytes_text, count_text, instant_text
-from pyhudi.report.row_table import ShownColumn, count_column, size_column, text_column, time_column, value_text
+from pyhudi.report.row_table import ShownColumn, cell_text, count_column, size_column, text_column, time_column
 
 _WIDE, _WIDER, _WIDEST = 90, 105, 125
 """Widths of a terminal from which further columns are shown."""
@@ -183,7 +183,7 @@ DELETIONS = (
     _INSTANT,
     time_column("requested", "time", least_width=_WIDER),
     text_column("action"),
-    ShownColumn("undone", lambda row: value_text(row["undone"])),
+    ShownColumn("undone", lambda row: cell_text(row["undone"])),
     text_column("earliest_retained", "retained from", least_width=_WIDE, is_whole=True),
     count_column("files_deleted", "files"),
     count_column("files_failed", "failed"),
@@ -266,7 +266,7 @@ def instant_facts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         elif name.endswith("millis"):
             text = duration_text(value)
         else:
-            text = count_text(value) if type(value) is int else value_text(value)
+            text = count_text(value) if type(value) is int else cell_text(value)
         yield _FACT_NAMES.get(name, name.replace("_", " ")), text
 
 

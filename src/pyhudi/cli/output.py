@@ -14,7 +14,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from pyhudi.report.row_formats import write_csv, write_json_lines
-from pyhudi.report.row_table import ShownColumn, print_facts, print_rows, value_text
+from pyhudi.report.row_table import ShownColumn, cell_text, print_facts, print_rows
 
 ROWS_IN_TABLE = 20
 """Number of rows that a table has unless ``--limit`` says otherwise."""
@@ -91,13 +91,13 @@ class Output:
             shown: Names and texts of the lines, if they are others.
         """
         if self.form is OutputFormat.TABLE:
-            lines = [(name.replace("_", " "), value_text(value)) for name, value in facts.items()]
+            lines = [(name.replace("_", " "), cell_text(value)) for name, value in facts.items()]
             print_facts(lines if shown is None else shown, self.console)
         elif self.form is OutputFormat.JSON:
             self.file.write(json.dumps(facts, default=_as_json, ensure_ascii=False).encode() + b"\n")
             self.file.flush()
         else:
-            texts = [value if isinstance(value, str) else value_text(value) for value in facts.values()]
+            texts = [value if isinstance(value, str) else cell_text(value) for value in facts.values()]
             self.rows(pa.table({"name": list(facts), "value": pa.array(texts, pa.string())}))
 
     def note(self, text: str) -> None:

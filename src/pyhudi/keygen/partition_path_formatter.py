@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyhudi.config import property_keys
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
-from pyhudi.keygen.record_key_formatter import check_texts_of_floats, value_text
+from pyhudi.keygen.record_key_formatter import check_texts_of_floats, field_texts
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
@@ -60,7 +60,7 @@ def _level(rows: pa.RecordBatch, field: PartitionField, spec: KeySpec) -> pa.Str
         raise UnsupportedTableError(
             f"the partition field {field.name!r} holds formatted times, which are supported only on Spark"
         )
-    encoded = value_text(rows, field.name, spec).dictionary_encode()
+    encoded = field_texts(rows, field.name, spec).dictionary_encode()
     kind = None if not spec.sql_timestamps else field_type(rows.schema, field.name)
     if kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
         raise UnsupportedTableError(

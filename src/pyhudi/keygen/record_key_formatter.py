@@ -29,7 +29,7 @@ def record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
             "the table generates its record keys and does not store them, so its rows have none"
         )
     _check_not_custom(spec)
-    return _join_key_parts([value_text(rows, name, spec) for name in spec.record_fields], spec)
+    return _join_key_parts([field_texts(rows, name, spec) for name in spec.record_fields], spec)
 
 
 def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
@@ -44,7 +44,7 @@ def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
         return record_keys(rows, spec)
     _check_not_custom(spec)
     check_texts_of_floats(rows, spec.record_fields)
-    texts = [value_text(rows, name, spec) for name in spec.record_fields]
+    texts = [field_texts(rows, name, spec) for name in spec.record_fields]
     if pc.any(_unset(texts)).as_py():
         raise RecordKeyError(f"{spec.unset_key_message}; nothing was committed")
     return _join_key_parts(texts, spec)
@@ -53,7 +53,7 @@ def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
 def without_keys(rows: pa.RecordBatch, spec: KeySpec) -> int:
     """Return the number of rows whose record key is null or empty, in all its parts. Errors are those of
     `record_keys`."""
-    return int(pc.sum(_unset([value_text(rows, name, spec) for name in spec.record_fields])).as_py() or 0)
+    return int(pc.sum(_unset([field_texts(rows, name, spec) for name in spec.record_fields])).as_py() or 0)
 
 
 def _unset(texts: Sequence[pa.StringArray]) -> pa.BooleanArray:
@@ -109,7 +109,7 @@ def _join_key_parts(texts: list[pa.StringArray], spec: KeySpec) -> pa.StringArra
     return pc.binary_join_element_wise(*parts, "")
 
 
-def value_text(rows: pa.RecordBatch, name: str, spec: KeySpec) -> pa.StringArray:
+def field_texts(rows: pa.RecordBatch, name: str, spec: KeySpec) -> pa.StringArray:
     """Return the texts of a field, as contained in keys and partition paths; null for null.
 
     Raises:

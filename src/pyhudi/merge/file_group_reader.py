@@ -23,7 +23,7 @@ from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_rows import BaseRead, read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, read_blocks
+from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, add_block_versions
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions, MergedLogRecords
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
@@ -75,7 +75,7 @@ class OpenSlice:
 def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSlice]:
     """Read the logs of a slice. Its rows can be read while the context is open. Raises the errors of `read_slice`."""
     with slice_errors(file_slice), ExitStack() as stack:
-        logs = stack.enter_context(log_files(context))
+        logs = stack.enter_context(open_log_files(context))
         all_blocks = list(logs.blocks(file_slice.log_paths, file_slice.log_sizes))
         blocks = valid_blocks(all_blocks, context.view)
         if (context.selection.base_rows is not None or context.view.within is not None) and combines(
@@ -108,7 +108,7 @@ def slice_errors(file_slice: FileSlice) -> Iterator[None]:
         ) from e
 
 
-def log_files(context: SliceContext) -> LogFiles:
+def open_log_files(context: SliceContext) -> LogFiles:
     """Open the pool of log files of a slice; most of the memory budget is left for their rows."""
     return LogFiles(context.storage, context.memory.budget // _LOGS_OF_BUDGET)
 
@@ -202,7 +202,7 @@ class SliceReader:
             self._by_position,
             context.key_rows,
         )
-        read_blocks(self._blocks, layout, context.stored.names, versions, context.invalid_text)
+        add_block_versions(self._blocks, layout, context.stored.names, versions, context.invalid_text)
         self.num_versions = len(versions)
         return stack.enter_context(closing(versions.fold()))
 

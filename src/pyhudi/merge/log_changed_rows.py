@@ -1,7 +1,7 @@
 """Splits a file slice into unchanged base rows, which an engine reads natively, and rows affected by log records, which
 are merged in Python.
 
-The engine reads the base file, excludes the rows at `replaced_positions`, and adds those of `merged_rows`: together
+The engine reads the base file, excludes the rows at `replaced_positions`, and adds those of `changed_rows`: together
 they are the rows of `pyhudi.merge.file_group_reader.read_slice`.
 """
 
@@ -26,7 +26,7 @@ from pyhudi.merge.file_group_reader import (
     check_positions,
     combines,
     has_positions,
-    log_files,
+    open_log_files,
     open_slice,
     slice_errors,
 )
@@ -49,7 +49,7 @@ def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
     nothing = np.zeros(0, dtype=np.int64)
     if file_slice.base_path is None:
         return nothing
-    with slice_errors(file_slice), log_files(context) as logs:
+    with slice_errors(file_slice), open_log_files(context) as logs:
         named = _named_in_headers(context, file_slice, logs)
     if named is not None:
         return named
@@ -65,7 +65,7 @@ def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
     return np.concatenate(replaced) if replaced else nothing
 
 
-def merged_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
     """Yield the merged rows at the replaced positions, and the rows that only the logs have.
 
     Raises:
@@ -85,7 +85,7 @@ def write_changed_rows(context: SliceContext, file_slice: FileSlice, write: Call
     Args:
         context: Context of the read.
         file_slice: The slice.
-        write: Called with each batch of `merged_rows`.
+        write: Called with each batch of `changed_rows`.
 
     Returns:
         The `replaced_positions`.

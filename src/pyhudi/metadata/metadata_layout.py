@@ -119,7 +119,7 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
     return properties
 
 
-def create_metadata_table(storage: Storage, config: TableConfig) -> None:
+def create_metadata_folders(storage: Storage, config: TableConfig) -> None:
     """Create the metadata table's folders and properties, unless they exist."""
     layout = metadata_layout(config.version)
     storage.make_dirs(layout.folder)

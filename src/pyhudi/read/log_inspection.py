@@ -37,14 +37,14 @@ _COUNTED = DATA_BLOCKS | {BlockType.DELETE, BlockType.CDC_DATA}
 
 def log_blocks(table: OpenTable, pattern: str = "*") -> pa.Table:
     """Return the blocks of the committed log files that match a pattern (`LOG_BLOCKS_SCHEMA`)."""
-    rows = [_row(path, block) for path, block in read_blocks(table.storage, log_files(table, pattern))]
+    rows = [_row(path, block) for path, block in blocks_of_files(table.storage, matching_log_files(table, pattern))]
     return pa.Table.from_pylist(rows, schema=LOG_BLOCKS_SCHEMA)
 
 
 def log_records(table: OpenTable, pattern: str = "*") -> Iterator[pa.RecordBatch]:
     """Yield the records in the data blocks of the committed log files that match a pattern (`LOG_RECORDS_SCHEMA`), as
     they were written."""
-    for path, block in read_blocks(table.storage, log_files(table, pattern)):
+    for path, block in blocks_of_files(table.storage, matching_log_files(table, pattern)):
         if block.type in DATA_BLOCKS:
             for batch in decode_records(block).to_batches():
                 texts = [json.dumps(row, default=str, ensure_ascii=False) for row in batch.to_pylist()]
@@ -52,14 +52,14 @@ def log_records(table: OpenTable, pattern: str = "*") -> Iterator[pa.RecordBatch
                 yield pa.RecordBatch.from_arrays([*same, pa.array(texts, pa.string())], schema=LOG_RECORDS_SCHEMA)
 
 
-def log_files(table: OpenTable, pattern: str) -> list[str]:
+def matching_log_files(table: OpenTable, pattern: str) -> list[str]:
     """Return the paths of the committed log files whose URI, or path relative to the table, matches a pattern with
     ``*``, ``?`` and ``[…]``, sorted."""
     paths = {path for paths in FileSystemView.load(table).all_slices()["log_paths"].to_pylist() for path in paths}
     return sorted(path for path in paths if any(_matches(name, pattern) for name in (path, table.storage.uri(path))))
 
 
-def read_blocks(storage: Storage, paths: Sequence[str]) -> Iterator[tuple[str, LogBlock]]:
+def blocks_of_files(storage: Storage, paths: Sequence[str]) -> Iterator[tuple[str, LogBlock]]:
     """Yield the blocks of log files with the paths of their files."""
     with LogFiles(storage) as files:
         for path in paths:
@@ -67,7 +67,7 @@ def read_blocks(storage: Storage, paths: Sequence[str]) -> Iterator[tuple[str, L
                 yield path, block
 
 
-def records_of(block: LogBlock) -> int:
+def record_count(block: LogBlock) -> int:
     """Return the number of records or deletes of a block; 0 of others."""
     return count_records(block) if block.type in _COUNTED else 0
 
@@ -88,6 +88,6 @@ def _row(path: str, block: LogBlock) -> dict[str, Any]:
         "path": path,
         "instant": block.instant,
         "type": block.type.name,
-        "records": records_of(block),
+        "records": record_count(block),
         "headers": headers_of(block),
     }

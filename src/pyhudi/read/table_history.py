@@ -91,7 +91,7 @@ def history(table: TableSnapshot, *, archived: bool = False) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
 
 
-def written_files(active: ActiveTimeline) -> pa.Table:
+def files_by_write(active: ActiveTimeline) -> pa.Table:
     """Return the files written by each completed write of the active timeline (`WRITTEN_FILES_SCHEMA`)."""
     done = [i for i in active.timeline.writes() if i.is_completed]
     parts = []

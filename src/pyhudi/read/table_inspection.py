@@ -17,7 +17,7 @@ from pyhudi.read.log_inspection import LOG_RECORDS_SCHEMA, log_blocks, log_recor
 from pyhudi.read.metadata_inspection import metadata_partitions
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.read.table_history import written_files
+from pyhudi.read.table_history import files_by_write
 from pyhudi.read.write_statistics import file_sizes, write_amplification
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -101,7 +101,7 @@ class Inspect:
         Returns:
             One row per file, oldest write first (:data:`pyhudi.read.table_history.WRITTEN_FILES_SCHEMA`).
         """
-        return ResultTable(written_files(self._now().active))
+        return ResultTable(files_by_write(self._now().active))
 
     def metadata_partitions(self) -> ResultTable:
         """Return the partitions of the metadata table (its indexes), with the numbers and sizes of their files.

@@ -42,7 +42,7 @@ class ShownColumn:
 
 def text_column(name: str, title: str | None = None, *, least_width: int = 0, is_whole: bool = False) -> ShownColumn:
     """Return a column of values as texts."""
-    return ShownColumn(title or name, lambda row: value_text(row[name]), False, least_width, is_whole)
+    return ShownColumn(title or name, lambda row: cell_text(row[name]), False, least_width, is_whole)
 
 
 def count_column(name: str, title: str | None = None, *, least_width: int = 0) -> ShownColumn:
@@ -92,14 +92,14 @@ def print_facts(facts: Iterable[tuple[str, str]], console: Console) -> None:
     console.print(grid)
 
 
-def value_text(value: object) -> str:
+def cell_text(value: object) -> str:
     """Return a value as one line of text; None is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ", ".join(map(value_text, value))
+        return ", ".join(map(cell_text, value))
     return _shortened(" ".join(str(value).splitlines()))
 
 
@@ -112,7 +112,7 @@ def _column_of(field: pa.Field) -> ShownColumn:
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
     def text(row: Mapping[str, Any]) -> str:
-        return "null" if row[field.name] is None else value_text(row[field.name])
+        return "null" if row[field.name] is None else cell_text(row[field.name])
 
     return ShownColumn(field.name, text, is_number)
 

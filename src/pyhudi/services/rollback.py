@@ -14,7 +14,7 @@ from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
-from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_metadata_enabled
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
@@ -149,7 +149,7 @@ def rebuild_metadata(updates: MetadataUpdates, before: TableConfig) -> None:
     """
     storage, opts = updates.storage, updates.opts
     now = TableConfig.load(storage)
-    if FILES not in before.metadata_partitions or FILES in now.metadata_partitions or not is_enabled(opts):
+    if FILES not in before.metadata_partitions or FILES in now.metadata_partitions or not is_metadata_enabled(opts):
         return
     flags = {COLUMN_STATS: options.METADATA_COLUMN_STATS_ENABLE, BLOOM_FILTERS: options.METADATA_BLOOM_ENABLE}
     enabled = {option.key: True for partition, option in flags.items() if partition in before.metadata_partitions}

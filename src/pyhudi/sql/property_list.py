@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyhudi.sql.token_cursor import Cursor
 
 
-def parse_properties(cursor: Cursor) -> dict[str, str]:
+def parse_property_list(cursor: Cursor) -> dict[str, str]:
     """Parse properties in parentheses: ``key = value``, ``key value``.
 
     Raises:
@@ -31,4 +31,4 @@ def parse_relation_options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
     if not cursor.sees("WITH", "("):
         return ()
     cursor.at += 1
-    return tuple(parse_properties(cursor).items())
+    return tuple(parse_property_list(cursor).items())

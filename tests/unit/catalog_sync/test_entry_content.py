@@ -14,7 +14,7 @@ from pyhudi.catalog_sync.entries.spark_properties import spark_properties
 from pyhudi.catalog_sync.entries.storage_formats import storage_format
 from pyhudi.catalog_sync.partitions.partition_changes import partitions_of_paths, plan_changes
 from pyhudi.catalog_sync.partitions.partition_extractors import partition_extractor
-from pyhudi.catalog_sync.sync_settings import SyncSettings, TableLayout, is_enabled
+from pyhudi.catalog_sync.sync_settings import SyncSettings, TableLayout, is_sync_enabled
 from pyhudi.config import Options
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CatalogError, ConfigError, InvalidOptionError
@@ -223,6 +223,6 @@ def test_catalogs_of_options() -> None:
 
 
 def test_who_asks_for_a_sync() -> None:
-    assert not is_enabled(Options.parse({}))
-    assert is_enabled(Options.parse({f"{HIVE}enable": "true"}))
-    assert is_enabled(Options.parse({"hoodie.datasource.meta.sync.enable": "true"}))
+    assert not is_sync_enabled(Options.parse({}))
+    assert is_sync_enabled(Options.parse({f"{HIVE}enable": "true"}))
+    assert is_sync_enabled(Options.parse({"hoodie.datasource.meta.sync.enable": "true"}))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions, write_changed_rows
+from pyhudi.merge.log_changed_rows import changed_rows, replaced_positions, write_changed_rows
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, OPERATION, PARTITION_PATH, RECORD_KEY
@@ -136,7 +136,7 @@ class Slice:
             base = list(read_slice(self._changed(context, {"key_rows": None}), replace(self.slice, log_paths=())))
             rows = [row for batch in base for row in batch.to_pylist()]
         kept = [row for i, row in enumerate(rows) if i not in set(hidden)]
-        changed = [row for batch in merged_rows(context, self.slice) for row in batch.to_pylist()]
+        changed = [row for batch in changed_rows(context, self.slice) for row in batch.to_pylist()]
         at_once: list[pa.RecordBatch] = []
         assert sorted(write_changed_rows(context, self.slice, at_once.append).tolist()) == hidden
         together = [row for batch in at_once for row in batch.to_pylist()]

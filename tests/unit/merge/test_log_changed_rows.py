@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.errors import CorruptTableError, QueryError
 from pyhudi.merge.file_slice import SliceContext
-from pyhudi.merge.log_changed_rows import merged_rows, replaced_positions
+from pyhudi.merge.log_changed_rows import changed_rows, replaced_positions
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records
 from pyhudi.merge.modes.merge_rules import MergeRules
 from tests.unit.merge.slices import Slice
@@ -42,7 +42,7 @@ def made(tmp_path: Path) -> Slice:
 
 
 def changed(made: Slice, rules: MergeRules = MergeRules()) -> list[tuple[str, str]]:  # noqa: B008
-    batches = merged_rows(context(made, rules), made.slice)
+    batches = changed_rows(context(made, rules), made.slice)
     return sorted((row["id"], row["a"]) for batch in batches for row in batch.to_pylist())
 
 
@@ -91,6 +91,6 @@ def test_no_base_file_and_no_logs(tmp_path: Path, made: Slice) -> None:
 def test_a_missing_log_is_named(made: Slice) -> None:
     made.log(2, [{"id": "k2", "o": 9, "a": "log", "b": 5}])
     gone = replace(made.slice, log_paths=(".gone.log.1_0-0-0",))
-    for read in (lambda: replaced_positions(context(made), gone), lambda: list(merged_rows(context(made), gone))):
+    for read in (lambda: replaced_positions(context(made), gone), lambda: list(changed_rows(context(made), gone))):
         with pytest.raises(QueryError, match="a cleaner has removed it"):
             read()

@@ -9,13 +9,13 @@ from rich.console import Console
 
 from pyhudi.report.row_table import (
     ShownColumn,
+    cell_text,
     count_column,
     print_facts,
     print_rows,
     size_column,
     text_column,
     time_column,
-    value_text,
 )
 
 INSTANT = "20261121094947775"
@@ -57,7 +57,7 @@ def test_rows_that_do_not_fit_are_blocks() -> None:
 
 
 def test_long_values_are_shortened() -> None:
-    assert len(value_text("x" * 1000)) == 199
+    assert len(cell_text("x" * 1000)) == 199
     assert printed(pa.table({"a": ["x\ny"]}))[-1] == "x y"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
-from pyhudi.services.indexing.async_indexer import planned_result, plans_to_run, run_plans
+from pyhudi.services.indexing.async_indexer import planned_result, plans_to_run, run_index_plans
 from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexResult, build_index, drop_index
 from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_preparation import Preparer
@@ -165,7 +165,7 @@ class IndexServices(ServiceBase):
         plans = plans_to_run(client, opts, instant)
         if dry_run:
             return planned_result(plans)
-        return run_plans(
+        return run_index_plans(
             client,
             opts,
             plans,

@@ -11,7 +11,7 @@ from pyhudi.cli.parameters import with_output, with_path, with_table
 from pyhudi.cli.structure import noun
 from pyhudi.report import print_report
 from pyhudi.report.number_text import bytes_text, count_text, instant_text
-from pyhudi.report.row_table import value_text
+from pyhudi.report.row_table import cell_text
 
 table = noun("table", "A table: describe, properties, report, create.")
 
@@ -81,5 +81,5 @@ def _readable(detail: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         elif name in _INSTANTS:
             text = f"{value}  ({instant_text(value)})"
         else:
-            text = value_text(value)
+            text = cell_text(value)
         yield name.replace("_", " "), text

@@ -92,7 +92,7 @@ def with_java_strings(schema: Any) -> Any:
     return schema | inner | (_JAVA_STRING if schema["type"] in ("map", "string") else {})
 
 
-def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
+def encode_datum(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
     """Return one record as Avro binary without any header."""
     buffer = io.BytesIO()
     try:
@@ -122,7 +122,7 @@ def decode_datum(schema: AvroSchema | str, data: bytes, *, named_unions: bool = 
 def write_container(schema: AvroSchema | str, records: Iterable[Mapping[str, Any]]) -> bytes:
     """Return an Avro object container as written by Apache Hudi for timeline files: one block, no codec entry."""
     text = schema_json(schema)
-    return container_of(text, [encode_record(text, record) for record in records])
+    return container_of(text, [encode_datum(text, record) for record in records])
 
 
 def container_of(text: str, bodies: Sequence[bytes]) -> bytes:

@@ -148,7 +148,7 @@ def in_one_order(texts: pa.Array) -> pa.Array:
     return pc.if_else(odd, pa.scalar(None, pa.string()), texts)
 
 
-def as_text(entries: dict[bytes, bytes], key: str) -> str | None:
+def entry_text(entries: dict[bytes, bytes], key: str) -> str | None:
     """Return a footer entry as text.
 
     Raises:

@@ -190,10 +190,10 @@ def read_footer(source: Any) -> Footer:
     return Footer(
         num_rows=file.nrows,
         schema=schema.remove_metadata(),
-        avro_schema=base_file_footer.as_text(entries, AVRO_SCHEMA_KEY),
-        min_key=base_file_footer.as_text(entries, base_file_footer.MIN_KEY),
-        max_key=base_file_footer.as_text(entries, base_file_footer.MAX_KEY),
-        bloom_type=base_file_footer.as_text(entries, base_file_footer.BLOOM_TYPE_KEY),
+        avro_schema=base_file_footer.entry_text(entries, AVRO_SCHEMA_KEY),
+        min_key=base_file_footer.entry_text(entries, base_file_footer.MIN_KEY),
+        max_key=base_file_footer.entry_text(entries, base_file_footer.MAX_KEY),
+        bloom_type=base_file_footer.entry_text(entries, base_file_footer.BLOOM_TYPE_KEY),
         bloom_text=entries.get(base_file_footer.BLOOM_KEY.encode()),
         metadata=None,
     )

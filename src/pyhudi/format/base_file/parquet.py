@@ -95,10 +95,10 @@ def _footer(metadata: pq.FileMetaData, schema: pa.Schema) -> Footer:
     return Footer(
         num_rows=metadata.num_rows,
         schema=schema,
-        avro_schema=base_file_footer.as_text(entries, base_file_footer.AVRO_SCHEMA_KEY),
-        min_key=base_file_footer.as_text(entries, base_file_footer.MIN_KEY),
-        max_key=base_file_footer.as_text(entries, base_file_footer.MAX_KEY),
-        bloom_type=base_file_footer.as_text(entries, base_file_footer.BLOOM_TYPE_KEY),
+        avro_schema=base_file_footer.entry_text(entries, base_file_footer.AVRO_SCHEMA_KEY),
+        min_key=base_file_footer.entry_text(entries, base_file_footer.MIN_KEY),
+        max_key=base_file_footer.entry_text(entries, base_file_footer.MAX_KEY),
+        bloom_type=base_file_footer.entry_text(entries, base_file_footer.BLOOM_TYPE_KEY),
         bloom_text=text,
         metadata=metadata,
     )

@@ -68,7 +68,7 @@ class LogRecordColumns:
         return as_nullable_fields(columns)
 
 
-def read_blocks(
+def add_block_versions(
     blocks: Iterable[LogBlock],
     layout: LogRecordColumns,
     names: Callable[[str], FileNames],

@@ -104,7 +104,7 @@ def slice_sources(
         FormatError: A file is corrupt, or has blocks that metadata tables do not use.
         StorageError: A file cannot be read.
     """
-    files = slice_files(row)
+    files = files_of_slice(row)
     if row["base_path"] is not None:
         yield _base(storage, files.pop(0), cache)
     blocks: list[LogBlock] = []
@@ -117,7 +117,7 @@ def slice_sources(
         yield _block(storage, block, file_of_block[id(block)], cache)
 
 
-def slice_files(row: Mapping[str, Any]) -> list[SliceFile]:
+def files_of_slice(row: Mapping[str, Any]) -> list[SliceFile]:
     """Return the files of a file slice (a row of `pyhudi.metadata.reader.metadata_slices.current_slices`): the base
     file if there is one, then the log files."""
     paths, sizes = list(row["log_paths"] or ()), list(row["log_sizes"] or ())

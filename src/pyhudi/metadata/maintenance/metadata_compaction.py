@@ -36,7 +36,7 @@ from pyhudi.metadata.maintenance.metadata_archival import archive_metadata_timel
 from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
-from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
+from pyhudi.metadata.reader.metadata_slices import current_slices, metadata_block_view
 from pyhudi.metadata.writer.rollback.instant_deletion import file_names_by_partition
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -117,7 +117,9 @@ def schedule_compaction(metadata_context: MetadataWriteContext, config: TableCon
     # Delta commits that others have completed since are in none of the slices.
     metadata_context.reserved.lock.ensure_held()
     attempts.begin(deltas).save(storage)
-    job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
+    job = MetadataCompactionJob(
+        storage, config.version, instant, metadata_block_view(active.timeline, config.version), slices
+    )
     if config.version >= 8:  # While the lock is held, no other process can be compacting.
         heartbeat_of(job, metadata_context.opts).refresh()  # The thread starts with the work.
     _begin(active, job)
@@ -138,7 +140,7 @@ def compact_now(metadata_context: MetadataWriteContext, config: TableConfig) -> 
     instant = _next_instant(metadata_context, config, active.timeline)
     if instant is None or active.timeline.pending().of_actions(Action.COMPACTION).last is not None:
         return MetadataServiceResult(reason="instants are pending")
-    view = block_view(active.timeline, config.version)
+    view = metadata_block_view(active.timeline, config.version)
     job = MetadataCompactionJob(metadata_context.storage, config.version, instant, view, slices)
     _begin(active, job)
     try:

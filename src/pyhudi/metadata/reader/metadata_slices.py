@@ -60,7 +60,7 @@ def _with_times(slices: pa.Table, listing: pa.Table) -> pa.Table:
     return slices.append_column("modified", pa.array(modified, pa.list_(pa.int64())))
 
 
-def block_view(counted: Timeline, version: int) -> BlockView:
+def metadata_block_view(counted: Timeline, version: int) -> BlockView:
     """Return the valid log blocks: all of them from version 8 on, where names identify committed files. Before, an
     attempt at a plan has the instant of those that were rolled back."""
     return BlockView() if version >= 8 else BlockView(committed=_Counted(counted), retries=True)

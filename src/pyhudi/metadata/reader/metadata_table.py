@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
 from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
-from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_files, slice_sources
+from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, files_of_slice, slice_sources
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.reader.file_lists import listed_files
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
-from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
+from pyhudi.metadata.reader.metadata_slices import current_slices, metadata_block_view
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
 from pyhudi.metadata.records import file_group_hash, metadata_keys
 from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
@@ -172,7 +172,7 @@ class MetadataTable:
         plan requests the same lists of files, and plans of similar queries the statistics of the same columns."""
         if self.config.version < 8:  # which blocks of files count depends on more than the files
             return look_up()
-        files = tuple(file for group in groups for file in slice_files(group))
+        files = tuple(file for group in groups for file in files_of_slice(group))
         name = (self.storage.root, self.config.version, files, request, frozen(payloads))
 
         table: pa.Table | None = CACHE.find(name)
@@ -293,7 +293,7 @@ class MetadataTable:
         keep: Callable[[pa.Array], pa.Array] | None,
     ) -> pa.Table:
         versions = []
-        view = block_view(self.timeline.effective, self.config.version)
+        view = metadata_block_view(self.timeline.effective, self.config.version)
         for source in slice_sources(self.storage, group, view):
             if isinstance(source, DeleteSource):
                 deletes = source.keys if keep is None else source.keys.filter(keep(source.keys))

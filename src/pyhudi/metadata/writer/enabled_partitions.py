@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def is_enabled(opts: Options) -> bool:
+def is_metadata_enabled(opts: Options) -> bool:
     """Return True if writes maintain a metadata table."""
     return opts.get_typed(options.METADATA_ENABLE)
 
 
 def delete_if_disabled(storage: Storage, config: TableConfig, opts: Options) -> TableConfig:
     """Delete the metadata table if the options disable it."""
-    return config if is_enabled(opts) else delete_metadata_table(storage, config)
+    return config if is_metadata_enabled(opts) else delete_metadata_table(storage, config)
 
 
 def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:

@@ -33,7 +33,7 @@ from pyhudi.metadata.metadata_layout import (
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
-    create_metadata_table,
+    create_metadata_folders,
     file_group_ids,
 )
 from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records, partition_stats_records
@@ -99,7 +99,7 @@ def build_partitions(
 
     Pending instants of the table are omitted. ``partitions`` are in build order, ``columns`` are those with statistics.
     """
-    create_metadata_table(metadata_context.storage, config)
+    create_metadata_folders(metadata_context.storage, config)
     contents = table_contents(metadata_context.snapshot(config))
     first = InitialBuild(metadata_context.stats_reader, metadata_context.storage, config, columns, contents)
     for partition in partitions:

@@ -41,7 +41,7 @@ from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, has
 from pyhudi.metadata.writer.enabled_partitions import (
     build_missing_partitions,
     drop_unmaintained_partitions,
-    is_enabled,
+    is_metadata_enabled,
     recover_metadata_table,
 )
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, delete_unrecorded, drop_unfinished
@@ -74,7 +74,7 @@ def update_from_commit(
     cannot be maintained are removed. ``instant`` is inflight in the table's timeline.
     """
     storage = metadata_context.storage
-    if not is_enabled(metadata_context.opts):
+    if not is_metadata_enabled(metadata_context.opts):
         return delete_metadata_table(storage, config)
     try:
         return _record(metadata_context, config, instant, metadata, index)

@@ -14,7 +14,7 @@ from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, RecordSelection, SliceContext, StoredColumns
-from pyhudi.merge.log_changed_rows import merged_rows
+from pyhudi.merge.log_changed_rows import changed_rows
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def block_view(table: TableSnapshot) -> BlockView:
+def snapshot_block_view(table: TableSnapshot) -> BlockView:
     """Return the valid log blocks of the latest snapshot: all of them from version 8 on, where files are selected by
     completed instants."""
     if table.config.version >= 8:
@@ -84,7 +84,7 @@ def slice_context(
     bounds = bounds or InstantBounds()
     commit_times = bounds.commit_times
     config = table.config
-    view = block_view(table)
+    view = snapshot_block_view(table)
     if bounds.written_by is not None:
         view = replace(view, committed=bounds.written_by)
     merging = with_delete_marker(config.merging, opts)
@@ -145,7 +145,7 @@ class MergedReader:
         """Yield the merged rows of one slice that are not in the base file unchanged
         (`pyhudi.merge.log_changed_rows`)."""
         selection = replace(self.context.selection, base_rows=None)
-        yield from self._matching(merged_rows(replace(self.context, selection=selection), file_slice))
+        yield from self._matching(changed_rows(replace(self.context, selection=selection), file_slice))
 
     def _matching(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         conditions = []

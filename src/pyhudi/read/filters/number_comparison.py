@@ -22,7 +22,7 @@ _NONE, _ALL = ("in", ()), ("not in", ())
 """Comparisons that no value satisfies, and that every non-null value satisfies."""
 
 
-def number_of(value: Any) -> Number | None:
+def as_number(value: Any) -> Number | None:
     """Return a value as a Python number; None for other values. True is 1."""
     plain = value.as_py() if isinstance(value, pa.Scalar) else value
     if isinstance(plain, np.number | np.bool_):
@@ -34,7 +34,7 @@ def number_of(value: Any) -> Number | None:
 
 def is_nan(value: Any) -> bool:
     """Return True if a value is NaN."""
-    number = number_of(value)
+    number = as_number(value)
     return number is not None and number != number
 
 
@@ -47,7 +47,7 @@ def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
     low, high = _range(kind)
     if op in LISTS:
         return op, tuple(one for element in value for one in _as_equal(element, low, high))
-    number = number_of(value)
+    number = as_number(value)
     if number is None:
         return op, value
     if op in ("=", "==", "!="):
@@ -66,7 +66,7 @@ def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
 
 def _as_equal(value: Any, low: int, high: int) -> tuple[Any, ...]:
     """Return the value of an integer type that equals a value, or none."""
-    number = number_of(value)
+    number = as_number(value)
     if number is None:
         return (value,)
     if number != number:  # NaN.

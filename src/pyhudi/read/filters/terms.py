@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import (
     LISTS,
+    as_number,
     can_be_compared,
     compared_type,
     in_whole_numbers,
     is_nan,
-    number_of,
 )
 from pyhudi.read.filters.time_comparison import in_days_or_instants, is_date_or_time
 from pyhudi.read.schema.column_paths import resolve_column, type_at
@@ -121,7 +121,7 @@ def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
         QueryError: The value cannot be compared with the column.
     """
     natural = _scalar(value, column)
-    number = number_of(value)
+    number = as_number(value)
     if natural.type == kind or (pa.types.is_date(kind) and pa.types.is_timestamp(natural.type)):
         return natural  # A time is not truncated to a day.
     try:

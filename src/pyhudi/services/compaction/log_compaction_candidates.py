@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
-from pyhudi.read.execution.file_slice_reader import block_view
+from pyhudi.read.execution.file_slice_reader import snapshot_block_view
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.compaction_operations import operation_paths
 
@@ -28,7 +28,7 @@ def log_compaction_candidates(table: TableSnapshot, operations: pa.Table, least:
     Raises:
         FormatError: A log file is corrupt.
     """
-    view = block_view(table)
+    view = snapshot_block_view(table)
 
     def is_worth(row: Mapping[str, Any]) -> bool:
         with LogFiles(table.storage) as logs:

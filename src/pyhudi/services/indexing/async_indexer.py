@@ -78,7 +78,7 @@ def planned_result(plans: Sequence[IndexPlan]) -> IndexResult:
     return IndexResult(partitions, "" if plans else _NO_PLANS)
 
 
-def run_plans(
+def run_index_plans(
     client: TableMetaClient,
     opts: Options,
     plans: Sequence[IndexPlan],

@@ -36,7 +36,7 @@ from pyhudi.metadata.indexes.secondary_index_definition import (
     secondary_partition,
 )
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from pyhudi.metadata.writer.enabled_partitions import is_enabled
+from pyhudi.metadata.writer.enabled_partitions import is_metadata_enabled
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -294,5 +294,5 @@ def check_metadata_enabled(opts: Options) -> None:
     Raises:
         ConfigError: They disable it.
     """
-    if not is_enabled(opts):
+    if not is_metadata_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")

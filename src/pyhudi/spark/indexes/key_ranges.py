@@ -82,7 +82,7 @@ def sampled_files(files: int) -> range:
     return range(0, files, max(1, -(-files // _SAMPLED_FILES)))
 
 
-def sorted_by_group(rows: DataFrame, tasks: int) -> DataFrame:
+def sorted_by_index_group(rows: DataFrame, tasks: int) -> DataFrame:
     """Return rows in the tasks that their `PLACEMENT_KEY` selects, sorted by file group and range (`INDEX_GROUP`)."""
     return rows.repartition(tasks, PLACEMENT_KEY).sortWithinPartitions(INDEX_GROUP)
 

@@ -28,7 +28,12 @@ from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
-from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, sampled_ranges, write_base_files, write_entries
+from pyhudi.spark.indexes.secondary_index_entries import (
+    IndexTarget,
+    sampled_ranges,
+    write_entries,
+    write_initial_entries,
+)
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -87,7 +92,7 @@ class InitialEntries:
         groups = [[GroupSlice(file_id) for file_id in self.groups]]
         target = IndexTarget(self.table.storage, instant, self.table.config.version, [self.index], groups)
         ranges = sampled_ranges(self.spark, context, slices, target, self.rows)
-        return write_base_files(self.spark, context, slices, target, ranges)
+        return write_initial_entries(self.spark, context, slices, target, ranges)
 
 
 def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> IndexDelta | None:

@@ -39,7 +39,7 @@ from pyhudi.spark.indexes.key_ranges import (
     range_count,
     ranges_by_group,
     sampled_files,
-    sorted_by_group,
+    sorted_by_index_group,
 )
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
@@ -78,7 +78,7 @@ class IndexTarget:
         return files, self.groups[at][number - self.starts[at]]
 
 
-def write_base_files(
+def write_initial_entries(
     spark: SparkSession, context: SliceContext, slices: Sequence[FileSlice], target: IndexTarget, ranges: KeyRanges
 ) -> list[dict[str, Any]]:
     """Write the entries of all rows of file slices to the first base files of indexes; return their write stats. Runs a
@@ -107,8 +107,8 @@ def write_base_files(
 def sampled_ranges(
     spark: SparkSession, context: SliceContext, slices: Sequence[FileSlice], target: IndexTarget, rows: int
 ) -> KeyRanges:
-    """Return the ranges of the entries of file slices, for `write_base_files`; ``rows`` is their number. Runs a Spark
-    job if there are several ranges."""
+    """Return the ranges of the entries of file slices, for `write_initial_entries`; ``rows`` is their number. Runs a
+    Spark job if there are several ranges."""
     count = range_count(rows, target.starts[-1])
     if count == 1:
         return ONE_RANGE
@@ -152,7 +152,7 @@ def _write(
     target: IndexTarget,
 ) -> list[dict[str, Any]]:
     """Write entries in the tasks of their file groups."""
-    placed = sorted_by_group(entries, _task_count(spark, target))
+    placed = sorted_by_index_group(entries, _task_count(spark, target))
     with task_errors():
         return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from pyhudi.catalog_sync.sync_after_commit import check_sync_after_commit, sync_after_commit
-from pyhudi.catalog_sync.sync_settings import is_enabled
+from pyhudi.catalog_sync.sync_settings import is_sync_enabled
 from pyhudi.config import Options
 from pyhudi.spark.hive_settings import with_hive_settings
 from pyhudi.storage import Storage
@@ -19,7 +19,7 @@ def check_sync_options(spark: SparkSession, opts: Options) -> None:
         ConfigError: Options are invalid or not supported, or the metastore is not known.
         SetupError: The package pymetastore is not installed.
     """
-    if is_enabled(opts):
+    if is_sync_enabled(opts):
         check_sync_after_commit(with_hive_settings(spark, opts))
 
 
@@ -38,6 +38,6 @@ def sync_after_write(spark: SparkSession, storage: Storage, opts: Options, resul
     Raises:
         ServiceAfterCommitError: The sync failed; the write is committed.
     """
-    if result.instant is None or not is_enabled(opts):
+    if result.instant is None or not is_sync_enabled(opts):
         return result
     return result.with_warning(sync_after_commit(storage, with_hive_settings(spark, opts)))

@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError, RecordKeyError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen.key_spec import KeySpec, check_generator_usable
-from pyhudi.keygen.record_key_formatter import value_text
+from pyhudi.keygen.record_key_formatter import field_texts
 from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.first_record import first_record
 from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
@@ -59,7 +59,7 @@ def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
         return spec
     key = record.column(RECORD_KEY)[0].as_py()
     try:
-        value = value_text(record, spec.record_fields[0], replace(spec, consistent_timestamps=False))
+        value = field_texts(record, spec.record_fields[0], replace(spec, consistent_timestamps=False))
     except RecordKeyError:  # A type of other writers, whose text does not begin with a name.
         return replace(spec, named_parts=spec.may_name_parts([key]))
     return spec.matching(key, value[0].as_py())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.sql.property_list import parse_properties
+from pyhudi.sql.property_list import parse_property_list
 from pyhudi.sql.statements import (
     CacheTable,
     ClearCache,
@@ -21,7 +21,7 @@ def parse_cache(cursor: Cursor) -> CacheTable | None:
     if not cursor.take("TABLE"):
         return None
     name = cursor.name()
-    options = parse_properties(cursor) if cursor.take("OPTIONS") else {}
+    options = parse_property_list(cursor) if cursor.take("OPTIONS") else {}
     cursor.take("AS")
     return CacheTable(name, cursor.rest() or None, lazy, options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.create_table_parser import PROVIDERS, QUERIES, parse_external_table, parse_table
-from pyhudi.sql.property_list import parse_properties
+from pyhudi.sql.property_list import parse_property_list
 from pyhudi.sql.statements import CreateFunction, CreateIndex, CreateView, Statement
 from pyhudi.sql.token_cursor import Cursor
 
@@ -64,7 +64,7 @@ def _query_of_path(cursor: Cursor) -> str | None:
     """Parse ``hudi OPTIONS (path '…')`` of a view. Return a query of its rows; None for other providers."""
     if ".".join(cursor.name()).upper() not in PROVIDERS:
         return None
-    view_options = parse_properties(cursor) if cursor.take("OPTIONS") else {}
+    view_options = parse_property_list(cursor) if cursor.take("OPTIONS") else {}
     cursor.finish()
     if [key.lower() for key in view_options] != ["path"]:
         raise SqlSyntaxError(
@@ -88,10 +88,10 @@ def _index(cursor: Cursor) -> CreateIndex:
         while not cursor.take(")"):
             columns.append(".".join(cursor.name()))
             if cursor.take("OPTIONS"):
-                options |= parse_properties(cursor)
+                options |= parse_property_list(cursor)
             if not cursor.take(",") and not cursor.sees(")"):
                 cursor.fail("',' or ')'")
     if cursor.take("OPTIONS"):
-        options |= parse_properties(cursor)
+        options |= parse_property_list(cursor)
     cursor.finish()
     return CreateIndex(index, name, tuple(columns), using, options, if_not_exists)

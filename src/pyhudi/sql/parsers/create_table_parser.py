@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyhudi.config.layout_methods import layout_options
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.property_list import parse_properties
+from pyhudi.sql.property_list import parse_property_list
 from pyhudi.sql.statements import CreateTable, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor
 
@@ -99,14 +99,14 @@ def _read_provider(cursor: Cursor, read: _Clauses) -> None:
 
 
 def _read_options(cursor: Cursor, read: _Clauses) -> None:
-    table_options = parse_properties(cursor)
+    table_options = parse_property_list(cursor)
     path = next((table_options.pop(key) for key in list(table_options) if key.lower() == "path"), None)
     read.path = read.path if path is None else path
     read.properties |= table_options
 
 
 def _read_properties(cursor: Cursor, read: _Clauses) -> None:
-    read.properties |= parse_properties(cursor)
+    read.properties |= parse_property_list(cursor)
 
 
 def _read_partitions(cursor: Cursor, read: _Clauses) -> None:
@@ -215,7 +215,7 @@ def _like(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool) -> Crea
         if cursor.take("USING"):
             provider = ".".join(cursor.name()).upper()
         elif cursor.take("TBLPROPERTIES"):
-            properties |= parse_properties(cursor)
+            properties |= parse_property_list(cursor)
         elif cursor.take("LOCATION"):
             location = cursor.string()
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pyhudi.sql.parsers.alter_parser import parse_alter_columns
 from pyhudi.sql.parsers.create_table_parser import QUERIES
 from pyhudi.sql.parsers.dml_parser import parse_partition
-from pyhudi.sql.property_list import parse_properties
+from pyhudi.sql.property_list import parse_property_list
 from pyhudi.sql.statements import (
     AlterColumns,
     ChangeColumn,
@@ -50,7 +50,7 @@ def parse_alter(cursor: Cursor) -> Statement | None:
 
 
 def _set_properties(cursor: Cursor, name: Name) -> SetProperties:
-    return SetProperties(name, changed=parse_properties(cursor))
+    return SetProperties(name, changed=parse_property_list(cursor))
 
 
 def _unset_properties(cursor: Cursor, name: Name) -> SetProperties:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import FormatError, TimelineError
-from pyhudi.format.avro.container import encode_record, load_schema, schema_json, with_java_strings
+from pyhudi.format.avro.container import encode_datum, load_schema, schema_json, with_java_strings
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.block_framing import Buffer, frame
 from pyhudi.format.log.encoding.data_block_encoder import avro_content
@@ -191,7 +191,7 @@ def _encoded(state: Instant, schema: str, changed: str | None, data: bytes) -> b
         "stateTransitionTime": changed,
     }
     try:
-        return encode_record(schema, entry | _payload(state, data))
+        return encode_datum(schema, entry | _payload(state, data))
     except (ValueError, TypeError, AttributeError) as e:
         raise FormatError(str(e)) from e
 

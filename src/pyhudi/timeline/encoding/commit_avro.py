@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.avro.binary_layout import record_layout
-from pyhudi.format.avro.container import container_of, encode_record, load_schema, schema_json, single_record
+from pyhudi.format.avro.container import container_of, encode_datum, load_schema, schema_json, single_record
 from pyhudi.format.avro.decoder import RecordProjection, decode_columns
 from pyhudi.format.avro.encoder import RecordEncoder
 from pyhudi.format.avro.type_tree import Record, record_type
@@ -47,7 +47,7 @@ def encode_commit_record(name: str, stats: pa.Table, others: Mapping[str, Any]) 
     if stats.num_rows < FEW:
         # Missing fields have a default that Apache Hudi does not write.
         values = {field: others.get(field) for field, _ in record.fields}
-        return container_of(text, [encode_record(text, values | {_STATS: _stats_by_row(stats)})])
+        return container_of(text, [encode_datum(text, values | {_STATS: _stats_by_row(stats)})])
     encoder = RecordEncoder(1)
     for (field, avro), arrow in zip(record.fields, record.arrow, strict=True):
         if field == _STATS:

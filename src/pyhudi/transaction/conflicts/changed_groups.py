@@ -28,7 +28,7 @@ def rewritten_groups(metadata: CommitMetadata) -> pa.Table:
     return touched_groups(replace(metadata, stats=stats.filter(pc.is_null(stats["logVersion"]))))
 
 
-def bucket_groups(groups: pa.Table) -> pa.Table:
+def groups_by_bucket(groups: pa.Table) -> pa.Table:
     """Return file groups of the bucket index by their bucket numbers: a bucket may have only one file group, but two
     writers may create one concurrently. (Random ids may start with eight digits, but hardly twice in one partition.)"""
     numbered = groups.filter(pc.match_substring_regex(groups["file_id"], r"^\d{8}-"))

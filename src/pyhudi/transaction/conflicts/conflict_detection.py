@@ -31,9 +31,9 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.changed_groups import (
     GROUP_SCHEMA,
-    bucket_groups,
     common_group,
     common_instant,
+    groups_by_bucket,
     rewritten_groups,
     touched_groups,
 )
@@ -97,7 +97,7 @@ def find_conflict(
     if not others and not any(p.num_rows for p in pending):
         return None
     groups = touched_groups(metadata)
-    write = _Write(metadata, requested, groups, bucket_groups(groups), exceptions.appends)
+    write = _Write(metadata, requested, groups, groups_by_bucket(groups), exceptions.appends)
     for other, other_metadata in read_each(active.commit_metadata, others):
         planned_before = other.requested < requested if version >= 8 else other.requested in timeline_at_start
         common = _completed_conflict(write, other, other_metadata, version, planned_before=planned_before)
@@ -155,7 +155,7 @@ def _completed_conflict(
     groups = rewritten_groups(write.metadata) if is_independent else write.groups
     common = common_group(groups, touched_groups(other_metadata))
     if common is None and write.buckets.num_rows and not is_independent:
-        common = common_group(write.buckets, bucket_groups(touched_groups(other_metadata)))
+        common = common_group(write.buckets, groups_by_bucket(touched_groups(other_metadata)))
     if common is not None and write.appends and not (is_independent or reorders):
         return _common_group_rewritten(write.metadata, other_metadata)
     return common
@@ -219,7 +219,9 @@ def _common_group_rewritten(metadata: CommitMetadata, other_metadata: CommitMeta
         (rewritten_groups(metadata), touched_groups(other_metadata)),
         (touched_groups(metadata), rewritten_groups(other_metadata)),
     ):
-        common = common_group(rewritten, touched) or common_group(bucket_groups(rewritten), bucket_groups(touched))
+        common = common_group(rewritten, touched) or common_group(
+            groups_by_bucket(rewritten), groups_by_bucket(touched)
+        )
         if common is not None:
             return common
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.metadata.indexes.indexed_columns import columns_of_new_table
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
-from pyhudi.metadata.writer.enabled_partitions import build_all, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import build_all, is_metadata_enabled
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.publish import publish
@@ -105,7 +105,7 @@ class MetadataUpdates:
     def build(self, metadata: CommitMetadata) -> None:
         """Build the metadata table of a table that was created by ``metadata`` from another one; without it readers
         list files. The caller holds the lock of the table."""
-        if not is_enabled(self.opts):
+        if not is_metadata_enabled(self.opts):
             return
         try:
             config = TableConfig.load(self.storage)

@@ -27,7 +27,7 @@ from pyhudi.format.log.cdc_schema import cdc_schema
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
-from pyhudi.metadata.writer.enabled_partitions import enabled_partitions, is_enabled
+from pyhudi.metadata.writer.enabled_partitions import enabled_partitions, is_metadata_enabled
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.schema.name_resolution import field_type
@@ -249,6 +249,9 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
 
 def _indexed(schema: pa.Schema, config: TableConfig, opts: Options) -> pa.Schema | None:
     """Return the columns whose bounds the metadata table stores."""
-    if not is_enabled(opts) or COLUMN_STATS not in {*enabled_partitions(config, opts), *config.metadata_partitions}:
+    if not is_metadata_enabled(opts) or COLUMN_STATS not in {
+        *enabled_partitions(config, opts),
+        *config.metadata_partitions,
+    }:
         return None
     return indexed_columns(schema, config, opts)

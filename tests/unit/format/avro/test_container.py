@@ -80,11 +80,11 @@ def test_bad_record_says_so() -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_encode_long_equals_fastavro(value: int) -> None:
-    assert container.encode_long(value) == container.encode_record('{"type":"long"}', value)  # type: ignore[arg-type]
+    assert container.encode_long(value) == container.encode_datum('{"type":"long"}', value)  # type: ignore[arg-type]
 
 
 def test_decode_record_refuses_rest() -> None:
-    data = container.encode_record(container.load_schema("HoodieRollbackPlan"), PLAN)
+    data = container.encode_datum(container.load_schema("HoodieRollbackPlan"), PLAN)
     assert container.decode_datum(container.load_schema("HoodieRollbackPlan"), data) == PLAN
     with pytest.raises(FormatError, match="ends after"):
         container.decode_datum(container.load_schema("HoodieRollbackPlan"), data + b"\x00")

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import QueryError
-from pyhudi.read.filters.number_comparison import number_of
+from pyhudi.read.filters.number_comparison import as_number
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, cannot_match
@@ -118,7 +118,7 @@ COMPARE = {
 def test_whole_numbers_are_compared_exactly(op, value):
     schema, column = pa.schema([("i", pa.int32())]), pa.array(WHOLE, pa.int32())
     term = Term("i", op, value)
-    meant = [v for v in WHOLE if v is not None and COMPARE[op](v, number_of(value))]
+    meant = [v for v in WHOLE if v is not None and COMPARE[op](v, as_number(value))]
     kept = pa.table({"i": column}).filter(RowFilter(anyof=((term,),)).arrow(schema))["i"].to_pylist()
     assert kept == meant
     # each value as a file of its own
@@ -129,7 +129,7 @@ def test_whole_numbers_are_compared_exactly(op, value):
 @given(st.sampled_from(["in", "not in"]), st.lists(NUMBERS, max_size=4))
 def test_whole_numbers_in_lists_of_any_numbers(op, values):
     table = pa.table({"i": pa.array(WHOLE, pa.int32())})
-    given_values = [number_of(v) for v in values]
+    given_values = [as_number(v) for v in values]
     meant = [v for v in WHOLE if v is not None and (v in given_values) == (op == "in")]
     assert table.filter(RowFilter.parse([("i", op, values)]).arrow(table.schema))["i"].to_pylist() == meant
 

@@ -15,7 +15,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, ackn
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.services.indexing import async_indexer
-from pyhudi.services.indexing.async_indexer import plans_to_run, run_plans
+from pyhudi.services.indexing.async_indexer import plans_to_run, run_index_plans
 from pyhudi.services.indexing.index_builder import drop_index
 from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_requests import IndexRequest
@@ -61,7 +61,7 @@ def plan(table: MorTable) -> IndexPlan:
 
 def run(table: MorTable, options: Mapping[str, str] | None = None) -> tuple[str, ...]:
     opts = LATER.merged(options or {})
-    return run_plans(table.client, opts, plans_to_run(table.client, opts), preparer=no_engine).partitions
+    return run_index_plans(table.client, opts, plans_to_run(table.client, opts), preparer=no_engine).partitions
 
 
 def records(table: MorTable, partition: str) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def test_plan_and_run(mor: MorTable) -> None:
     assert not set(wanted(mor)) & set(mor.client.config.metadata_partitions)
     seen: list[tuple[str, int, int]] = []
     plans = plans_to_run(mor.client, LATER)
-    ran = run_plans(mor.client, LATER, plans, preparer=no_engine, progress=lambda *done: seen.append(done))
+    ran = run_index_plans(mor.client, LATER, plans, preparer=no_engine, progress=lambda *done: seen.append(done))
     assert ran.partitions == wanted(mor)
     assert seen == [("build indexes", n, len(wanted(mor))) for n in range(len(wanted(mor)) + 1)]
     check(mor)
@@ -223,7 +223,7 @@ def test_dying_builders(mor: MorTable) -> None:
 
     def act(storage: Storage) -> None:
         client = type(mor.client).open(storage, FEW)
-        run_plans(client, LATER, plans_to_run(client, LATER), preparer=no_engine)
+        run_index_plans(client, LATER, plans_to_run(client, LATER), preparer=no_engine)
 
     for storage in deaths(mor.root, act):
         left = MorTable(mor.root.with_name("dead"), mor.version, options=FEW, storage=storage)

@@ -46,7 +46,7 @@ class FooterUnion:
         Raises:
             FormatError: Entries are corrupt.
         """
-        low, high = (base_file_footer.as_text(entries, key) for key in (MIN_KEY, MAX_KEY))
+        low, high = (base_file_footer.entry_text(entries, key) for key in (MIN_KEY, MAX_KEY))
         ranged = low is not None and high is not None
         if num_rows and self._has_range not in (None, ranged):
             return "only some files have the range of their record keys"
@@ -64,7 +64,7 @@ class FooterUnion:
         self._other = other if self._other is None else dict(self._other.items() & other.items())
         nan = entries.get(NAN_KEY.encode())
         self._nan = None if nan is None or self._nan is None else self._nan.union(json.loads(nan))
-        for writer in [*(base_file_footer.as_text(entries, CREATED_BY_KEY) or "").splitlines(), created_by]:
+        for writer in [*(base_file_footer.entry_text(entries, CREATED_BY_KEY) or "").splitlines(), created_by]:
             if writer:
                 self._writers[writer] = None
         return None
@@ -100,7 +100,7 @@ class FooterUnion:
 
     def _add_bloom(self, entries: dict[bytes, bytes]) -> str | None:
         text = entries.get(BLOOM_KEY.encode()) or entries.get(OLD_BLOOM_KEY.encode())
-        kind = None if text is None else base_file_footer.as_text(entries, BLOOM_TYPE_KEY) or SIMPLE
+        kind = None if text is None else base_file_footer.entry_text(entries, BLOOM_TYPE_KEY) or SIMPLE
         if self._other is not None and kind != self._kind:
             return f"its bloom filter has type {kind}, those of others have {self._kind}"
         self._kind = kind

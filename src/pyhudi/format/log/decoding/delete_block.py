@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.container import decode_datum, encode_record, load_schema, schema_json
+from pyhudi.format.avro.container import decode_datum, encode_datum, load_schema, schema_json
 from pyhudi.format.log.decoding.kryo_delete_list import DeletedKey, parse_deletes
 from pyhudi.format.log.decoding.uniform_delete_list import UniformDeletes, decode_uniform
 from pyhudi.format.log.delete_ordering import NATURAL_COLUMN, RAW_TYPES, Ordering, OrderingKind, to_column
@@ -68,7 +68,7 @@ def _general(body: memoryview) -> Iterable[DeletedKey]:
     """Decode deletes one by one, with any ordering values."""
     schema = _plain_delete_list()
     record = decode_datum(schema, bytes(body), named_unions=True)
-    if encode_record(schema, record) != body:
+    if encode_datum(schema, record) != body:
         raise FormatError(f"a delete block of {len(body)} bytes is not in canonical Avro encoding")
     rows = record["deleteRecordList"]
     return (DeletedKey(row["recordKey"], row["partitionPath"], _unwrap(row["orderingVal"])) for row in rows)

@@ -27,7 +27,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, sampled_files
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
-from pyhudi.spark.indexes.record_index.record_index_writer import RecordIndexWrite, write_base_files
+from pyhudi.spark.indexes.record_index.record_index_writer import RecordIndexWrite, write_initial_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
@@ -99,7 +99,7 @@ class InitialKeys:
         target = RecordIndexWrite(
             self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
         )
-        written = write_base_files(self._keys(files, routing), files, target, routing)
+        written = write_initial_keys(self._keys(files, routing), files, target, routing)
         check_no_duplicates(written.duplicates, groups)
         return written.stats
 

@@ -19,7 +19,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
-from pyhudi.spark.indexes.key_ranges import sorted_by_group
+from pyhudi.spark.indexes.key_ranges import sorted_by_index_group
 from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting, slice_keys, task_count
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -63,7 +63,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
             yield pa.RecordBatch.from_arrays([pa.array([twice], pa.int64())], names=["twice"])
 
     with task_errors():
-        counts = sorted_by_group(keys, tasks).mapInArrow(count, "twice long").collect()
+        counts = sorted_by_index_group(keys, tasks).mapInArrow(count, "twice long").collect()
     return sum(int(row[0]) for row in counts)
 
 

@@ -29,7 +29,7 @@ from pyhudi.metadata.records.record_locations import decode_locations, encode_lo
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
-from pyhudi.spark.indexes.key_ranges import ranges_by_group, sorted_by_group
+from pyhudi.spark.indexes.key_ranges import ranges_by_group, sorted_by_index_group
 from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
@@ -78,7 +78,9 @@ class KeyWriteResult:
     duplicates: int
 
 
-def write_base_files(keys: DataFrame, files: pa.Table, target: RecordIndexWrite, routing: KeyRouting) -> KeyWriteResult:
+def write_initial_keys(
+    keys: DataFrame, files: pa.Table, target: RecordIndexWrite, routing: KeyRouting
+) -> KeyWriteResult:
     """Write the keys of a table (`pyhudi.spark.indexes.record_index.record_index_keys`) to the first base files of the
     index. Runs a Spark job. Memory of a task: one range of the keys of a file group.
 
@@ -123,7 +125,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
 
 def _write(keys: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Batches], tasks: int | None) -> KeyWriteResult:
     """Write routed keys in tasks."""
-    placed = keys.sortWithinPartitions(INDEX_GROUP) if tasks is None else sorted_by_group(keys, tasks)
+    placed = keys.sortWithinPartitions(INDEX_GROUP) if tasks is None else sorted_by_index_group(keys, tasks)
     with task_errors():
         results = placed.mapInArrow(write, _STAT).collect()
     return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
@@ -147,7 +149,7 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
             yield pa.RecordBatch.from_arrays([pa.array([duplicates], pa.int64())], names=["duplicates"])
 
     with task_errors():
-        counts = sorted_by_group(keys, tasks).mapInArrow(count, "duplicates long").collect()
+        counts = sorted_by_index_group(keys, tasks).mapInArrow(count, "duplicates long").collect()
     return sum(int(row[0]) for row in counts)
 
 

@@ -29,7 +29,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
-from pyhudi.spark.indexes.key_ranges import sorted_by_group
+from pyhudi.spark.indexes.key_ranges import sorted_by_index_group
 from pyhudi.spark.lookup.batch_summary import BatchSummary
 from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY
 
@@ -121,7 +121,7 @@ def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame
         for number, part in by_group(batches, INDEX_GROUP):
             yield _located(index, number, part)
 
-    locations = persist(sorted_by_group(keys, tasks).mapInArrow(look_up, _LOCATIONS))
+    locations = persist(sorted_by_index_group(keys, tasks).mapInArrow(look_up, _LOCATIONS))
     summed = coalesced(locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_ROW_COUNT), F.max(_ROW_COUNT))).collect()
     schema = pa.schema(
         [

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.container import encode_record, load_schema
+from pyhudi.format.avro.container import encode_datum, load_schema
 from pyhudi.format.log import BlockType, decode_deletes, scan_blocks
 from pyhudi.format.log.decoding.uniform_delete_list import decode_uniform
 from tests.unit.format import golden
@@ -37,7 +37,7 @@ def several(*values: Any) -> Any:
 
 def delete_list(*deletes: tuple[str | None, str | None, Any]) -> bytes:
     rows = [{"recordKey": k, "partitionPath": p, "orderingVal": o} for k, p, o in deletes]
-    return encode_record(load_schema("HoodieDeleteRecordList.v9"), {"deleteRecordList": rows})
+    return encode_datum(load_schema("HoodieDeleteRecordList.v9"), {"deleteRecordList": rows})
 
 
 def decoded(body: bytes, ordering: pa.Schema = NO_FIELDS, version: int = 3) -> list[tuple[Any, ...]]:

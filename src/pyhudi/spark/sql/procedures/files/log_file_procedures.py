@@ -13,7 +13,7 @@ from pyhudi.format.log.decoding.data_block import decode_records
 from pyhudi.format.log.log_block import DATA_BLOCKS
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.read.execution.file_slice_reader import MergedReader, slice_context
-from pyhudi.read.log_inspection import headers_of, log_files, read_blocks, records_of
+from pyhudi.read.log_inspection import blocks_of_files, headers_of, matching_log_files, record_count
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
@@ -26,8 +26,8 @@ def show_logfile_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
     client = arguments.client(spark)
     paths = _log_files(client, str(arguments.text("log_file_path_pattern")))
     return arguments.limited(
-        (block.instant, records_of(block), f"{block.type.name}_BLOCK", headers_of(block), "{}")
-        for _, block in read_blocks(client.storage, paths)
+        (block.instant, record_count(block), f"{block.type.name}_BLOCK", headers_of(block), "{}")
+        for _, block in blocks_of_files(client.storage, paths)
     )
 
 
@@ -48,14 +48,14 @@ def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
     Raises:
         QueryError: There is none.
     """
-    matching = log_files(client, pattern)
+    matching = matching_log_files(client, pattern)
     if not matching:
         raise QueryError(f"the table at {client.storage.uri()} has no log file that fits {pattern!r}")
     return matching
 
 
 def _records(client: TableMetaClient, paths: list[str]) -> Iterator[pa.RecordBatch]:
-    for _, block in read_blocks(client.storage, paths):
+    for _, block in blocks_of_files(client.storage, paths):
         if block.type in DATA_BLOCKS:
             yield from decode_records(block).to_batches()
 
