@@ -131,8 +131,7 @@ def _union(avro: Union, cursors: BufferCursors, projection: Projection) -> pa.Ar
         return members[0]
     if not avro.is_members:
         # The members are numbers of several widths, which are decoded as the widest.
-        columns = [member.cast(avro.arrow) for member in members]
-        return pc.coalesce(*columns)
+        return pc.coalesce(*(member.cast(avro.arrow) for member in members))
     null = avro.null_branch
     if isinstance(branches, int):
         mask = pa.repeat(pa.scalar(branches == null), count)

@@ -95,7 +95,13 @@ def payload_type(kind: RecordType, table_version: int) -> pa.DataType:
     return _field(record_type(record_schema(table_version)), kind.payload).type
 
 
-def encode(kind: RecordType, payload: pa.Array | pa.ChunkedArray | pa.Table, table_version: int) -> pa.BinaryArray:
+def encode(
+    kind: RecordType,
+    payload: pa.Array | pa.ChunkedArray | pa.Table,
+    table_version: int,
+    *,
+    file_name: str | None = None,
+) -> pa.BinaryArray:
     """Return the encoded values of records of one type.
 
     Args:
@@ -103,6 +109,7 @@ def encode(kind: RecordType, payload: pa.Array | pa.ChunkedArray | pa.Table, tab
         payload: Maps, or structs (also as the columns of a table). Fields of structs may be in any order; missing ones
             become null, false or 0, and those unknown to the version are dropped.
         table_version: Version of the table.
+        file_name: Name of the base file, which values of compacted files contain.
 
     Raises:
         FormatError: The payload does not match the type.
@@ -118,7 +125,7 @@ def encode(kind: RecordType, payload: pa.Array | pa.ChunkedArray | pa.Table, tab
         TYPE_FIELD: pa.repeat(pa.scalar(int(kind), pa.int32()), len(payload)),
     }
     absent: dict[str, str | None] = {name: None for name, _ in record.fields if name not in columns}
-    constants = {**absent, FILE_NAME: None, KEY_FIELD: ""}
+    constants = {**absent, FILE_NAME: file_name, KEY_FIELD: ""}
     return encode_records(record, columns, len(payload), constants)
 
 

@@ -49,25 +49,18 @@ def file_records(
         first: The partitions have no records yet, so those without files get one, too.
         dropped: Partitions that are no longer listed, regardless of their files.
     """
-    entries = files.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(False), files.num_rows))
-    if deleted is not None and deleted.num_rows:
-        deleted_entries = deleted.select(FILE_COLUMNS.names).append_column(
-            "gone", pa.repeat(pa.scalar(True), deleted.num_rows)
-        )
-        entries = pa.concat_tables([entries, deleted_entries])
-    entries = entries.set_column(0, "partition", partition_names(entries["partition"]))
-    entries = entries.sort_by([("partition", "ascending"), ("name", "ascending")]).combine_chunks()
+    entries = _entries(files, deleted)
+    dropped_names = pa.array(sorted(set(partition_names(list(dropped)).to_pylist())), pa.string())
     listed_names = sorted(
-        set(partition_names(list(partitions)).to_pylist()) | set(pc.unique(entries["partition"]).to_pylist())
+        {
+            *partition_names(list(partitions)).to_pylist(),
+            *pc.unique(entries["partition"]).to_pylist(),
+            *dropped_names.to_pylist(),
+        }
     )
-    dropped_names = sorted(set(partition_names(list(dropped)).to_pylist()))
-    if dropped_names:
-        listed_names = sorted({*listed_names, *dropped_names})
-        entries = entries.filter(
-            pc.invert(pc.is_in(entries["partition"], value_set=pa.array(dropped_names, pa.string())))
-        )
+    entries = entries.filter(pc.invert(pc.is_in(entries["partition"], value_set=dropped_names))).combine_chunks()
     texts = pa.array(listed_names, pa.string())
-    is_dropped = pc.is_in(texts, value_set=pa.array(dropped_names, pa.string())) if dropped_names else None
+    is_dropped = pc.is_in(texts, value_set=dropped_names)
     lists = _maps([len(listed_names)], texts, pa.repeat(0, len(listed_names)), is_dropped, version)
     runs = pc.value_counts(entries["partition"])
     with_files = runs.field("values").cast(pa.string())
@@ -80,14 +73,26 @@ def file_records(
     maps = _maps(counts, entries["name"], sizes, entries["gone"], version)
     keys = pa.concat_arrays([pa.array([ALL_PARTITIONS]), with_files])
     values = [encode(RecordType.PARTITIONS, lists, version), encode(RecordType.FILES, maps, version)]
-    return RecordChanges(keys, pa.concat_arrays(values), pa.array(dropped_names, pa.string()))
+    return RecordChanges(keys, pa.concat_arrays(values), dropped_names)
 
 
-def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, deleted: pa.Array | None, version: int) -> pa.MapArray:
+def _entries(files: pa.Table, deleted: pa.Table | None) -> pa.Table:
+    """Return new and deleted files by partition as in keys, with the column ``gone`` (deleted), ordered by both
+    names."""
+    parts = [
+        part.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(is_gone), part.num_rows))
+        for part, is_gone in ((files, False), (deleted, True))
+        if part is not None
+    ]
+    entries = pa.concat_tables(parts)
+    entries = entries.set_column(0, "partition", partition_names(entries["partition"]))
+    return entries.sort_by([("partition", "ascending"), ("name", "ascending")])
+
+
+def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, deleted: pa.Array, version: int) -> pa.MapArray:
     kind = payload_type(RecordType.FILES, version)
     names, sizes = contiguous(names), contiguous(sizes).cast(pa.int64())
-    flags = pa.repeat(pa.scalar(False), len(names)) if deleted is None else contiguous(deleted)
-    columns = {"size": sizes, "isDeleted": flags}
+    columns = {"size": sizes, "isDeleted": contiguous(deleted)}
     items = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
     return pa.MapArray.from_arrays(offsets, names, items, type=kind)

@@ -103,6 +103,21 @@ def _check_partitions(config: TableProperties, opts: Options) -> None:
 
 
 def _check_merging(config: TableProperties, opts: Options) -> None:
+    _check_ordering(config, opts)
+    if config.version >= 8:
+        if not _decided_by_payload(config, opts):
+            _compare(opts, options.MERGE_MODE, config.merging.mode)
+        strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
+        if strategy and strategy != config.merging.strategy_id:
+            raise _conflict(opts, options.MERGE_STRATEGY_ID, config.merging.strategy_id, strategy)
+    _check_payload(config, opts)
+    for key in (DELETE_FIELD, DELETE_MARKER):
+        kept = config.merging.properties.get(key)
+        if kept is not None and key in opts and opts[key] != kept:
+            raise _conflict_of(key, kept, opts[key])
+
+
+def _check_ordering(config: TableProperties, opts: Options) -> None:
     ordering = opts.get_typed(options.ORDERING_FIELDS)
     if ordering and config.ordering_fields and ordering != config.ordering_fields:
         raise _conflict(opts, options.ORDERING_FIELDS, ",".join(config.ordering_fields), ",".join(ordering))
@@ -112,13 +127,10 @@ def _check_merging(config: TableProperties, opts: Options) -> None:
             "created without ordering columns, so that the latest write of a record wins",
             OptionWithoutEffectWarning,
         )
+
+
+def _check_payload(config: TableProperties, opts: Options) -> None:
     merging = config.merging
-    if config.version >= 8:
-        if not _decided_by_payload(config, opts):
-            _compare(opts, options.MERGE_MODE, merging.mode)
-        strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
-        if strategy and strategy != merging.strategy_id:
-            raise _conflict(opts, options.MERGE_STRATEGY_ID, merging.strategy_id, strategy)
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     stored = config.properties.get(property_keys.PAYLOAD_CLASS) or merging.payload_class
     # A known payload class for a table with a merge mode comes from a job of an older release: the mode of the table is
@@ -126,10 +138,6 @@ def _check_merging(config: TableProperties, opts: Options) -> None:
     translated = config.version >= 8 and payload in PAYLOADS and merging.payload_class is None
     if payload and not translated and (stored or config.version >= 8) and payload != stored:
         raise _conflict(opts, options.PAYLOAD_CLASS, stored or f"merge mode {merging.mode}", payload)
-    for key in (DELETE_FIELD, DELETE_MARKER):
-        kept = merging.properties.get(key)
-        if kept is not None and key in opts and opts[key] != kept:
-            raise _conflict_of(key, kept, opts[key])
 
 
 def _decided_by_payload(config: TableProperties, opts: Options) -> bool:

@@ -69,8 +69,8 @@ class FooterUnion:
                 self._writers[writer] = None
         return None
 
-    def forget_nan(self, columns: Iterable[str]) -> frozenset[str]:
-        """Forget the NaN of top-level columns, whose values are replaced. Return the leaves that had some."""
+    def remove_nan(self, columns: Iterable[str]) -> frozenset[str]:
+        """Remove the NaN of top-level columns, whose values are replaced. Return the leaves that had some."""
         names = frozenset(columns)
         nan_leaves = frozenset(leaf for leaf in self._nan or () if leaf.partition(".")[0] in names)
         if self._nan is not None:

@@ -113,7 +113,7 @@ class RowGroupCopier:
                 self._first = {k: v for k, v in footer.items() if k not in (fields.ROW_GROUPS, fields.ENTRIES)}
                 self._output.write(MAGIC)
             indexes = index_ranges(source, footer)
-        known_nan = None if replaced is None else self._entries.forget_nan(_column_names(replaced.empty))
+        known_nan = None if replaced is None else self._entries.remove_nan(_column_names(replaced.empty))
         for number, group in enumerate(footer[fields.ROW_GROUPS].data.values):
             if not to_int(group[fields.GROUP_ROWS]):
                 continue

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.instant import Instant
 
 _HEARTBEATS = HeartbeatPolicy()
 _log = logging.getLogger(__name__)
@@ -99,22 +100,27 @@ def drop_unfinished(
     """
     alive = set(pending)
     for instant in active.timeline.pending().of_actions(Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
-        if instant.action == Action.COMPACTION and not heartbeats.is_dead(storage, instant.requested, HEARTBEATS):
-            continue
-        if instant.action != Action.CLEAN:  # Their files have been deleted, or will be found again.
-            paths = file_names_by_partition(storage, instant.requested, config)
-            written = ((p, name) for p, names in paths.items() for name in names)
-            made = [join_path(METADATA_FOLDER, p, name) for p, name in written if config.version >= 8 or name[0] != "."]
-            storage.delete_many(made)
-        if instant.action == Action.COMPACTION and config.version >= 8:
-            _delete_begun(storage, instant.requested, config)
-        for state in active.states(instant):
-            active.delete(state)
-        if instant.action == Action.COMPACTION:
-            storage.delete(heartbeat_path(instant.requested, HEARTBEATS))
+        if instant.action != Action.COMPACTION or heartbeats.is_dead(storage, instant.requested, HEARTBEATS):
+            _drop_service(active, instant, config)
     for instant in active.timeline.pending().of_actions(Action.DELTA_COMMIT):
         if instant.requested not in alive:
             delete_instant(storage, active, instant.requested, config)
+
+
+def _drop_service(active: ActiveTimeline, instant: Instant, config: TableConfig) -> None:
+    storage = active.storage
+    if instant.action != Action.CLEAN:  # Their files have been deleted, or will be found again.
+        paths = file_names_by_partition(storage, instant.requested, config)
+        written = ((p, name) for p, names in paths.items() for name in names)
+        storage.delete_many(
+            join_path(METADATA_FOLDER, p, name) for p, name in written if config.version >= 8 or name[0] != "."
+        )
+    if instant.action == Action.COMPACTION and config.version >= 8:
+        _delete_begun(storage, instant.requested, config)
+    for state in active.states(instant):
+        active.delete(state)
+    if instant.action == Action.COMPACTION:
+        storage.delete(heartbeat_path(instant.requested, HEARTBEATS))
 
 
 def file_names_by_partition(

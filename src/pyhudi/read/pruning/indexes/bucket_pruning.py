@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyhudi.read.filters.row_filter import RowFilter
     from pyhudi.read.filters.terms import Term
     from pyhudi.read.query.query import Query
+    from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_KEYS = 10_000
@@ -53,12 +54,8 @@ def prune_buckets(
     """
     if opts is None or row_filter is None or not row_filter.anyof or not slices.num_rows:
         return slices
-    if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET or not opts.get_typed(options.BUCKET_PRUNING):
-        return slices
-    if opts.get_typed(options.BUCKET_ENGINE) is not BucketIndexEngine.SIMPLE:
-        return slices
-    bucketing = BucketIndex.from_options(table.config, opts)
-    if bucketing is None or table.config.keygen is KeyGenType.USER_PROVIDED:
+    bucketing = _declared_buckets(table.config, opts)
+    if bucketing is None:
         return slices
     hashes = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, row_filter.anyof)
     if hashes is None:
@@ -81,6 +78,15 @@ def prune_buckets(
             in_buckets = pc.and_(pc.equal(counts, count), pc.is_in(numbers, value_set=buckets))
             keep = pc.or_(keep, pc.and_(in_era, in_buckets))
     return slices.filter(keep)
+
+
+def _declared_buckets(config: TableConfig, opts: Options) -> BucketIndex | None:
+    """Return the buckets of keys that options of a read declare; None if they do not, or if pruning is off."""
+    if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET or not opts.get_typed(options.BUCKET_PRUNING):
+        return None
+    if opts.get_typed(options.BUCKET_ENGINE) is not BucketIndexEngine.SIMPLE:
+        return None
+    return None if config.keygen is KeyGenType.USER_PROVIDED else BucketIndex.from_options(config, opts)
 
 
 def _has_unknown_numbers(

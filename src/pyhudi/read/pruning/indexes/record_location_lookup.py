@@ -50,12 +50,7 @@ def equality_keys(
 def _keys_of_conjunction(
     conjunction: tuple[Term, ...], schema: pa.Schema, config: TableConfig, opts: Options
 ) -> list[str] | None:
-    values_by_field: dict[str, tuple[object, ...]] = {}
-    for term in conjunction:
-        if term.op in ("=", "==") and term.value is not None:
-            values_by_field.setdefault(term.column, (term.value,))
-        elif term.op == "in":
-            values_by_field.setdefault(term.column, tuple(term.value))
+    values_by_field = _equality_values(conjunction)
     if RECORD_KEY in values_by_field and config.populate_meta_fields:
         texts = values_by_field[RECORD_KEY]
         return [text for text in texts if isinstance(text, str)] if all(isinstance(t, str) for t in texts) else None
@@ -68,19 +63,34 @@ def _keys_of_conjunction(
         spec = KeySpec.from_config(config, opts)
         columns = []
         for name in spec.record_fields:
-            kind = schema.field(name).type
-            values = [literal(value, kind, name) for value in values_by_field[name]]
-            if any(value.type != kind for value in values) or pa.types.is_floating(kind):
+            column = _key_column(schema.field(name).type, values_by_field[name], name)
+            if column is None:
                 return None
-            if pa.types.is_timestamp(kind):
-                # Their text depends on an option of each write, and on the writer's time zone.
-                return None
-            columns.append(pa.array([value.as_py() for value in values], kind))
+            columns.append(column)
         batch = pa.RecordBatch.from_arrays(columns, names=list(spec.record_fields))
-        made: list[str] = [key for form in _key_specs(spec) for key in record_keys(batch, form).to_pylist()]
+        return [key for form in _key_specs(spec) for key in record_keys(batch, form).to_pylist()]
     except (ConfigError, QueryError, RecordKeyError, UnsupportedTableError, KeyError, pa.ArrowInvalid):
         return None
-    return made
+
+
+def _equality_values(conjunction: tuple[Term, ...]) -> dict[str, tuple[object, ...]]:
+    """Return the values, by column, one of which a matching row must have."""
+    values: dict[str, tuple[object, ...]] = {}
+    for term in conjunction:
+        if term.op in ("=", "==") and term.value is not None:
+            values.setdefault(term.column, (term.value,))
+        elif term.op == "in":
+            values.setdefault(term.column, tuple(term.value))
+    return values
+
+
+def _key_column(kind: pa.DataType, values: Sequence[object], name: str) -> pa.Array | None:
+    """Return values as those of a key field; None if the texts of equal values in keys may differ."""
+    literals = [literal(value, kind, name) for value in values]
+    # The texts of times depend on an option of each write, and on the writer's time zone.
+    if pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or any(value.type != kind for value in literals):
+        return None
+    return pa.array([value.as_py() for value in literals], kind)
 
 
 def _key_specs(spec: KeySpec) -> list[KeySpec]:
