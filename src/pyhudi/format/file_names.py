@@ -58,9 +58,9 @@ def file_prefix_of(text: str) -> str:
     return file_prefix_of(prefix) if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
 
 
-def new_file_id(prefix: str, n: int) -> str:
-    """Return the id of the ``n``-th file group (from 0) with a prefix (a UUID text)."""
-    return f"{prefix}-{n}"
+def new_file_id(prefix: str, number: int) -> str:
+    """Return the id of the ``number``-th file group (from 0) with a prefix (a UUID text)."""
+    return f"{prefix}-{number}"
 
 
 def write_token(task_partition: int, stage: int, attempt: int) -> str:

@@ -81,10 +81,10 @@ def dedupe(rows: pa.RecordBatch, how: SortedDeduplicator) -> pa.RecordBatch:
 
 def _runs(rows: pa.RecordBatch, by: Sequence[str]) -> Index:
     """Return the numbers of the runs of equal keys, from 0."""
-    n = rows.num_rows
-    new = np.zeros(n, dtype=np.bool_)
+    count = rows.num_rows
+    new = np.zeros(count, dtype=np.bool_)
     for name in by:
         column = rows.column(name)
-        new[1:] |= as_mask(pc.not_equal(column.slice(1), column.slice(0, n - 1)))
+        new[1:] |= as_mask(pc.not_equal(column.slice(1), column.slice(0, count - 1)))
     runs: Index = np.cumsum(new)
     return runs

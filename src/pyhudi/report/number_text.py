@@ -5,9 +5,9 @@ from __future__ import annotations
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-def count_text(n: int | None) -> str:
+def count_text(count: int | None) -> str:
     """Format ``1234567`` as ``1,234,567``; None is empty."""
-    return "" if n is None else f"{n:,}"
+    return "" if count is None else f"{count:,}"
 
 
 def bytes_text(size: int | None) -> str:

@@ -111,11 +111,11 @@ def _union(avro: Union, cursors: BufferCursors, projection: Projection) -> pa.Ar
     chosen = (
         {f.name for f in avro.arrow} & set(projection or ()) if avro.is_members and projection is not None else None
     )
-    for k, (number, inner) in enumerate(avro.values):
+    for place, (number, inner) in enumerate(avro.values):
         rows = rows_with(branches, number, count)
         if chosen is not None:
             projection = None
-            if avro.arrow.field(k).name not in chosen:
+            if avro.arrow.field(place).name not in chosen:
                 skip_some(inner, cursors, rows)
                 continue
         if rows is None:

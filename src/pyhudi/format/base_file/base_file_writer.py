@@ -83,7 +83,7 @@ class BaseFileWriter(ABC):
         self._block_size = block_size
         self._keys = None if bloom is None else KeyRecorder(bloom, replaced)
         self._bounds = schema.bounds
-        self._watch = self._new_watch(schema.bounds)
+        self._recorder = self._new_recorder(schema.bounds)
         self._constants = {name: pa.array([value], pa.string()) for name, value in schema.constants.items()}
         self._output = _open(sink)
         self._start = self._output.tell()
@@ -107,7 +107,7 @@ class BaseFileWriter(ABC):
         """Discard the writer, so that it does not write a footer later."""
 
     @abstractmethod
-    def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | NanDetector | None:
+    def _new_recorder(self, columns: pa.Schema | None) -> BoundsRecorder | NanDetector | None:
         """Return the observer of all rows that computes bounds of columns; ``columns`` are those of the summary."""
 
     @abstractmethod
@@ -145,8 +145,8 @@ class BaseFileWriter(ABC):
             laid = self._lay_out(part)
             if self._keys is not None:
                 self._keys.add(laid.column(RECORD_KEY), old=old_keys)
-            if self._watch is not None:
-                self._watch.add(laid)
+            if self._recorder is not None:
+                self._recorder.add(laid)
             self._pending.append(laid)
             self._pending_bytes += sum(column.nbytes for column in laid.columns)
             self._num_rows += part.num_rows
@@ -223,13 +223,13 @@ def _open(sink: Any) -> Any:
     return pa.OSFile(str(sink), mode="wb")
 
 
-def _repeat(value: pa.Array, n: int, target: pa.DataType) -> pa.Array:
-    """Return an array of ``n`` copies of the value; if the target is a dictionary, the text is stored once."""
+def _repeat(value: pa.Array, count: int, target: pa.DataType) -> pa.Array:
+    """Return an array of ``count`` copies of the value; if the target is a dictionary, the text is stored once."""
     if not pa.types.is_dictionary(target):
-        return pa.repeat(value[0], n).cast(target)
+        return pa.repeat(value[0], count).cast(target)
     if value.null_count:
-        return pa.nulls(n, target)
-    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n), value)
+        return pa.nulls(count, target)
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), value)
 
 
 def _as_type(column: pa.Array, field: pa.Field) -> pa.Array:

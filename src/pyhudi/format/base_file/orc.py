@@ -73,12 +73,12 @@ class OrcFileWriter(base_file_writer.BaseFileWriter):
     def _discard(self) -> None:
         self._writer.is_open = False  # Otherwise it would write a footer when it is garbage-collected.
 
-    def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | None:
+    def _new_recorder(self, columns: pa.Schema | None) -> BoundsRecorder | None:
         return None if columns is None else BoundsRecorder(columns)
 
     def _column_bounds(self, columns: pa.Schema) -> pa.StructArray:  # noqa: ARG002 - the recorder knows them
-        assert isinstance(self._watch, BoundsRecorder)
-        return self._watch.finish()
+        assert isinstance(self._recorder, BoundsRecorder)
+        return self._recorder.finish()
 
 
 class _WithheldTail:

@@ -135,7 +135,7 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         constants = {name: value[0].as_py() for name, value in self._constants.items()}
         new = {name: text for name, text in constants.items() if text is not None and name != PARTITION_PATH}
         copied = CopiedRowGroups.open(source, new, empty.getvalue())
-        nan_is_known = copied is not None and (copied.nan_columns is not None or not self._watch.columns)
+        nan_is_known = copied is not None and (copied.nan_columns is not None or not self._recorder.columns)
         return copied if nan_is_known else None
 
     def copy_row_group(self, groups: CopiedRowGroups, number: int, keys: Iterable[pa.Array]) -> None:
@@ -154,7 +154,7 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         begin = self._stream.tell()
         self._copied.append((self._own_groups, groups.copy(number, self._stream, begin)))
         self._copied_bytes += self._stream.tell() - begin
-        self._watch.nan_columns |= groups.nan_columns or frozenset()
+        self._recorder.nan_columns |= groups.nan_columns or frozenset()
         self._num_rows += groups.num_rows(number)
 
     def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
@@ -169,16 +169,16 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
             entries |= {base_file_footer.AVRO_SCHEMA_KEY: self._avro_schema, base_file_footer.WRITER_MODEL_KEY: "avro"}
         if self._vectors is not None:
             entries |= {FOOTER_KEY: self._vectors}
-        if self._watch.columns:
-            entries |= {NAN_KEY: json.dumps(sorted(self._watch.nan_columns))}
+        if self._recorder.columns:
+            entries |= {NAN_KEY: json.dumps(sorted(self._recorder.nan_columns))}
         if entries:
             writer.add_key_value_metadata(entries)
-        if not (self._watch.nan_columns or self._watch.zeros or self._enums or self._copied):
+        if not (self._recorder.nan_columns or self._recorder.zeros or self._enums or self._copied):
             writer.close()
             return
         self._to_file.keep_back()
         writer.close()
-        watch, end = self._watch, self._to_file.end
+        watch, end = self._recorder, self._to_file.end
         tail = corrected_tail(end, watch.nan_columns, watch.zeros, self._enums, self._complete)
         self._output.write(tail)
         if self._copied:
@@ -191,14 +191,14 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         if self._writer is not None:
             self._writer.is_open = False  # Otherwise it would write a footer when it is garbage-collected.
 
-    def _new_watch(self, columns: pa.Schema | None) -> NanDetector:  # noqa: ARG002 - who asks later may ask for others
-        self._watch: NanDetector = NanDetector(self._schema)
-        return self._watch
+    def _new_recorder(self, columns: pa.Schema | None) -> NanDetector:  # noqa: ARG002 - who asks later may ask for others
+        self._recorder: NanDetector = NanDetector(self._schema)
+        return self._recorder
 
     def _column_bounds(self, columns: pa.Schema) -> pa.StructArray:
         """Return the bounds of the columns. With copies, those of columns with NaN are unknown, because the footer does
         not have the minimum and maximum of their other values either."""
-        nan = self._watch.nan_columns
+        nan = self._recorder.nan_columns
         if not self._copied:
             return parquet_bounds(self._footers[0], columns, nan)
         bounded = pa.schema([field for field in columns if field.name not in nan])

@@ -99,10 +99,10 @@ class LogRecordVersions:
 
     def add_deletes(self, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
         """Add the deletes of a delete block."""
-        n = len(natural)
-        self._add(np.ones(n, dtype=np.bool_), natural, ordering, where)
-        self._rows.append(np.full(n, NO_ROW, dtype=np.int64))
-        self._given.append((None, n))
+        count = len(natural)
+        self._add(np.ones(count, dtype=np.bool_), natural, ordering, where)
+        self._rows.append(np.full(count, NO_ROW, dtype=np.int64))
+        self._given.append((None, count))
 
     def __len__(self) -> int:
         return sum(map(len, self._is_delete))

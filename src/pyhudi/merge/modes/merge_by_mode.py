@@ -84,16 +84,16 @@ class Versions:
 def fold(versions: Versions) -> Folded:
     """Fold versions into one per record."""
     record = versions.record
-    n = len(record)
-    records = int(record.max()) + 1 if n else 0
-    if records == n and (n < 2 or bool((record == np.arange(n)).all())):
-        return Folded(np.arange(n, dtype=np.int64), {})
+    count = len(record)
+    records = int(record.max()) + 1 if count else 0
+    if records == count and (count < 2 or bool((record == np.arange(count)).all())):
+        return Folded(np.arange(count, dtype=np.int64), {})
     order = np.argsort(record, kind="stable")
     starts = np.flatnonzero(np.concatenate(([True], np.diff(record[order]) != 0)))
-    winner = order[np.append(starts[1:], n) - 1]
+    winner = order[np.append(starts[1:], count) - 1]
     if versions.rank is None and not versions.given and not versions.natural.any():
         return Folded(winner, {})  # The last version.
-    sizes = np.diff(np.append(starts, n))
+    sizes = np.diff(np.append(starts, count))
     several = sizes > 1
     sources = {name: winner.copy() for name in (*(versions.given or ()), *versions.newest)}
     if several.any():
@@ -116,23 +116,23 @@ class _Groups:
     """
 
     def __init__(self, rows: Index, starts: Index, versions: Versions) -> None:
-        n = len(rows)
-        self._starts, self._place = starts, np.arange(n, dtype=np.int64)
-        self._of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n)))
+        count = len(rows)
+        self._starts, self._place = starts, np.arange(count, dtype=np.int64)
+        self._of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, count)))
         self._delete = versions.is_delete[rows]
-        rank = np.zeros(n, dtype=np.int64) if versions.rank is None else versions.rank(rows)
+        rank = np.zeros(count, dtype=np.int64) if versions.rank is None else versions.rank(rows)
         self._decide(rank, versions.natural[rows])
 
     def _decide(self, rank: Index, natural: Mask) -> None:
         """Determine the winner of each record, the versions that won against all earlier ones, and those that columns
         may be taken from."""
-        n, live = len(self._place), self._live(natural)
+        count, live = len(self._place), self._live(natural)
         level = self._levels(live, rank)
         self._won = live & (level == np.maximum.accumulate(level))
         self.winner = self._last(self._won)
         # Versions that lost against a delete are not restored, so columns are searched after the last delete that won.
         deleted = self._last(self._won & self._delete)
-        since = self._next(self._won & (self._place > deleted[self._of]), default=n)
+        since = self._next(self._won & (self._place > deleted[self._of]), default=count)
         self._fillable = live & ~self._delete & (self._place >= since[self._of])
 
     @property

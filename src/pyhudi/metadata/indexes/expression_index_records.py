@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE
-from pyhudi.metadata.records.metadata_keys import expression_partition_keys
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import (
     bloom_records,
@@ -56,9 +55,7 @@ def expression_stats_records(
     of_column = _column_struct(column, _as_stored(bounds, files["size"].combine_chunks()))
     partitions = files["partition"].combine_chunks()
     exact = pc.unique(partitions).to_pylist() if first else ()
-    of_partitions = partition_stats_records(
-        partitions, of_column, version, tight=exact, dropped=(), make_keys=expression_partition_keys, typed=True
-    )
+    of_partitions = partition_stats_records(partitions, of_column, version, tight=exact, dropped=(), of_expression=True)
     if not logs_have_statistics:
         base = _are_base(files)
         files, of_column = files.filter(base), of_column.filter(base)

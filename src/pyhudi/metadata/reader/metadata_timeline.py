@@ -66,7 +66,7 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
             f"{storage.uri(METADATA_FOLDER)} lacks {len(missing)} completed writes of the table: {shown}"
         )
     pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table.active)
-    _refuse_folded(active.timeline, pending)
+    _refuse_compacted(active.timeline, pending)
     return MetadataTimeline(active, Timeline(_with_pending_state(i, pending) for i in active.timeline), data)
 
 
@@ -121,7 +121,7 @@ def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
     return {i.requested for i in newer if i.requested in now}
 
 
-def _refuse_folded(metadata: Timeline, pending: set[str]) -> None:
+def _refuse_compacted(metadata: Timeline, pending: set[str]) -> None:
     """Check whether a compaction has merged an instant that is pending in the timeline of the table, so that it cannot
     be excluded. Compactions merge instants that are completed in both timelines, so it was completed after that
     timeline was read.
@@ -134,11 +134,11 @@ def _refuse_folded(metadata: Timeline, pending: set[str]) -> None:
     if last is None:
         return
     waiting = (i for i in done if i.action == Action.DELTA_COMMIT and i.requested in pending)
-    folded = next((i for i in waiting if (i.completion or i.requested) < last.requested), None)
-    if folded is not None:
+    compacted = next((i for i in waiting if (i.completion or i.requested) < last.requested), None)
+    if compacted is not None:
         raise MetadataTableAheadError(
             f"the table was written concurrently: its metadata table was compacted ({last.requested}) with the "
-            f"write {folded.requested}, which was pending when the timeline was read; read again"
+            f"write {compacted.requested}, which was pending when the timeline was read; read again"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pyhudi.metadata.records.metadata_keys import (
     apply_by_value,
     bloom_filter_keys,
     column_ids,
+    expression_partition_keys,
     hashed_file_names,
     partition_ids,
     partition_names,
@@ -130,10 +131,10 @@ def partition_stats_records(
     *,
     tight: Iterable[str],
     dropped: Iterable[str],
-    make_keys: Callable[[pa.Array, pa.Array], pa.Array] = partition_stats_keys,
-    typed: bool = False,
+    of_expression: bool = False,
 ) -> RecordChanges:
-    """Return records of the partition ``partition_stats`` from the bounds of files in these ``partitions``.
+    """Return records of the partition ``partition_stats``, or of an expression index, from the bounds of files in these
+    ``partitions``.
 
     Args:
         partitions: Partition of each row of bounds.
@@ -141,9 +142,9 @@ def partition_stats_records(
         version: Table version.
         tight: Partitions of which these are all files. Records of others widen the existing ones.
         dropped: Partitions without any file from now on.
-        make_keys: Returns the keys for names of columns and partitions.
-        typed: Records without values have the type of the column, too.
+        of_expression: The records are those of an expression index; such without values have its type, too.
     """
+    make_keys = expression_partition_keys if of_expression else partition_stats_keys
     columns = [field.name for field in bounds.type]
     exact = pa.array(sorted(set(tight)), pa.string())
     keys, payloads = [_NO_TEXT], []
@@ -154,7 +155,7 @@ def partition_stats_records(
         keys.append(make_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
         tights = pc.is_in(paths, value_set=exact)
         # A record that widens an earlier one must have the type of its value, by which the two are merged.
-        with_type = pc.or_(pc.invert(tights), pa.scalar(typed))
+        with_type = pc.or_(pc.invert(tights), pa.scalar(of_expression))
         payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, typed=with_type))
     deleted_keys = [make_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped]
     values = _encoded(RecordType.PARTITION_STATS, payloads, version)

@@ -316,9 +316,9 @@ class ObjectStorage:
             try:
                 _obstore().delete(self._store(), keys)
             except FileNotFoundError:  # Stores without bulk requests stop at an absent object.
-                concurrent_map(self._delete_if_there, keys)
+                concurrent_map(self._delete_if_exists, keys)
 
-    def _delete_if_there(self, key: str) -> None:
+    def _delete_if_exists(self, key: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             _obstore().delete(self._store(), key)
 

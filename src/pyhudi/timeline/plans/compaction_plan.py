@@ -170,5 +170,7 @@ class CompactionPlan:
 _COLUMNS = ("partition", "file group", "base instant", "log files", "log size")
 
 
-def _size(n: int) -> str:
-    return f"{n:,} B" if n < 1024 else f"{n / 1024:,.1f} KiB" if n < _MIB else f"{n / _MIB:,.1f} MiB"
+def _size(num_bytes: int) -> str:
+    if num_bytes < 1024:
+        return f"{num_bytes:,} B"
+    return f"{num_bytes / 1024:,.1f} KiB" if num_bytes < _MIB else f"{num_bytes / _MIB:,.1f} MiB"

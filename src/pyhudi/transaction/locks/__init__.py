@@ -1,4 +1,5 @@
 """Lock providers.
 
-Takes options and returns the lock of the table: of this process, of this host, a lock file or a lease in storage.
+Takes options and returns the lock of the table: of this process, of this host, a lock file, a lease in storage, or a
+lock of ZooKeeper, DynamoDB or a Hive metastore.
 """

@@ -40,10 +40,10 @@ class SequenceNumbers:
         self._prefix = f"{instant}_{task.partition}_"
         self._next = 0
 
-    def take(self, n: int) -> pa.Array:
-        """Return the next ``n`` numbers."""
-        numbers = pa.array(np.arange(self._next, self._next + n)).cast(pa.string())
-        self._next += n
+    def take(self, count: int) -> pa.Array:
+        """Return the next ``count`` numbers."""
+        numbers = pa.array(np.arange(self._next, self._next + count)).cast(pa.string())
+        self._next += count
         return pc.binary_join_element_wise(self._prefix, numbers, "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 
@@ -26,12 +27,9 @@ def task_file_ids(instant: str, task: TaskId, partition: str) -> Iterator[str]:
 
 
 def file_ids(first: str) -> Iterator[str]:
-    """Yield ids of new file groups with a common prefix, numbered from ``first``."""
+    """Return ids of new file groups with a common prefix, numbered from ``first``."""
     prefix, _, number = first.rpartition("-")
-    n = int(number)
-    while True:
-        yield new_file_id(prefix, n)
-        n += 1
+    return (new_file_id(prefix, number) for number in itertools.count(int(number)))
 
 
 class CreateHandle:

@@ -116,7 +116,7 @@ def _drop_service(active: ActiveTimeline, instant: Instant, config: TableConfig)
             join_path(METADATA_FOLDER, p, name) for p, name in written if config.version >= 8 or name[0] != "."
         )
     if instant.action == Action.COMPACTION and config.version >= 8:
-        _delete_begun(storage, instant.requested, config)
+        _delete_incomplete_files(storage, instant.requested, config)
     for state in active.states(instant):
         active.delete(state)
     if instant.action == Action.COMPACTION:
@@ -140,10 +140,12 @@ def file_names_by_partition(
     return {partition: written_names.to_pylist() for partition, written_names in written.items() if len(written_names)}
 
 
-def _delete_begun(storage: Storage, instant: str, config: TableConfig) -> None:
+def _delete_incomplete_files(storage: Storage, instant: str, config: TableConfig) -> None:
     """Delete incomplete base files of a compaction that was killed."""
     for partition in config.metadata_partitions:
         names = file_names_of(storage.list(join_path(METADATA_FOLDER, partition))["path"])
         ids = pc.unique(parse_names(names)["file_id"]).drop_null().to_pylist()
-        begun = [base_file_name(i, token, instant, "hfile") for i in ids for token in compaction_tokens(i, instant)]
-        storage.delete_many(join_path(METADATA_FOLDER, partition, name) for name in begun)
+        incomplete = [
+            base_file_name(i, token, instant, "hfile") for i in ids for token in compaction_tokens(i, instant)
+        ]
+        storage.delete_many(join_path(METADATA_FOLDER, partition, name) for name in incomplete)

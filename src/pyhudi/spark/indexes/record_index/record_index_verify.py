@@ -58,7 +58,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
         for number, rows in by_group(batches, INDEX_GROUP):
             keys_of_group = pc.unique(rows[RECORD_KEY])
             pairs = rows.group_by([RECORD_KEY, INDEX_LOCATION]).aggregate([]).num_rows
-            others = _elsewhere(storage, written.get(number), indexed_locations, version)
+            others = _keys_of_unchanged(storage, written.get(number), indexed_locations, version)
             twice = pairs - len(keys_of_group) + (pc.sum(pc.is_in(others, value_set=keys_of_group)).as_py() or 0)
             yield pa.RecordBatch.from_arrays([pa.array([twice], pa.int64())], names=["twice"])
 
@@ -67,7 +67,9 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     return sum(int(row[0]) for row in counts)
 
 
-def _elsewhere(storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array, version: int) -> pa.ChunkedArray:
+def _keys_of_unchanged(
+    storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array, version: int
+) -> pa.ChunkedArray:
     """Return the keys of a base file of the index whose file groups have not changed."""
     if stat is None:
         return pa.chunked_array([], pa.string())
