@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.time_generator import ReservedTime
@@ -56,9 +57,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class LockedTimeline:
-    """The active timeline under the lock of the table."""
+    """A table whose lock is held, to change the plans on its timeline."""
 
-    active: ActiveTimeline
+    table: TableSnapshot
     _reserved: ReservedTime
 
     def request(self, action: str, content: bytes) -> Instant:
@@ -67,9 +68,9 @@ class LockedTimeline:
         Raises:
             LockError: The lock was lost.
         """
-        instant = self._reserved.take(self.active.latest_time)
+        instant = self._reserved.take(self.table.active.latest_time)
         self._reserved.lock.ensure_held()
-        return self.active.create_requested(action, instant, content)
+        return self.table.active.create_requested(action, instant, content)
 
     def remove(self, instant: str, action: str) -> None:
         """Remove a plan that has not been started.
@@ -78,7 +79,7 @@ class LockedTimeline:
             LockError: The lock was lost.
         """
         self._reserved.lock.ensure_held()
-        self.active.delete_pending(instant, action)
+        self.table.active.delete_pending(instant, action)
 
 
 @contextmanager
@@ -90,9 +91,9 @@ def lock_timeline(client: TableMetaClient, opts: Options) -> Iterator[LockedTime
         TransactionError: A restore is pending.
     """
     with make_time_generator(client.storage, opts, client.config.timezone).reserve() as reserved:
-        active = client.active_timeline()
-        refuse_pending_restore(active)
-        yield LockedTimeline(active, reserved)
+        table = TableSnapshot.load(client)
+        refuse_pending_restore(table.active)
+        yield LockedTimeline(table, reserved)
 
 
 def read_plans(

@@ -49,7 +49,7 @@ def plan_clustering(client: TableMetaClient, opts: Options, *, only_if_due: bool
         UnsupportedTableError: The table is not supported.
         ConfigError: Options are invalid, or a sort column does not exist.
     """
-    return _planner(client, opts, only_if_due=only_if_due)(client.active_timeline())
+    return _planner(client, opts, only_if_due=only_if_due)(TableSnapshot.load(client))
 
 
 def schedule_clustering(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
@@ -64,7 +64,7 @@ def schedule_clustering(client: TableMetaClient, opts: Options, *, only_if_due: 
     client.config.check_writable()
     planner = _planner(client, opts, only_if_due=only_if_due)
     with lock_timeline(client, opts) as locked:
-        plan = planner(locked.active)
+        plan = planner(locked.table)
         return _requested(client, locked, plan) if len(plan) else plan
 
 
@@ -82,11 +82,10 @@ def reschedule_clustering(client: TableMetaClient, plan: ClusteringPlan, opts: O
     assert plan.instant is not None
     client = client.reload()
     with lock_timeline(client, opts) as locked:
-        active = locked.active
-        entry = active.timeline.find(plan.instant, plan.action)
+        table = locked.table
+        entry = table.active.timeline.find(plan.instant, plan.action)
         if entry is None or entry.state is not State.REQUESTED:
             return None
-        table = TableSnapshot(client.storage, client.config, active)
         slices = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
         renewed = _renewed(plan, slices, max_file_size(opts, client.config.base_file_format))
         # Removed first, because two plans must not have the same file groups. If the process is killed in between, the
@@ -131,18 +130,16 @@ def evaluate_clustering_trigger(timeline: Timeline, opts: Options) -> TriggerRes
     return TriggerResult(count >= least, f"{count} commits since the last clustering, due at {least}")
 
 
-def _planner(
-    client: TableMetaClient, opts: Options, *, only_if_due: bool
-) -> Callable[[ActiveTimeline], ClusteringPlan]:
-    """Return a function that makes a plan from a timeline; options are validated before the lock is acquired."""
+def _planner(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> Callable[[TableSnapshot], ClusteringPlan]:
+    """Return a function that makes a plan of a snapshot; options are validated before the lock is acquired."""
     strategy = PlanStrategy.from_options(opts, max_file_size(opts, client.config.base_file_format))
     columns = opts.get_typed(options.CLUSTERING_SORT_COLUMNS)
 
-    def plan(active: ActiveTimeline) -> ClusteringPlan:
+    def plan(table: TableSnapshot) -> ClusteringPlan:
+        active = table.active
         due = evaluate_clustering_trigger(active.timeline, opts)
         if only_if_due and not due:
             return ClusteringPlan(reason=f"not due: {due.reason}")
-        table = TableSnapshot(client.storage, client.config, active)
         slices = FileSystemView.load(table).latest_slices()
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")
@@ -157,7 +154,7 @@ def _planner(
             completed = [instant.requested for instant in active.timeline.completed()]
             pending = [instant.requested for instant in active.timeline.pending()]
             groups = VisibleGroups(pending, lambda: slices["file_id"])
-            metadata = load_metadata(client.storage, partitions_with_buckets(client.storage), completed, groups=groups)
+            metadata = load_metadata(table.storage, partitions_with_buckets(table.storage), completed, groups=groups)
             inputs, outputs, extra = strategy.resized(_slices_without_pending_clustering(active, slices), metadata)
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
         if not outputs:

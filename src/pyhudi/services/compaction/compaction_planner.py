@@ -51,9 +51,8 @@ def plan_compaction(
         ConfigError: The strategy is unknown, or does not match the partitions of the table.
     """
     check_compactable(client.config)
-    active = client.active_timeline()
-    now = current_instant(client.config.timezone)
-    return _planner(client, opts, action=action, only_if_due=only_if_due)(active, now)
+    planner = _planner(opts, action=action, only_if_due=only_if_due)
+    return planner(TableSnapshot.load(client), current_instant(client.config.timezone))
 
 
 def schedule_compaction(
@@ -80,14 +79,14 @@ def schedule_compaction(
     check_compactable(client.config)
     client = client.reload()
     client.config.check_writable()
-    planner = _planner(client, opts, action=action, only_if_due=only_if_due)
+    planner = _planner(opts, action=action, only_if_due=only_if_due)
     with lock_timeline(client, opts) as locked:
-        active = locked.active
-        plan = planner(active, max(current_instant(client.config.timezone), active.latest_time or ""))
+        table = locked.table
+        plan = planner(table, max(current_instant(client.config.timezone), table.active.latest_time or ""))
         if not len(plan):
             return plan
         if to_run:
-            check_runnable(TableSnapshot(client.storage, client.config, active), opts, action=action)
+            check_runnable(table, opts, action=action)
         made = locked.request(plan.action, plan.encode(client.config.version))
         return plan.scheduled(made.requested)
 
@@ -101,13 +100,12 @@ def check_compactable(config: TableConfig) -> None:
         )
 
 
-def _planner(
-    client: TableMetaClient, opts: Options, *, action: str, only_if_due: bool
-) -> Callable[[ActiveTimeline, str], CompactionPlan]:
-    """Return a function that makes a plan from a timeline; options are validated before the lock is acquired."""
+def _planner(opts: Options, *, action: str, only_if_due: bool) -> Callable[[TableSnapshot, str], CompactionPlan]:
+    """Return a function that makes a plan of a snapshot; options are validated before the lock is acquired."""
     strategies, limits = named_strategies(opts), Limits.from_options(opts)
 
-    def plan(active: ActiveTimeline, now: str) -> CompactionPlan:
+    def plan(table: TableSnapshot, now: str) -> CompactionPlan:
+        active = table.active
         is_log = action == Action.LOG_COMPACTION
         due = (
             evaluate_log_compaction_trigger(active, opts)
@@ -115,12 +113,12 @@ def _planner(
             else evaluate_compaction_trigger(active.timeline, now, opts)
         )
         reason = _plan_reason(due, active, action)
-        blocked = _blocked_by(client.config, active, opts)
+        blocked = _blocked_by(table, opts)
         if blocked is not None:
             return CompactionPlan(action=action, reason=blocked)
         if only_if_due and not due:
             return CompactionPlan(action=action, reason=f"not due: {due.reason}")
-        candidates = _candidates(client, active, opts, action=action)
+        candidates = _candidates(table, opts, action=action)
         if not candidates.num_rows:
             reason = f"there are no log files to merge; {reason}"
         if is_log:
@@ -139,15 +137,14 @@ def _plan_reason(due: TriggerResult, active: ActiveTimeline, action: str) -> str
     return f"{why}; earlier pending plans: {', '.join(planned)}" if planned else why
 
 
-def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, *, action: str) -> pa.Table:
+def _candidates(table: TableSnapshot, opts: Options, *, action: str) -> pa.Table:
     """Return all slices that can be compacted, as OPERATION_SCHEMA: those that are in no other plan."""
     is_log = action == Action.LOG_COMPACTION
     others = (Action.COMPACTION, Action.LOG_COMPACTION) if is_log else (Action.COMPACTION,)
-    table = TableSnapshot(client.storage, client.config, active)
     operations = operations_of(
         FileSystemView.load(table).latest_slices(),
-        planned_groups(active, *others),
-        max_file_size(opts, client.config.base_file_format),
+        planned_groups(table.active, *others),
+        max_file_size(opts, table.config.base_file_format),
     )
     if is_log and operations.num_rows:
         least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
@@ -155,15 +152,14 @@ def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, 
     return operations
 
 
-def _blocked_by(config: TableConfig, active: ActiveTimeline, opts: Options) -> str | None:
+def _blocked_by(table: TableSnapshot, opts: Options) -> str | None:
     """Return the reason why nothing can be planned. In version 6 log files belong to slices by name, so a running write
     adds to slices that the compaction would close; with concurrent writers, the writers check this themselves."""
-    if config.version >= 8 or failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
+    if table.config.version >= 8 or failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
         return None
     services = (Action.COMPACTION, Action.LOG_COMPACTION)
-    first = next((i for i in active.timeline.pending().writes() if i.action not in services), None)
+    first = next((i for i in table.active.timeline.pending().writes() if i.action not in services), None)
     if first is None:
         return None
-    return (
-        f"{first} is pending, and compactions of a table of version {config.version} cannot be planned during a write"
-    )
+    version = table.config.version
+    return f"{first} is pending, and compactions of a table of version {version} cannot be planned during a write"
