@@ -19,6 +19,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
+from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_result import WriteResult
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
             "use metadata-only bootstrap for all partitions"
         )
     if client is None:
-        properties = {**plan.target.config.properties, BOOTSTRAP_UNFINISHED: "true"}
-        config = TableConfig(MappingProxyType(properties))
-        client = TableMetaClient.create(plan.target.storage, config, plan.target.opts)
+        client = _create(plan.target)
     results = []
     try:
         if plan.metadata_only.num_rows:
@@ -81,24 +80,34 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
             results.append(full(plan, client.reload()))
     except BaseException:
         if created:
-            try:
-                remove_empty_table(plan.target.storage, plan.target.opts)
-            except HudiError as failure:  # The first error is the one to report.
-                _log.warning("the empty table at %s was not removed: %s", plan.target.storage.uri(), failure)
+            _remove_created(plan.target)
         elif not client.active_timeline().timeline.writes().completed():
             _remove_mark(client)
         raise
     warnings = _remove_mark(client)
     if not results:
         return WriteResult(plan.target.storage.uri(), "BOOTSTRAP", warnings=warnings)
-    last = results[-1]
     return replace(
-        last,
+        results[-1],
         operation="BOOTSTRAP",
         created_table=created,
         stats=pa.concat_tables([result.stats for result in results]),
         warnings=(*(text for result in results for text in result.warnings), *warnings),
     )
+
+
+def _create(target: WriteTarget) -> TableMetaClient:
+    """Create the table, with the mark that rows of it are missing."""
+    properties = {**target.config.properties, BOOTSTRAP_UNFINISHED: "true"}
+    return TableMetaClient.create(target.storage, TableConfig(MappingProxyType(properties)), target.opts)
+
+
+def _remove_created(target: WriteTarget) -> None:
+    """Remove a created table without any write; a failure is logged, because the first error is the one to report."""
+    try:
+        remove_empty_table(target.storage, target.opts)
+    except HudiError as failure:
+        _log.warning("the empty table at %s was not removed: %s", target.storage.uri(), failure)
 
 
 def _remove_mark(client: TableMetaClient) -> tuple[str, ...]:
