@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.hfile_writer import write_hfile
+from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
 from pyhudi.metadata.records import file_group_hash
 from pyhudi.metadata.records.metadata_record import RecordType, encode, record_schema
 from pyhudi.storage.byte_bounded_cache import ByteBoundedCache

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from bench.data import prepare
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.schema.meta_columns import META_COLUMNS, add_meta_columns
+from pyhudi.schema.meta_columns import add_meta_columns
+from pyhudi.schema.meta_fields import META_COLUMNS
 
 ROWS = 300_000
 REPEAT = 5

@@ -234,7 +234,7 @@ class Ours(Hudi):
 
     def passthrough(self, turn: int) -> Callable[[], object]:  # noqa: ARG002
         """Milliseconds that statements which are none of ours take longer; medians of many, in turns."""
-        from pyhudi.spark.sql.spark_statements import spark_sql
+        from pyhudi.spark.session import spark_sql
 
         self.spark.range(10).createOrReplaceTempView("numbers")
         join = "SELECT n.id, m.id FROM numbers n JOIN numbers m ON n.id = m.id WHERE n.id > 3"

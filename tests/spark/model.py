@@ -10,7 +10,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.spark.write.dataframe_writer import WriteResult, write
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.write.write_result import WriteResult
 
 SCHEMA = "id string, part string, ts long, v string"
 OPTIONS: Mapping[str, str] = {

@@ -16,7 +16,8 @@ import pyhudi
 from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.structure import CommonOption
 from pyhudi.config import OPTIONS, Options
-from pyhudi.config.option_registry import NAMED, is_known, suggest
+from pyhudi.config.option import NAMED
+from pyhudi.config.option_registry import is_known, suggest
 from pyhudi.errors import ConfigError, FormatError
 from pyhudi.table.config.properties_text import parse_properties
 

@@ -77,19 +77,6 @@ _OPEN = (
 
 _DECLARED = {key.lower(): key for key in (*OPTIONS, *ALIASES, *NAMED)}
 
-__all__ = [
-    "ALIASES",
-    "NAMED",
-    "OPTIONS",
-    "RegisteredOption",
-    "canonical",
-    "declared",
-    "is_declared",
-    "is_known",
-    "spellings",
-    "suggest",
-]
-
 del _options
 
 

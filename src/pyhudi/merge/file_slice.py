@@ -46,7 +46,7 @@ class FileSlice:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
-        """Create a slice from a row of a slice table (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+        """Create a slice from a row of a slice table (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`)."""
         return cls(
             row["partition"],
             row["file_id"],

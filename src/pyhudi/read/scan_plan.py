@@ -76,7 +76,7 @@ class ScanPlan:
 
     Attributes:
         query: The query.
-        tasks: File slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`), with paths relative to the root of
+        tasks: File slices (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`), with paths relative to the root of
             the table.
         schema: All columns of the table as of the query.
         columns: The requested top-level columns, in order.

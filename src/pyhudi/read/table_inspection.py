@@ -62,7 +62,7 @@ class Inspect:
             all_versions: Return all file slices.
 
         Returns:
-            One row per file slice (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+            One row per file slice (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`).
         """
         view = FileSystemView.load(self._now())
         return ResultTable(view.all_slices() if all_versions else view.latest_slices())

@@ -5,31 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi.schema.meta_fields import (
-    COMMIT_SEQNO,
-    COMMIT_TIME,
-    FILE_NAME,
     META_COLUMNS,
     OPERATION,
-    PARTITION_PATH,
-    RECORD_KEY,
 )
-
-__all__ = [
-    "COMMIT_SEQNO",
-    "COMMIT_TIME",
-    "FILE_NAME",
-    "META_COLUMNS",
-    "META_FIELDS",
-    "META_SCHEMA",
-    "OPERATION",
-    "PARTITION_PATH",
-    "RECORD_KEY",
-    "RESERVED_PREFIX",
-    "add_meta_columns",
-    "is_meta_column",
-    "is_reserved",
-    "remove_meta_columns",
-]
 
 META_FIELDS: tuple[pa.Field, ...] = tuple(pa.field(name, pa.string(), nullable=True) for name in META_COLUMNS)
 META_SCHEMA: pa.Schema = pa.schema(META_FIELDS)

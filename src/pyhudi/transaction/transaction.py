@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.table.schema_history import SchemaHistory
 
-__all__ = ["Transaction"]
-
 _log = logging.getLogger(__name__)
 
 

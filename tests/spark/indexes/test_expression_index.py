@@ -18,7 +18,8 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.api.scan import Scan
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, UnsupportedTableError
-from pyhudi.metadata.indexes.expression_index_definition import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
+from pyhudi.metadata.indexes.expression_index_definition import FUNCTIONS, ExpressionIndex
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner, run_pending_compactions
 from pyhudi.spark.indexes.expression_values import summarize_files

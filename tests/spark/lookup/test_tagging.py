@@ -22,10 +22,11 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keys.deduplication import mark_deletes
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
+from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup
+from pyhudi.spark.lookup.tagging import tag, untagged
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from tests.cases import each_choice, seldom
 
 SCHEMA = pa.schema(

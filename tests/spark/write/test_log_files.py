@@ -14,9 +14,10 @@ from pyhudi.errors import ConfigError, SchemaMismatchError
 from pyhudi.format.file_names import parse_names
 from pyhudi.format.log import BlockType, Header, decode_deletes, decode_records, scan_blocks
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.spark.write.dataframe_writer import WriteResult, write
+from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
+from pyhudi.write.write_result import WriteResult
 from tests.cases import seldom
 from tests.spark.model import SCHEMA, Model, Row, Steps, batch, frame, rows_of
 from tests.spark.write.log_files import blocks, log_files, merge_on_read

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.read.load_table import load_table
-from pyhudi.spark.write.dataframe_writer import WriteResult, write
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.write.write_result import WriteResult
 from tests.cases import each_choice
 from tests.spark.model import Model, Row, batch, frame
 from tests.spark.write.log_files import merge_on_read

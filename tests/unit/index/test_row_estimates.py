@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.index.row_estimates import estimated_rows
 from pyhudi.storage import open_storage
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from tests.fault_injection import FaultyStorage
 
 FILE = "f_0-0-0_20240101000000000.parquet"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfile.hfile_reader import HFileReader
+from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
 from pyhudi.format.log import BlockType, scan_blocks
 from tests.unit.format import golden
 

@@ -22,8 +22,6 @@ from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_ex
 from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.storage.lazy_property import lazy_property
 
-__all__ = ["ENTRY_SCHEMA", "KEY_FIELD", "SCHEMA_KEY", "HFileReader"]
-
 SCHEMA_KEY = "schema"
 """Entry of the file info with the Avro schema of the values."""
 

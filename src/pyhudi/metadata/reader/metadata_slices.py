@@ -33,7 +33,7 @@ def current_slices(
     storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, version: int
 ) -> pa.Table:
     """Return the latest slice of each file group of a partition
-    (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, with paths relative to the table), ordered by file id,
+    (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`, with paths relative to the table), ordered by file id,
     with the times at which its files were modified (``modified``, epoch milliseconds: of the base file if there is one,
     then of the log files). Costs one listing.
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
 from pyhudi.format.avro.columnar_decoder import Projection
-from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
+from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, files_of_slice, slice_sources
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS

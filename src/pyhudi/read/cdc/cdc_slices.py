@@ -17,7 +17,8 @@ from pyhudi.read.selection.incremental_query import completed_compactions
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

@@ -29,8 +29,8 @@ from pyhudi.read.selection.retention_limits import first_pending_write, retained
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import in_groups
-from pyhudi.table.view.file_slicing import has_logs_named_by_slice
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA, has_logs_named_by_slice
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import archived_writes, completions_after, read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant

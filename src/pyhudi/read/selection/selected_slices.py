@@ -47,7 +47,7 @@ class Selection:
     """File slices of a query.
 
     Attributes:
-        slices: The slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+        slices: The slices (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`).
         partitions: Paths of all partitions that were considered.
         bounds: Bounds on the instants that are read in the slices.
         pruning: The partitions that may have rows of the query; None: partitions were not pruned.

@@ -16,7 +16,8 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.selection.incremental_query import select_incremental
 from pyhudi.read.selection.retention_limits import check_as_of
 from pyhudi.read.selection.selected_slices import InstantBounds, PartitionPruning, Selection
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.read.selection.table_files import TableFiles

@@ -118,7 +118,7 @@ class ClusteringTaskContext:
 @dataclass(frozen=True, slots=True)
 class ClusteringJob:
     """A clustering: the context of its tasks, its groups, and its commit metadata. ``table`` is the table in which
-    slices were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+    slices were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`)."""
 
     table: TableSnapshot
     opts: Options

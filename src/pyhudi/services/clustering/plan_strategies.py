@@ -146,7 +146,7 @@ class PlanStrategy:
     def groups(self, slices: pa.Table) -> tuple[pa.Table, tuple[int, ...]]:
         """Return the groups of a plan (`INPUT_SCHEMA`), and the expected number of output files of each.
 
-        ``slices`` has :data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`.
+        ``slices`` has :data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`.
         """
         small = pc.less(pc.fill_null(slices["base_size"], 0), self.small_file_limit)
         slices = slices.filter(small)
@@ -249,7 +249,7 @@ def clustering_inputs(slices: pa.Table, number: int, new_file_size: int) -> pa.T
     """Return the rows of a group in a plan (`INPUT_SCHEMA`).
 
     Args:
-        slices: File slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+        slices: File slices (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`).
         number: Number of the group.
         new_file_size: Expected size of base files that do not exist yet.
     """

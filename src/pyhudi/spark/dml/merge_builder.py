@@ -29,8 +29,6 @@ from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult
 
-__all__ = ["Clause", "MergeAction", "MergeBuilder"]
-
 
 @dataclass(frozen=True, slots=True)
 class MergeBuilder:

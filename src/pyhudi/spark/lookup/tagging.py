@@ -41,8 +41,6 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.write_checks import KNOWN_INDEXES
 
-__all__ = ["KeyLookup", "tag", "untagged"]
-
 
 def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
     del rows

@@ -53,8 +53,6 @@ from pyhudi.write.write_checks import check_table_exists
 from pyhudi.write.write_operations import check_operation, type_name, with_operation_of_payload
 from pyhudi.write.write_result import WriteResult
 
-__all__ = ["WriteResult", "write"]
-
 _log = logging.getLogger(__name__)
 
 APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "errorifexists"

@@ -22,7 +22,7 @@ _MIB = 1024 * 1024
 def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> pa.Table:
     """Return the operations that compact all slices with log files, except those of the ``excluded`` file groups.
 
-    ``slices`` has :data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, ``excluded`` the columns partition and
+    ``slices`` has :data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`, ``excluded`` the columns partition and
     file_id. The base file of a slice without one is assumed to get ``max_file_size`` bytes, as in Apache Hudi.
     """
     slices = slices.filter(has_log_files(slices))

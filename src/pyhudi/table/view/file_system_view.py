@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
-__all__ = ["BASE_FILE_SCHEMA", "SLICE_SCHEMA", "FileSystemView", "Lister", "OpenTable"]
-
 BASE_FILE_SCHEMA = pa.schema(
     [
         ("partition", pa.string()),

@@ -17,8 +17,9 @@ from pyhudi.errors import FormatError
 from pyhudi.format.hfile import block_codecs, hfile_blocks, hfile_writer
 from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.block_index import index_entries, root_entries
-from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.hfile_writer import HFileContext, HFileWriter, write_hfile
+from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.format.varint import unsigned
 from pyhudi.storage.byte_bounded_cache import ByteBoundedCache

@@ -257,8 +257,9 @@ def test_validation(path: Path):
 def test_every_byte_of_an_hfile():
     """Of files with checksums, a changed byte never makes other entries."""
     from pyhudi.errors import FormatError
-    from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
+    from pyhudi.format.hfile.hfile_reader import HFileReader
     from pyhudi.format.hfile.hfile_writer import write_hfile
+    from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
 
     keys = pa.array([f"k{i}" for i in range(5)])
     data = write_hfile(keys, pa.array([b"v" * i for i in range(5)]), schema="{}")

@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.instant import State
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 

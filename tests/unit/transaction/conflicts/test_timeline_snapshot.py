@@ -10,7 +10,8 @@ from pyhudi.format.file_names import base_file_name
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.action_avro import encode_record, requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline

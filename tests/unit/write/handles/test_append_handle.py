@@ -28,7 +28,7 @@ from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.markers import Markers
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION

@@ -14,7 +14,8 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.base_file import parquet
 from pyhudi.format.corruption_errors import as_corruption
-from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, KEY_FIELD, HFileReader
+from pyhudi.format.hfile.hfile_reader import KEY_FIELD, HFileReader
+from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
 from pyhudi.format.log.decoding.avro_block import (
     HEAD_SIZE,
     ProbedRecords,

@@ -36,7 +36,7 @@ from pyhudi.spark.indexes.record_index.record_index_writer import (
     write_keys,
 )
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.instant import millis_of_instant
 from pyhudi.write.write_operations import replaced_files
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.group_runs import by_group
-from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfile.hfile_reader import HFileReader
+from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema

@@ -23,7 +23,7 @@ from pyhudi.errors import (
     UnknownOptionWarning,
     UnsupportedTableError,
 )
-from pyhudi.schema.meta_columns import META_COLUMNS
+from pyhudi.schema.meta_fields import META_COLUMNS
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.commands.ddl.create_table import creation_lock
 from tests.cases import IN_CONNECT

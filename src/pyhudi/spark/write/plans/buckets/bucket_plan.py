@@ -29,7 +29,8 @@ from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
+from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup
+from pyhudi.spark.lookup.tagging import tag, untagged
 from pyhudi.spark.write.plans.buckets.bucket_locations import bucket_locations
 from pyhudi.spark.write.plans.buckets.bucket_routing import cluster_by_file_group, no_position, route_to_buckets
 from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import (
@@ -43,7 +44,7 @@ from pyhudi.spark.write.row_change_locations import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats

@@ -14,7 +14,7 @@ from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.write.plans.new_files.bulk_insert_sort import sort_for_bulk_insert
 from pyhudi.spark.write.write_job import WriteJob
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.timeline import Timeline
 
 
