@@ -77,14 +77,14 @@ def update_from_commit(
     if not is_metadata_enabled(metadata_context.opts):
         return delete_metadata_table(storage, config)
     try:
-        return _record(metadata_context, config, instant, metadata, index)
+        return _apply_commit(metadata_context, config, instant, metadata, index)
     except CorruptTableError as failure:
         _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
         config = delete_metadata_table(storage, config)
-        return _record(metadata_context, config, instant, metadata, index)
+        return _apply_commit(metadata_context, config, instant, metadata, index)
 
 
-def _record(
+def _apply_commit(
     metadata_context: MetadataWriteContext,
     config: TableConfig,
     instant: str,

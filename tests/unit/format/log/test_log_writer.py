@@ -97,7 +97,7 @@ def test_a_whole_file() -> None:
     writer.write(rows(2, 3).to_batches()[0])
     files = writer.close()
     (name,) = folder.files
-    assert files == [LogFile(name, 1, len(folder.files[name]), 5, 2, 2)]
+    assert files == [LogFile(name, 1, len(folder.files[name]), 5, 2)]
     assert name == f".f-0_{INSTANT}.log.1_1-2-3"
     data, deletes = folder.blocks()
     assert data.type is BlockType.AVRO_DATA
