@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -34,27 +35,37 @@ def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="bench-first-", dir=os.environ.get("BENCH_DIR")) as scratch:
         for name in names:
             _in_process("write", name, scratch)
-        found: dict[str, list[tuple[float, float, object]]] = {name: [] for name in names}
+        found: dict[str, list[_Query]] = {name: [] for name in names}
         for _ in range(repeat):
             for name in names:
                 found[name].append(_in_process("read", name, scratch))
-            if len({json.dumps(runs[-1][2]) for runs in found.values()}) > 1:
-                raise SystemExit(f"engines answer differently: { {name: runs[-1][2] for name, runs in found.items()} }")
-    for name, runs in found.items():
-        start, query = (statistics.median(run[i] for run in runs) for i in (0, 1))
-        ratio = statistics.median(run[1] for run in found[names[0]]) / query
-        print(f"{name:>8}  start {start:6.2f} s  first query {query:6.2f} s  {names[0]} / it {ratio:.2f}")
+            answers = {name: queries[-1].answer for name, queries in found.items()}
+            if len(set(map(json.dumps, answers.values()))) > 1:
+                raise SystemExit(f"engines answer differently: {answers}")
+    first = statistics.median(query.seconds for query in found[names[0]])
+    for name, queries in found.items():
+        start = statistics.median(query.start for query in queries)
+        seconds = statistics.median(query.seconds for query in queries)
+        print(f"{name:>8}  start {start:6.2f} s  first query {seconds:6.2f} s  {names[0]} / it {first / seconds:.2f}")
 
 
-def _in_process(what: str, name: str, scratch: str) -> tuple[float, float, object]:
+class _Query(NamedTuple):
+    """A query: seconds of the start of its session, its own, and the rows."""
+
+    start: float
+    seconds: float
+    answer: object
+
+
+def _in_process(what: str, name: str, scratch: str) -> _Query:
     """Run a part in a process of its own; what it prints last."""
     command = [sys.executable, "-m", "bench.first_queries", f"--{what}", name, scratch]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-4000:]}")
-    start, query, answer = json.loads(done.stdout.splitlines()[-1])
-    print(f"{name:>8} {what:<6} {query:6.2f} s", flush=True)
-    return start, query, answer
+    query = _Query(*json.loads(done.stdout.splitlines()[-1]))
+    print(f"{name:>8} {what:<6} {query.seconds:6.2f} s", flush=True)
+    return query
 
 
 def _part(what: str, name: str, scratch: str) -> None:
@@ -66,9 +77,13 @@ def _part(what: str, name: str, scratch: str) -> None:
         builder = builder.config(key, value)
     start, _ = _timed(lambda: engine.start(builder))
     engine.spark.sparkContext.setLogLevel("ERROR")
-    work = (lambda: _write(engine, path)) if what == "--write" else (lambda: aggregate(engine.read(path)))
-    seconds, answer = _timed(work)
-    print(json.dumps([start, seconds, answer]))
+    work = _write if what == "--write" else _read
+    seconds, answer = _timed(lambda: work(engine, path))
+    print(json.dumps(_Query(start, seconds, answer)))
+
+
+def _read(engine: Engine, path: Path) -> object:
+    return aggregate(engine.read(path))
 
 
 def _write(engine: Engine, path: Path) -> None:
