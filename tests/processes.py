@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Sequence
 from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 
 _IMPORTED = ["pytest", "tests.unit.transaction.tables"]
 
@@ -17,3 +19,12 @@ def separate_processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     return context
+
+
+def run_together(processes: Sequence[BaseProcess]) -> None:
+    """Run processes at the same time; none may fail."""
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=120)
+    assert [process.exitcode for process in processes] == [0] * len(processes)

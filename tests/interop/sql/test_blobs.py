@@ -19,6 +19,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.latest_schema import newest_columns
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.sql_tables import create_by_both
 from tests.properties import FACTOR
 
 pytest.importorskip("sqlglot")
@@ -108,19 +109,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path, kind: str
         assert {one["id"]: one["b"] for one in theirs(query).to_pylist()} == bytes_of
         assert {one.id: one.b for one in ours(query).collect()} == bytes_of
 
-    oracle.sql(
-        f"CREATE TABLE {name} ({COLUMNS}) USING hudi "
-        f"TBLPROPERTIES (primaryKey = 'id', preCombineField = 'n', type = '{kind}') LOCATION '{path}'"
-    )
-    create_schema = HudiTable.for_path(path).config.create_schema
-    properties = f"'hoodie.logfile.data.block.format' = '{blocks}'"
-    spark.sql(f"CREATE TABLE {name} USING hudi TBLPROPERTIES ({properties}) LOCATION '{path}'")
-    spark.sql(f"CREATE TABLE {name}_new ({COLUMNS}) USING hudi LOCATION '{path}_new'")
-    made = HudiTable.for_path(f"{path}_new").config.create_schema
-    assert made is not None
-    assert create_schema is not None
-    assert made.replace(f"{name}_new", name) == create_schema
-    spark.sql(f"DROP TABLE {name}_new")
+    create_by_both(oracle, spark, name, path, COLUMNS, kind=kind, blocks=blocks)
 
     for write, operation in ((ours, "upsert"), (theirs, "upsert"), (theirs, "bulk_insert")):
         some = [

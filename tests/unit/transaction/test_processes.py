@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.storage import open_storage
 from pyhudi.transaction.commit_outcome import Committed
-from tests.processes import separate_processes
+from tests.processes import run_together, separate_processes
 from tests.unit.transaction.tables import MULTI_WRITER, Write, active, check_clean, make_table
 
 WRITERS, WRITES = 3, 4
@@ -36,11 +36,7 @@ def test_several_processes(tmp_path: Path, provider: str, same_group: bool):
     context = separate_processes()
     arguments = [(tmp_path.as_uri(), provider, number, same_group) for number in range(WRITERS)]
     processes = [context.Process(target=_work, args=args) for args in arguments]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(timeout=120)
-    assert [process.exitcode for process in processes] == [0] * WRITERS
+    run_together(processes)
     check_clean(storage)
     writes = active(storage).timeline.writes()
     assert len(writes) == WRITERS * WRITES

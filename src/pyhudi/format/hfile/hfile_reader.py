@@ -170,18 +170,7 @@ class HFileReader:
     def prefixes(self, prefixes: Iterable[bytes]) -> pa.Table:
         """Return the entries whose keys start with any of these prefixes. Reads only blocks that may contain them, once
         each."""
-        # Prefixes that start with another one are redundant, and would return entries twice.
-        distinct: list[bytes] = []
-        for prefix in sorted(set(prefixes)):
-            if not distinct or not prefix.startswith(distinct[-1]):
-                distinct.append(prefix)
-        by_block: dict[int, list[bytes]] = {}
-        for prefix in distinct:
-            start = max(0, bisect_left(self._first_keys, prefix) - 1)
-            for number in range(start, len(self.index)):
-                if self._first_keys[number] > prefix and not self._first_keys[number].startswith(prefix):
-                    break
-                by_block.setdefault(number, []).append(prefix)
+        by_block = self._prefixes_by_block(prefixes)
         found = []
         keep = self._keeps(len(by_block))
         for run in self._runs(list(by_block)):
@@ -194,6 +183,22 @@ class HFileReader:
                 spans = [(prefix, _span(batch["key"], prefix)) for prefix in block_prefixes]
                 found += [batch.slice(start, end - start) for _, (start, end) in spans if end > start]
         return pa.Table.from_batches(found, ENTRY_SCHEMA)
+
+    def _prefixes_by_block(self, prefixes: Iterable[bytes]) -> dict[int, list[bytes]]:
+        """Return the numbers of the blocks that may have keys with these prefixes, ascending, with their prefixes."""
+        # Prefixes that start with another one are redundant, and would return entries twice.
+        distinct: list[bytes] = []
+        for prefix in sorted(set(prefixes)):
+            if not distinct or not prefix.startswith(distinct[-1]):
+                distinct.append(prefix)
+        by_block: dict[int, list[bytes]] = {}
+        for prefix in distinct:
+            start = max(0, bisect_left(self._first_keys, prefix) - 1)
+            for number in range(start, len(self.index)):
+                if self._first_keys[number] > prefix and not self._first_keys[number].startswith(prefix):
+                    break
+                by_block.setdefault(number, []).append(prefix)
+        return by_block
 
     @lazy_property
     def _first_keys(self) -> list[bytes]:

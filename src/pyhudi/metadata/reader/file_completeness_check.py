@@ -6,7 +6,7 @@ Therefore the instants still in the active timeline are read; older ones have be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -77,11 +77,15 @@ def check_complete(
                 continue
             if instant.completion is None and _is_of_earlier_build(instant, file, born, bearing):
                 continue
-            full = f"{METADATA_FOLDER}/{file.path}"
-            if full not in sizes:
-                raise MetadataTableError(f"{storage.uri(full)}, written by {instant.requested}, is missing")
-            if sizes[full] < (file.size or 0):
-                raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {file.size}")
+            _check_file(storage, instant, file, sizes)
+
+
+def _check_file(storage: Storage, instant: Instant, file: _WrittenFile, sizes: Mapping[str, int]) -> None:
+    path = f"{METADATA_FOLDER}/{file.path}"
+    if path not in sizes:
+        raise MetadataTableError(f"{storage.uri(path)}, written by {instant.requested}, is missing")
+    if sizes[path] < (file.size or 0):
+        raise MetadataTableError(f"{storage.uri(path)} has {sizes[path]} bytes instead of {file.size}")
 
 
 def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:

@@ -114,13 +114,8 @@ def build_missing_partitions(
     declared = set(config.metadata_partitions)
     needed = declared | set(enabled_partitions(config, metadata_context.opts))
     needed -= set(config.metadata_partitions_inflight)  # Another process is building it.
-    renewed = set()
-    if config.version >= 8 and COLUMN_STATS in needed and columns.names:
-        definition = load_definitions(storage, config).get(COLUMN_STATS, {})
-        # Those of an upgraded table have an earlier form, and Apache Hudi cannot read a mixture.
-        is_outdated = not is_supported_version(definition, config.version)
-        if is_outdated or set(columns.names) != set(definition.get("sourceFields") or ()):
-            renewed = {COLUMN_STATS, PARTITION_STATS} & needed
+    is_renewed = COLUMN_STATS in needed and bool(columns.names) and _are_statistics_outdated(storage, config, columns)
+    renewed = {COLUMN_STATS, PARTITION_STATS} & needed if is_renewed else set()
     missing = [p for p in FILE_PARTITIONS if p in needed and (p not in declared or p in renewed)]
     if not columns.names:
         missing = [p for p in missing if p not in (COLUMN_STATS, PARTITION_STATS)]
@@ -133,6 +128,16 @@ def build_missing_partitions(
     if config.version >= 8 and COLUMN_STATS in missing:
         definitions[COLUMN_STATS] = column_stats_definition(columns.names, config.version)
     return declare_partitions(storage, config, missing, definitions)
+
+
+def _are_statistics_outdated(storage: Storage, config: TableConfig, columns: pa.Schema) -> bool:
+    """Return True if statistics must be built again: they are of other columns, or, as those of an upgraded table, in
+    an earlier form, because Apache Hudi cannot read a mixture."""
+    if config.version < 8:
+        return False
+    definition = load_definitions(storage, config).get(COLUMN_STATS, {})
+    is_outdated = not is_supported_version(definition, config.version)
+    return is_outdated or set(columns.names) != set(definition.get("sourceFields") or ())
 
 
 def build_all(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:

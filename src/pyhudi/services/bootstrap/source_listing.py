@@ -266,6 +266,15 @@ def check_partition_values(
         return
     paths = pc.unique(listed["partition"])
     values = decode_partition_paths(config, schema, paths.to_pylist())
+    _check_value_types(storage, listed, config, paths, values)
+    _check_same_paths(storage, listed, spec, paths, values.select([field.name for field in fields]))
+
+
+def _check_value_types(
+    storage: Storage, listed: pa.Table, config: TableConfig, paths: pa.Array, values: pa.Table
+) -> None:
+    """Check that each part of the partition paths has a value of the type of its column."""
+    fields = partition_fields(config)
     for path, *of_path in zip(paths.to_pylist(), *(values[field.name].to_pylist() for field in fields), strict=True):
         for field, text, value in zip(fields, partition_texts(config, path) or (), of_path, strict=True):
             if value is None and text is not None:
@@ -274,9 +283,13 @@ def check_partition_values(
                     f"the folder {_source_folder(listed, path)!r} of {storage.uri()} has no value of the type {kind} "
                     f"of the partition column {field.name!r}; {_AS_TEXTS}"
                 )
-    columns = [values[field.name].combine_chunks() for field in fields]
-    made = partition_paths(pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields]), spec)
-    others = pc.index(pc.not_equal(made, paths), True).as_py() if fields else -1
+
+
+def _check_same_paths(storage: Storage, listed: pa.Table, spec: KeySpec, paths: pa.Array, values: pa.Table) -> None:
+    """Check that the partition paths are those that later writes make of their ``values``."""
+    columns = [column.combine_chunks() for column in values.columns]
+    made = partition_paths(pa.RecordBatch.from_arrays(columns, names=values.column_names), spec)
+    others = pc.index(pc.not_equal(made, paths), True).as_py() if columns else -1
     if others >= 0:
         folder, path = _source_folder(listed, paths[others].as_py()), made[others].as_py()
         cure = _DECODE if all(pa.types.is_string(column.type) for column in columns) else _AS_TEXTS

@@ -23,7 +23,7 @@ from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
 )
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
-from tests.processes import separate_processes
+from tests.processes import run_together, separate_processes
 from tests.unit.transaction.lock_suite import LockProviderTests, Owners
 from tests.unit.transaction.locks.dynamodb.dynamodb_locks import TABLE, lock_of, options_of, stored
 from tests.unit.transaction.tables import MULTI_WRITER, Write, active, check_clean, make_table
@@ -253,11 +253,7 @@ def test_writers_in_several_processes(server: DynamoDbServer, tmp_path: Path) ->
     context = separate_processes()
     options = options_of(server, partition_key=str(uuid4())) | {"hoodie.write.lock.wait_time_ms_between_retry": "20"}
     processes = [context.Process(target=_work, args=(tmp_path.as_uri(), options)) for _ in range(WRITERS)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(timeout=120)
-    assert [process.exitcode for process in processes] == [0] * WRITERS
+    run_together(processes)
     check_clean(storage)
     writes = active(storage).timeline.writes()
     assert len(writes) == WRITERS * WRITES
