@@ -120,10 +120,7 @@ class CompactionServices(ServiceBase):
         Raises:
             BusyError: Another process executes a plan, or another program may be executing one.
         """
-        client, opts = self._open(options)
-        return run_pending_compactions(
-            client, opts, compaction_runner(spark, progress), instant=instant, busy=BusyPlans.for_request(instant)
-        )
+        return self._run(Action.COMPACTION, instant, options, spark, progress)
 
     def pending_compactions(self) -> list[CompactionPlan]:
         """Return the compaction plans in the timeline that are not completed, oldest first."""
@@ -189,15 +186,7 @@ class CompactionServices(ServiceBase):
         A plan that was started and failed, or whose logs have been compacted since, is dropped. Arguments, result and
         errors as of `run_compaction`.
         """
-        client, opts = self._open(options)
-        return run_pending_compactions(
-            client,
-            opts,
-            compaction_runner(spark, progress),
-            action=Action.LOG_COMPACTION,
-            instant=instant,
-            busy=BusyPlans.for_request(instant),
-        )
+        return self._run(Action.LOG_COMPACTION, instant, options, spark, progress)
 
     def pending_log_compactions(self) -> list[CompactionPlan]:
         """Return the log compaction plans in the timeline that are not completed, oldest first."""
@@ -223,6 +212,18 @@ class CompactionServices(ServiceBase):
         if plan.instant is None:
             return done if done else replace(done, reason=plan.reason)
         return done.merge(run_pending_compactions(client, opts, runner, action=action, instant=plan.instant))
+
+    def _run(
+        self,
+        action: str,
+        instant: str | None,
+        options: Mapping[str, object] | None,
+        spark: SparkSession | None,
+        progress: Progress | None,
+    ) -> CompactionResult:
+        client, opts = self._open(options)
+        runner, busy = compaction_runner(spark, progress), BusyPlans.for_request(instant)
+        return run_pending_compactions(client, opts, runner, action=action, instant=instant, busy=busy)
 
 
 def compaction_runner(spark: SparkSession | None, progress: Progress | None = None) -> CompactionRunner:

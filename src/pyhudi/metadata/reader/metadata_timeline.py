@@ -79,12 +79,7 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> 
     """
     done = [i for i in active.timeline.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
     completed = {i.requested for i in done}
-    missing = []
-    for instant in data.completed():
-        # Without completion times, rollbacks write log files, which the metadata table must include.
-        rollback = instant.action == Action.ROLLBACK and instant.completion is None
-        if (instant.action in WRITE_ACTIONS or rollback) and instant.requested not in completed:
-            missing.append(instant)
+    missing = [i for i in data.completed() if _is_recorded(i) and i.requested not in completed]
     if not missing:
         return []
     builds = _builds_of_files(storage, active, [i for i in done if is_initial_instant(i)])
@@ -96,6 +91,13 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> 
     named = [i.requested[:V1_LENGTH] for i in builds if not i.requested.startswith(FIRST_INSTANTS)]
     built_at = max(named, default="")
     return [i.requested for i in missing if i.requested > built_at and (i.completion is None or i.completion > until)]
+
+
+def _is_recorded(instant: Instant) -> bool:
+    """Return True if a completed instant of the table must be in its metadata table. Without completion times,
+    rollbacks write log files, which it includes."""
+    is_rollback = instant.action == Action.ROLLBACK and instant.completion is None
+    return is_rollback or instant.action in WRITE_ACTIONS
 
 
 def _builds_of_files(storage: Storage, active: ActiveTimeline, builds: list[Instant]) -> list[Instant]:
