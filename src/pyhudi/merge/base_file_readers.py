@@ -106,10 +106,7 @@ class BaseFileReader:
             skipped = rows - count
             stored = parquet.read_batches(self._file, schema.names, row_groups=groups, invalid_text=self._invalid_text)
             batches = self.with_actual_types(stored, schema)
-        for batch in batches:
-            if skipped < batch.num_rows:
-                yield batch.slice(max(skipped, 0))
-            skipped -= batch.num_rows
+        return _without_first(batches, skipped)
 
 
 class SkeletonReader(BaseFileReader):
@@ -144,11 +141,7 @@ class SkeletonReader(BaseFileReader):
         return iter(batches)
 
     def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
-        skipped = self._joined.footer.num_rows - count
-        for batch in self.batches(schema):
-            if skipped < batch.num_rows:
-                yield batch.slice(max(skipped, 0))
-            skipped -= batch.num_rows
+        return _without_first(self.batches(schema), self._joined.footer.num_rows - count)
 
 
 class RenamedReader(BaseFileReader):
@@ -190,6 +183,14 @@ class RenamedReader(BaseFileReader):
 
     def with_actual_types(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return self._reader.with_actual_types(batches, schema)
+
+
+def _without_first(batches: Iterable[pa.RecordBatch], skipped: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows without a number of first ones, which may be negative: none are omitted then."""
+    for batch in batches:
+        if skipped < batch.num_rows:
+            yield batch.slice(max(skipped, 0))
+        skipped -= batch.num_rows
 
 
 @contextmanager

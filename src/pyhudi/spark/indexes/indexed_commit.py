@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
+from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_changes
+from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -54,6 +56,11 @@ class IndexedCommit:
     def storage(self) -> Storage:
         """Storage of the table."""
         return self.client.storage
+
+    def slice_changes(self) -> list[GroupChange]:
+        """Return the file groups that the commit changes, with their slices before and after."""
+        slices = FileSystemView.load(self.client, self.timeline).latest_slices()
+        return slice_changes(slices, self.metadata, self.instant)
 
     def with_config(self, config: TableConfig, fence: WriteFence) -> IndexedCommit:
         """Return the commit with a newer configuration of the table, and another fence."""

@@ -17,7 +17,7 @@ from pyhudi.index.row_estimates import estimated_rows
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
-from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_changes
+from pyhudi.metadata.indexes.file_slice_changes import GroupChange
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
@@ -120,8 +120,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> Inde
         return None
     metadata = metadata_timeline(storage, version).timeline
     groups = [group_slices(storage, metadata, index.partition, version) for index in indexes]
-    slices = FileSystemView.load(commit.client, commit.timeline).latest_slices()
-    changes = slice_changes(slices, commit.metadata, commit.instant)
+    changes = commit.slice_changes()
     if not changes:
         return IndexDelta(frozenset(index.partition for index in indexes))
     target = IndexTarget(storage, commit.instant, version, indexes, groups, fence=commit.fence)

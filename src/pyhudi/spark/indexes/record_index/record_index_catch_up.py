@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
-from pyhudi.metadata.indexes.file_slice_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
@@ -35,7 +34,6 @@ from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, 
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import files_of_listing
-from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import millis_of_instant
 
 _log = logging.getLogger(__name__)
@@ -53,8 +51,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     config = commit.config
     if not config.populate_meta_fields:
         return None
-    slices = FileSystemView.load(commit.client, commit.timeline).latest_slices()
-    changes = slice_changes(slices, commit.metadata, commit.instant)
+    changes = commit.slice_changes()
     after = [change.after for change in changes if change.after is not None]
     before = [change.before for change in changes if change.before is not None]
     if not after and not before:
