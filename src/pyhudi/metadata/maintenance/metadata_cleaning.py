@@ -67,7 +67,7 @@ def clean_metadata_table(metadata_context: MetadataWriteContext, config: TableCo
     entry = active.to_inflight(entry, content)
     storage.delete_many(join_path(METADATA_FOLDER, path) for path in plan.paths().to_pylist())
     millis = int((time.monotonic() - started) * 1000)
-    done = clean_metadata(plan, instant, millis, version=version, dropped=(), failed={})
+    done = clean_metadata(plan, instant, millis, version=version, dropped=())
     active.complete(entry, done, metadata_context.completed_at(version))
 
 

@@ -250,7 +250,7 @@ class Cleaner:
             metadata_context = self._metadata_updates.context(active, reserved)
             config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
-            content = clean_metadata(plan, entry.requested, millis, version=config.version, dropped=dropped, failed={})
+            content = clean_metadata(plan, entry.requested, millis, version=config.version, dropped=dropped)
             self._generator.lock.ensure_held()
             active.complete(entry, content, metadata_context.completed_at(config.version))
             job = self._metadata_updates.plan_services(metadata_context, config)

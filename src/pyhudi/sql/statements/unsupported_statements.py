@@ -17,7 +17,6 @@ class UnsupportedStatement:
         instead: The alternative, for the message.
         text: The part of it that may read Hudi tables if the table is another format's.
         head: The part before that.
-        tail: The part after it.
     """
 
     name: Name
@@ -25,7 +24,6 @@ class UnsupportedStatement:
     instead: str
     text: str
     head: str = ""
-    tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -160,9 +160,8 @@ def clean_metadata(
     *,
     version: int,
     dropped: Sequence[str],
-    failed: Mapping[str, Sequence[str]],
 ) -> bytes:
-    """Return the content of a completed clean.
+    """Return the content of a completed clean, which has deleted all files of its plan.
 
     Args:
         plan: Plan that was executed.
@@ -170,25 +169,23 @@ def clean_metadata(
         millis: Duration in milliseconds.
         version: Table version.
         dropped: Partitions that were deleted.
-        failed: Names of files that could not be deleted, by partition.
     """
     deleted = plan.names_by_partition()
     partitions = {}
     for partition in dict.fromkeys([*deleted, *dropped]):
         names = deleted.get(partition, [])
-        left = set(failed.get(partition, ()))
         partitions[partition] = {
             "partitionPath": partition,
             "policy": plan.policy,
             "deletePathPatterns": names,
-            "successDeleteFiles": [name for name in names if name not in left],
-            "failedDeleteFiles": sorted(left),
+            "successDeleteFiles": names,
+            "failedDeleteFiles": [],
             "isPartitionDeleted": partition in dropped,
         }
     record: dict[str, Any] = {
         "startCleanTime": start,
         "timeTakenInMillis": millis,
-        "totalFilesDeleted": len(plan) - sum(map(len, failed.values())),
+        "totalFilesDeleted": len(plan),
         "earliestCommitToRetain": plan.earliest_instant,
         "lastCompletedCommitTimestamp": plan.last_completed,
         "partitionMetadata": partitions,

@@ -76,11 +76,10 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolledBackPartition:
-    """Result of a rollback in one partition: absolute URIs of deleted files and of those that could not be deleted,
-    written command block files (full path → size), log files of the failed commit (name → size)."""
+    """Result of a rollback in one partition: absolute URIs of deleted files, written command block files (full path →
+    size), log files of the failed commit (name → size)."""
 
     deleted: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
     command_files: Mapping[str, int] = field(default_factory=dict)
     log_files: Mapping[str, int] = field(default_factory=dict)
 
@@ -106,7 +105,7 @@ class RollbackMetadata:
                 name: {
                     "partitionPath": name,
                     "successDeleteFiles": list(p.deleted),
-                    "failedDeleteFiles": list(p.failed),
+                    "failedDeleteFiles": [],
                     "rollbackLogFiles": dict(p.command_files),
                     "logFilesFromFailedCommit": dict(p.log_files),
                 }

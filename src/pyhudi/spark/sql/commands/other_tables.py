@@ -35,10 +35,8 @@ def run_on_other_table(call: StatementCall, statement: Any) -> DataFrame:
             return _run_with_query(call, head, query)
         case s.Update() | s.Delete() | s.Merge():
             return _run_with_query(call, "", call.values.text)
-        case s.ExplainChange(head=head, text=text):
+        case s.ExplainChange(head=head, text=text) | s.UnsupportedStatement(head=head, text=text):
             return _run_with_query(call, head, text)
-        case s.UnsupportedStatement(head=head, text=text, tail=tail):
-            return _run_with_query(call, head, text, tail)
         case s.RefreshTable(name=name):
             if refresh_loaded_view(spark, name):
                 return empty_result(spark)
@@ -56,8 +54,8 @@ def run_on_other_table(call: StatementCall, statement: Any) -> DataFrame:
     return call.run_on_spark()
 
 
-def _run_with_query(call: StatementCall, head: str, query: str, tail: str = "") -> DataFrame:
+def _run_with_query(call: StatementCall, head: str, query: str) -> DataFrame:
     """Run a statement of Spark with a query in it, which may read Hudi tables."""
     if not query:
         return call.run_on_spark()
-    return call.run_rewritten(head, rewrite_query(call.spark, query, args=call.args), tail)
+    return call.run_rewritten(head, rewrite_query(call.spark, query, args=call.args))
