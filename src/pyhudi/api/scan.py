@@ -200,5 +200,5 @@ def require_package(package: str) -> Any:
     """
     try:
         return importlib.import_module(package)
-    except ImportError as e:
-        raise SetupError(f"{package} is not installed: pip install 'pyhudi[{package}]'") from e
+    except ImportError as error:
+        raise SetupError(f"{package} is not installed: pip install 'pyhudi[{package}]'") from error

@@ -203,5 +203,5 @@ def compile_regex(option: Option[Any], text: str) -> re.Pattern[str]:
     """
     try:
         return re.compile(text)
-    except re.error as e:
-        raise InvalidOptionError(option.key, text, f"a regular expression ({e})") from e
+    except re.error as error:
+        raise InvalidOptionError(option.key, text, f"a regular expression ({error})") from error

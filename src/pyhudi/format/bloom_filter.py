@@ -103,8 +103,8 @@ class BloomFilter:
             raise FormatError(f"unknown bloom filter type {type_code!r}; known: {SIMPLE}, {DYNAMIC}")
         try:
             data = base64.b64decode(text, validate=True)
-        except (binascii.Error, ValueError) as e:
-            raise FormatError(f"the bloom filter is not valid base64: {e}") from e
+        except (binascii.Error, ValueError) as error:
+            raise FormatError(f"the bloom filter is not valid base64: {error}") from error
         try:
             if type_code == SIMPLE:
                 hashes, bits, row, end = _read_vector(data, 0)
@@ -121,8 +121,8 @@ class BloomFilter:
                         raise FormatError("rows of a dynamic bloom filter differ in size")
                     rows.append(row)
                 result = cls(DYNAMIC, hashes, bits, tuple(rows), per_row, count)
-        except struct.error as e:
-            raise FormatError(f"a bloom filter of {len(data)} bytes is truncated") from e
+        except struct.error as error:
+            raise FormatError(f"a bloom filter of {len(data)} bytes is truncated") from error
         if end != len(data):
             raise FormatError(f"a bloom filter ends after {end} of {len(data)} bytes")
         return result

@@ -33,12 +33,12 @@ def as_corruption(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (FormatError, *_OF_DECODERS) as e:
-        raise FormatError(f"{what}: {e}") from e
-    except OSError as e:
-        if _is_of_storage(e):
+    except (FormatError, *_OF_DECODERS) as error:
+        raise FormatError(f"{what}: {error}") from error
+    except OSError as error:
+        if _is_of_storage(error):
             raise
-        raise FormatError(f"{what}: {e}") from e
+        raise FormatError(f"{what}: {error}") from error
 
 
 def _is_of_storage(error: OSError) -> bool:

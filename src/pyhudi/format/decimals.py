@@ -38,8 +38,8 @@ def decimals_from_bytes(array: pa.Array, target: pa.Decimal128Type) -> pa.Array:
     result = pa.Array.from_buffers(target, count, [validity, pa.py_buffer(little)])
     try:
         result.validate(full=True)
-    except pa.ArrowInvalid as e:
-        raise FormatError(f"a number does not fit {target}: {e}") from e
+    except pa.ArrowInvalid as error:
+        raise FormatError(f"a number does not fit {target}: {error}") from error
     return result
 
 

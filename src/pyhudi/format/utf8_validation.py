@@ -50,12 +50,12 @@ def _with_valid_text(column: pa.Array, name: str, invalid: InvalidText) -> pa.Ar
         return column
     try:
         values.validate(full=True)
-    except pa.ArrowInvalid as e:
+    except pa.ArrowInvalid as error:
         raw = values.cast(bytes_for_text(values.type))
         with as_corruption(f"column {name!r} has invalid values"):
             raw.validate(full=True)
         if invalid is InvalidText.FAIL:
-            raise invalid_text(f"column {name!r}", e) from e
+            raise invalid_text(f"column {name!r}", error) from error
         if values is column:
             return as_text(raw, column.type)
         # A dictionary must not contain a value twice.

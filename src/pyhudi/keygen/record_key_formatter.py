@@ -125,11 +125,11 @@ def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
     first, *rest = name.split(".")
     try:
         return pc.struct_field(rows.column(first), rest)
-    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise RecordKeyError(
             f"the field {name!r} of record keys or partition paths does not exist; the columns are: "
             f"{', '.join(rows.schema.names)}. Name one of them, or add the column to the rows"
-        ) from e
+        ) from error
 
 
 def _key_text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:

@@ -101,11 +101,11 @@ def slice_errors(file_slice: FileSlice) -> Iterator[None]:
     try:
         with as_corruption(f"cannot read {file_slice}"):
             yield
-    except NotFoundError as e:
+    except NotFoundError as error:
         raise QueryError(
             f"a file of {file_slice} no longer exists: a cleaner has removed it since the query was planned. Plan "
-            f"the query again, or retain more versions (hoodie.clean.commits.retained): {e}"
-        ) from e
+            f"the query again, or retain more versions (hoodie.clean.commits.retained): {error}"
+        ) from error
 
 
 def open_log_files(context: SliceContext) -> LogFiles:

@@ -71,8 +71,8 @@ class SkeletonFile:
         storage = open_sibling(self._storage, folder)
         try:
             file = self._stack.enter_context(storage.open_input(name))
-        except NotFoundError as e:
-            raise CorruptTableError(f"{self._source_name()} no longer exists; restore it") from e
+        except NotFoundError as error:
+            raise CorruptTableError(f"{self._source_name()} no longer exists; restore it") from error
         size = file.size()
         if source.size is not None and size != source.size:
             raise CorruptTableError(

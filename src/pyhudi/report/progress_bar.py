@@ -31,8 +31,8 @@ def progress_bar(console: Console | None = None) -> Iterator[Progress]:
     try:
         from rich.progress import Progress as Bars
         from rich.progress import TaskID
-    except ImportError as e:
-        raise SetupError("progress bars require the package rich: pip install 'pyhudi[report]'") from e
+    except ImportError as error:
+        raise SetupError("progress bars require the package rich: pip install 'pyhudi[report]'") from error
     guard = threading.Lock()
     tasks: dict[str, TaskID] = {}
     with Bars(console=console) as bars:

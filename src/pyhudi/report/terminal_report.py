@@ -32,8 +32,8 @@ def print_report(table: HudiTable, console: Console | None = None) -> None:
     """
     try:
         from rich.console import Console
-    except ImportError as e:
-        raise SetupError("reports require the package rich: pip install 'pyhudi[report]'") from e
+    except ImportError as error:
+        raise SetupError("reports require the package rich: pip install 'pyhudi[report]'") from error
     console = console or Console(highlight=False)
     detail = table.detail()
     console.print(_detail_table(detail))

@@ -57,16 +57,16 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
         raise SchemaMismatchError(f"cannot convert column {path!r} from {array.type} to {target}; cast it first")
     try:
         return rule(array.cast(plain), target)
-    except pa.ArrowNotImplementedError as e:
+    except pa.ArrowNotImplementedError as error:
         raise SchemaMismatchError(
-            f"cannot convert column {path!r} from {array.type} to {target}: {e}; cast it first"
-        ) from e
-    except pa.ArrowInvalid as e:
+            f"cannot convert column {path!r} from {array.type} to {target}: {error}; cast it first"
+        ) from error
+    except pa.ArrowInvalid as error:
         refused = _first_refused(array, lambda part: rule(part.cast(plain), target))
         raise SchemaMismatchError(
-            f"cannot convert the value {_shown(refused)} of column {path!r} from {array.type} to {target}: {e}; "
+            f"cannot convert the value {_shown(refused)} of column {path!r} from {array.type} to {target}: {error}; "
             "correct or cast it first"
-        ) from e
+        ) from error
 
 
 def _first_refused(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Scalar:

@@ -195,8 +195,8 @@ def _value_of_query(text: str | None, identifier: str) -> str | None:
     try:
         parsed = json.loads(text)
         value = parsed.get(identifier)
-    except (ValueError, AttributeError) as e:
-        raise CheckpointError(f"the checkpoint {text!r} of a commit is not a JSON object: {e}") from e
+    except (ValueError, AttributeError) as error:
+        raise CheckpointError(f"the checkpoint {text!r} of a commit is not a JSON object: {error}") from error
     return None if value is None else str(value)
 
 
@@ -212,8 +212,8 @@ def query_id(checkpoint: Storage) -> str:
     """
     try:
         return str(json.loads(checkpoint.read(_METADATA))["id"])
-    except (HudiError, ValueError, KeyError, TypeError) as e:
+    except (HudiError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"the id of the query cannot be read from {checkpoint.uri(_METADATA)!r} ({e}); the checkpoint location "
+            f"the id of the query cannot be read from {checkpoint.uri(_METADATA)!r} ({error}); the checkpoint location "
             "must be a folder that the workers of the server can read"
-        ) from e
+        ) from error

@@ -145,11 +145,11 @@ class BootstrapIndex:
     def _open(self, path: str) -> HFileReader:
         try:
             return HFileReader(self.storage.read(path))
-        except NotFoundError as e:
+        except NotFoundError as error:
             raise CorruptTableError(
                 f"the table has skeleton files, but the bootstrap index {self.storage.uri(path)} with their "
                 "sources is missing; restore it"
-            ) from e
+            ) from error
 
 
 def _file_key(partition: str, file_id: str) -> str:

@@ -79,11 +79,11 @@ def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetada
         try:
             properties = _properties(name, data)
             return PartitionMetadata(properties[_COMMIT_TIME], int(properties[_DEPTH]))
-        except (FormatError, KeyError, ValueError, OSError, pa.ArrowException) as e:
+        except (FormatError, KeyError, ValueError, OSError, pa.ArrowException) as error:
             raise CorruptTableError(
-                f"{storage.uri(path)} is not valid partition metadata ({e}); write {_COMMIT_TIME}=<instant> and "
+                f"{storage.uri(path)} is not valid partition metadata ({error}); write {_COMMIT_TIME}=<instant> and "
                 f"{_DEPTH}={depth_of(partition)} into it"
-            ) from e
+            ) from error
     return None
 
 

@@ -63,9 +63,11 @@ class SchemaHistory:
         text = active.storage.read(f"{SCHEMA_FOLDER}/{newest}").decode()
         try:
             versions = [InternalSchema.from_json(one) for one in json.loads(text)["schemas"]]
-        except (ValueError, KeyError, TypeError) as e:
+        except (ValueError, KeyError, TypeError) as error:
             file = active.storage.uri(f"{SCHEMA_FOLDER}/{newest}")
-            raise CorruptTableError(f"cannot parse the schema history {file}: {type(e).__name__}: {e}") from e
+            raise CorruptTableError(
+                f"cannot parse the schema history {file}: {type(error).__name__}: {error}"
+            ) from error
         return cls(tuple(sorted(versions, key=lambda version: version.version_id)), text)
 
     def with_version(self, schema: InternalSchema) -> SchemaHistory:

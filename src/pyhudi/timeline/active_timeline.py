@@ -122,11 +122,11 @@ class ActiveTimeline:
         """
         try:
             return self.storage.read(self.path(instant))
-        except NotFoundError as e:
+        except NotFoundError as error:
             raise InstantNotFoundError(
                 f"{self.storage.uri(self.path(instant))} no longer exists: the instant was archived or rolled "
                 "back in the meantime; load the table again"
-            ) from e
+            ) from error
 
     def read_state(self, instant: Instant, state: State) -> bytes:
         """Return the content of the instant's file of another state, e.g. the requested plan of an inflight
@@ -176,8 +176,8 @@ class ActiveTimeline:
         """
         try:
             yield
-        except FormatError as e:
-            raise self._corrupt(instant, e) from e
+        except FormatError as error:
+            raise self._corrupt(instant, error) from error
 
     def _corrupt(self, instant: Instant, cause: Exception) -> CorruptInstantError:
         file = self.storage.uri(self.path(instant))

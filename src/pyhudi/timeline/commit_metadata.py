@@ -189,8 +189,8 @@ def decode_commit(data: bytes) -> CommitMetadata:
         return commit_of_record(records[0])
     try:
         record = json.loads(data)
-    except ValueError as e:
-        raise FormatError(f"commit metadata are neither an Avro container nor JSON: {e}") from e
+    except ValueError as error:
+        raise FormatError(f"commit metadata are neither an Avro container nor JSON: {error}") from error
     return commit_of_record(record)
 
 
@@ -206,8 +206,8 @@ def commit_of_record(record: Any) -> CommitMetadata:
             compacted=bool(record.get("compacted")),
             replaced=None if replaced is None else _replaced_table(replaced),
         )
-    except (AttributeError, TypeError, ValueError, pa.ArrowException) as e:
-        raise FormatError(f"not commit metadata: {e}") from e
+    except (AttributeError, TypeError, ValueError, pa.ArrowException) as error:
+        raise FormatError(f"not commit metadata: {error}") from error
 
 
 def _stats_table(by_partition: Mapping[str, list[Mapping[str, Any]]]) -> pa.Table:

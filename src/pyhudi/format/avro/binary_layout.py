@@ -236,8 +236,8 @@ def _enum(avro: Enum) -> Node:
     def restore(array: pa.Array) -> pa.Array:
         try:
             return names.take(array)
-        except (pa.ArrowIndexError, IndexError) as e:
-            raise FormatError(f"a value of an Avro enum with {len(names)} symbols is out of range: {e}") from e
+        except (pa.ArrowIndexError, IndexError) as error:
+            raise FormatError(f"a value of an Avro enum with {len(names)} symbols is out of range: {error}") from error
 
     return Node("int", pa.int32(), restore)
 

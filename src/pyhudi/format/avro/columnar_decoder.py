@@ -158,8 +158,8 @@ def _text(cursors: BufferCursors, arrow: pa.DataType) -> pa.Array:
     taken = cursors.take_bytes(cursors.sizes())
     try:
         return taken.cast(arrow)
-    except pa.ArrowInvalid as e:
-        raise FormatError(f"text in an Avro record is not valid UTF-8: {e}") from e
+    except pa.ArrowInvalid as error:
+        raise FormatError(f"text in an Avro record is not valid UTF-8: {error}") from error
 
 
 def _bytes(cursors: BufferCursors, arrow: pa.DataType) -> pa.Array:

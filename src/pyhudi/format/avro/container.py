@@ -66,8 +66,8 @@ def _parsed(text: str) -> Any:
     """Parse a schema, cached by its text; the parsed form is specific to fastavro."""
     try:
         return fastavro.parse_schema(json.loads(text), named_schemas={})
-    except (SchemaParseException, ValueError, KeyError, TypeError) as e:
-        raise FormatError(f"not a valid Avro schema: {e}") from e
+    except (SchemaParseException, ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"not a valid Avro schema: {error}") from error
 
 
 def schema_json(schema: AvroSchema | str) -> str:
@@ -97,8 +97,8 @@ def encode_datum(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     try:
         fastavro.schemaless_writer(buffer, _parsed(schema_json(schema)), record)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
-        raise FormatError(f"the record does not match its Avro schema: {e}") from e
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise FormatError(f"the record does not match its Avro schema: {error}") from error
     return buffer.getvalue()
 
 
@@ -112,8 +112,10 @@ def decode_datum(schema: AvroSchema | str, data: bytes, *, named_unions: bool = 
         record = fastavro.schemaless_reader(buffer, _parsed(schema_json(schema)), None, return_record_name=named_unions)
     except FormatError:
         raise
-    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
-        raise FormatError(f"cannot decode an Avro record of {len(data)} bytes: {type(e).__name__}: {e}") from e
+    except Exception as error:  # fastavro raises arbitrary exceptions for corrupt bytes.
+        raise FormatError(
+            f"cannot decode an Avro record of {len(data)} bytes: {type(error).__name__}: {error}"
+        ) from error
     if buffer.tell() != len(data):
         raise FormatError(f"an Avro record ends after {buffer.tell()} of {len(data)} bytes")
     return record
@@ -159,8 +161,10 @@ def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -
         records = list(reader)
     except FormatError:
         raise
-    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
-        raise FormatError(f"cannot read an Avro container of {len(data)} bytes: {type(e).__name__}: {e}") from e
+    except Exception as error:  # fastavro raises arbitrary exceptions for corrupt bytes.
+        raise FormatError(
+            f"cannot read an Avro container of {len(data)} bytes: {type(error).__name__}: {error}"
+        ) from error
     return schema, records
 
 
@@ -174,8 +178,10 @@ def single_record(data: bytes) -> tuple[str, memoryview]:
         reader = fastavro.block_reader(io.BytesIO(data))
         blocks = list(reader)
         text = reader.metadata["avro.schema"]
-    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
-        raise FormatError(f"cannot read an Avro container of {len(data)} bytes: {type(e).__name__}: {e}") from e
+    except Exception as error:  # fastavro raises arbitrary exceptions for corrupt bytes.
+        raise FormatError(
+            f"cannot read an Avro container of {len(data)} bytes: {type(error).__name__}: {error}"
+        ) from error
     if len(blocks) != 1 or blocks[0].num_records != 1 or blocks[0].codec != "null":
         raise FormatError(f"an Avro container of {len(data)} bytes does not hold exactly one record")
     _check_bounded(json.loads(text))

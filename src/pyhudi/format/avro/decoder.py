@@ -88,13 +88,13 @@ def _with_polars(
 ) -> dict[str, pa.Array]:
     try:
         frame = polars.read_avro(io.BytesIO(_container(record, body, count)), columns=list(columns))
-    except Exception as e:
-        raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {e}") from e
-    except BaseException as e:
+    except Exception as error:
+        raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {error}") from error
+    except BaseException as error:
         # polars panics on some corrupt bytes; its panics are not Exceptions.
-        if type(e).__name__ != "PanicException":
+        if type(error).__name__ != "PanicException":
             raise
-        raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {e}") from None
+        raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {error}") from None
     if frame.height != count:
         raise FormatError(f"{frame.height} instead of {count} Avro records in {len(body)} bytes")
     table = frame.to_arrow(compat_level=polars.CompatLevel.oldest())
@@ -112,10 +112,10 @@ def _with_fastavro(
         return {name: pa.array(_values(rows, name, column.unwrap), column.raw) for name, column in columns.items()}
     except FormatError:
         raise
-    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
+    except Exception as error:  # fastavro raises arbitrary exceptions for corrupt bytes.
         raise FormatError(
-            f"{count} Avro records in {len(body)} bytes cannot be decoded: {type(e).__name__}: {e}"
-        ) from e
+            f"{count} Avro records in {len(body)} bytes cannot be decoded: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _values(rows: list[dict[str, Any]], name: str, unwrap: Callable[[Any], Any] | None) -> list[Any]:

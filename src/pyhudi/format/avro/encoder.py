@@ -228,8 +228,8 @@ def _fixed(avro: Fixed, array: pa.Array, path: str) -> Bytes:
         array = vector_bytes(array)
     try:
         same = array.cast(pa.binary(avro.size))
-    except pa.ArrowInvalid as e:
-        raise FormatError(f"a value of {path!r} does not have {avro.size} bytes: {e}") from e
+    except pa.ArrowInvalid as error:
+        raise FormatError(f"a value of {path!r} does not have {avro.size} bytes: {error}") from error
     count = len(same)
     raw = np.frombuffer(same.buffers()[1] or b"", np.uint8, count * avro.size, same.offset * avro.size)
     return raw.reshape(count, avro.size)

@@ -157,5 +157,5 @@ def entry_text(entries: dict[bytes, bytes], key: str) -> str | None:
     value = entries.get(key.encode())
     try:
         return None if value is None else value.decode()
-    except UnicodeDecodeError as e:
-        raise FormatError(f"footer entry {key!r} is not valid UTF-8: {e}") from e
+    except UnicodeDecodeError as error:
+        raise FormatError(f"footer entry {key!r} is not valid UTF-8: {error}") from error

@@ -245,8 +245,8 @@ def _as_read(array: pa.Array, name: str, zone: str) -> pa.Array:
             # A local time that occurs twice at a clock change is ambiguous in such files; use the first one.
             local = array.cast(pa.timestamp("us"), safe=False)
             return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(target)
-        except (pa.ArrowInvalid, KeyError) as e:
-            raise FormatError(f"column {name!r} of the ORC file has an unknown time zone {zone!r}: {e}") from e
+        except (pa.ArrowInvalid, KeyError) as error:
+            raise FormatError(f"column {name!r} of the ORC file has an unknown time zone {zone!r}: {error}") from error
     if zone != "UTC" and _has_timestamps(array.type):
         raise FormatError(
             f"column {name!r} of the ORC file has nested timestamps in time zone {zone}; only UTC is supported"

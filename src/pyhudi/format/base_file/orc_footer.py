@@ -121,8 +121,8 @@ def _unpack(data: bytes, post: _PostScript) -> bytes:
         at += 3 + (header >> 1)
         try:
             out += body if header & 1 else _decompress(body, post.compression)
-        except (zlib.error, pa.ArrowInvalid, OSError) as e:
-            raise FormatError(f"cannot decompress the tail of the ORC file: {e}") from e
+        except (zlib.error, pa.ArrowInvalid, OSError) as error:
+            raise FormatError(f"cannot decompress the tail of the ORC file: {error}") from error
     return bytes(out)
 
 

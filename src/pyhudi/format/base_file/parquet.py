@@ -109,8 +109,8 @@ def nan_columns(metadata: Any) -> frozenset[str] | None:
     text = (metadata.metadata or {}).get(NAN_KEY.encode())
     try:
         return None if text is None else frozenset(map(str, json.loads(text)))
-    except (ValueError, TypeError) as e:
-        raise FormatError(f"footer entry {NAN_KEY!r} is not a list: {text!r}") from e
+    except (ValueError, TypeError) as error:
+        raise FormatError(f"footer entry {NAN_KEY!r} is not a list: {text!r}") from error
 
 
 def row_bytes(metadata: pq.FileMetaData, columns: Collection[str]) -> float:

@@ -54,8 +54,8 @@ def decompress(payload: memoryview, size: int, codec: Codec) -> bytes:
     else:
         try:
             plain = _DECODERS[codec](payload, size)
-        except (zlib.error, OSError, ValueError, struct.error) as e:
-            raise FormatError(f"cannot decompress an HFile block: {e}") from e
+        except (zlib.error, OSError, ValueError, struct.error) as error:
+            raise FormatError(f"cannot decompress an HFile block: {error}") from error
     if len(plain) != size:
         raise FormatError(f"an HFile block decompresses to {len(plain)} instead of {size} bytes")
     return plain

@@ -82,8 +82,8 @@ def leaf_entries(payload: bytes, limit: int) -> list[IndexEntry]:
             key = payload[start + begin + _ENTRY.size : start + end]
             result.append(_entry(blocks.row_of(key), offset, size, limit))
         return result
-    except struct.error as e:
-        raise FormatError(f"cannot parse an HFile index: {e}") from e
+    except struct.error as error:
+        raise FormatError(f"cannot parse an HFile index: {error}") from error
 
 
 def _entry(key: bytes, offset: int, size: int, limit: int) -> IndexEntry:

@@ -113,8 +113,8 @@ def parse_trailer(data: memoryview) -> Trailer:
             codec=Codec(numbers.get(12, Codec.NONE)),
             comparator=comparator.decode() if isinstance(comparator, bytes) else "",
         )
-    except (KeyError, ValueError) as e:
-        raise FormatError(f"the trailer of an HFile is incomplete or has an unknown codec: {e}") from e
+    except (KeyError, ValueError) as error:
+        raise FormatError(f"the trailer of an HFile is incomplete or has an unknown codec: {error}") from error
 
 
 def parse_file_info(payload: bytes) -> dict[str, bytes]:

@@ -108,8 +108,8 @@ class HFileReader:
         text = self._info.get(SCHEMA_KEY)
         try:
             return None if text is None else text.decode()
-        except UnicodeDecodeError as e:
-            raise FormatError(f"the schema of an HFile is not UTF-8: {e}") from e
+        except UnicodeDecodeError as error:
+            raise FormatError(f"the schema of an HFile is not UTF-8: {error}") from error
 
     @property
     def last_key(self) -> bytes | None:

@@ -129,10 +129,10 @@ def _parse(window: Window, at: int, end: int) -> LogBlock:
         ):
             raise ValueError("its headers do not match their checksum")
         return LogBlock(BlockType(kind), headers, at, end, pos, length, window.ranges)
-    except (struct.error, ValueError) as e:
-        if isinstance(e, FormatError):
+    except (struct.error, ValueError) as error:
+        if isinstance(error, FormatError):
             raise
-        raise FormatError(f"cannot parse the log block at offset {at}: {e}") from e
+        raise FormatError(f"cannot parse the log block at offset {at}: {error}") from error
 
 
 def _parse_map(window: Window, pos: int, end: int) -> tuple[dict[int, str], int]:

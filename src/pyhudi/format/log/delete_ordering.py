@@ -107,10 +107,10 @@ def to_column(values: pa.Array, kind: OrderingKind, field: pa.Field) -> pa.Array
         return (
             _temporal(values, kind, target) if _is_temporal(target) else convert(_plain(values, kind, target), target)
         )
-    except (SchemaMismatchError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+    except (SchemaMismatchError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FormatError(
-            f"a delete has an ordering value of kind {kind.name}, but field {field.name!r} has type {target}: {e}"
-        ) from e
+            f"a delete has an ordering value of kind {kind.name}, but field {field.name!r} has type {target}: {error}"
+        ) from error
 
 
 def to_stored(values: pa.Array, field: pa.Field) -> tuple[OrderingKind, pa.Array]:
@@ -143,8 +143,10 @@ def to_stored(values: pa.Array, field: pa.Field) -> tuple[OrderingKind, pa.Array
         wide = pa.decimal128(38, DECIMAL_TYPE.scale)
         try:
             return OrderingKind.DECIMAL, bytes_of_decimals(values.cast(pa.decimal256(76, wide.scale)).cast(wide))
-        except pa.ArrowInvalid as e:
-            raise FormatError(f"a delete cannot store a value of ordering field {field.name!r} ({target}): {e}") from e
+        except pa.ArrowInvalid as error:
+            raise FormatError(
+                f"a delete cannot store a value of ordering field {field.name!r} ({target}): {error}"
+            ) from error
     raise FormatError(
         f"deletes do not support the type {target} of ordering field {field.name!r}; choose another field"
     )

@@ -38,8 +38,8 @@ def decode_positions(text: str) -> Positions:
     try:
         raw = base64.b64decode(text, validate=True)
         result = _Reader(raw).bitmap64()
-    except (binascii.Error, ValueError, struct.error) as e:
-        raise FormatError(f"cannot decode record positions of {len(text)} characters: {e}") from e
+    except (binascii.Error, ValueError, struct.error) as error:
+        raise FormatError(f"cannot decode record positions of {len(text)} characters: {error}") from error
     if len(result) and (result[0] < 0 or not bool((result[1:] > result[:-1]).all())):
         raise FormatError(f"record positions of {len(text)} characters are not in ascending order")
     return result

@@ -23,8 +23,8 @@ def merge_pairs(older: Records, newer: Records, merger: RecordMerger) -> Records
         merged = merger.partial_merge(older, newer) if partly else merger.merge(older, newer)
     except HudiError:
         raise
-    except Exception as e:
-        raise MergerError(f"{_name(merger)} failed on {len(newer)} records: {type(e).__name__}: {e}") from e
+    except Exception as error:
+        raise MergerError(f"{_name(merger)} failed on {len(newer)} records: {type(error).__name__}: {error}") from error
     return _checked(merged, newer, merger)
 
 
@@ -70,8 +70,8 @@ def _checked(merged: object, newer: Records, merger: RecordMerger) -> Records:
     if not merged.rows.schema.equals(newer.rows.schema):
         try:
             merged = merged.with_rows(merged.rows.cast(newer.rows.schema))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise MergerError(f"{_name(merger)} returned columns of other types: {e}") from e
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise MergerError(f"{_name(merger)} returned columns of other types: {error}") from error
     return merged
 
 

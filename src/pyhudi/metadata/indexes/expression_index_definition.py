@@ -123,8 +123,8 @@ def _argument(function: str, name: str, value: str | None) -> str | int | None:
         return value
     try:
         return int(value)
-    except ValueError as e:
-        raise ConfigError(f"the option {name} of the function {function} must be an integer, not {value!r}") from e
+    except ValueError as error:
+        raise ConfigError(f"the option {name} of the function {function} must be an integer, not {value!r}") from error
 
 
 @dataclass(frozen=True, slots=True)

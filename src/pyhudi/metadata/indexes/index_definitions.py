@@ -37,12 +37,12 @@ def load_definitions(storage: Storage, config: TableConfig) -> dict[str, dict[st
     try:
         definitions = json.loads(data)[_ALL] if data.strip() else {}
         return {str(name): dict(definition) for name, definition in (definitions or {}).items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptTableError(
-            f"{storage.uri(path)} is not a valid file of index definitions ({e!r}); restore it, or delete it "
+            f"{storage.uri(path)} is not a valid file of index definitions ({error!r}); restore it, or delete it "
             "together with the property hoodie.table.metadata.partitions, then the next write rebuilds the "
             "metadata table"
-        ) from e
+        ) from error
 
 
 def store_definitions(storage: Storage, config: TableConfig, definitions: Definitions) -> None:

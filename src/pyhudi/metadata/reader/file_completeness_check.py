@@ -155,8 +155,8 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
         if instant.completion is None and is_initial_instant(instant):
             return make()[0]  # Their names do not differ from those of a metadata table built before.
         table: pa.Table = CACHE.get((storage.root, active.path(instant)), make)
-    except HudiError as e:
-        raise MetadataTableError(f"cannot determine the files written by {instant.requested}: {e}") from e
+    except HudiError as error:
+        raise MetadataTableError(f"cannot determine the files written by {instant.requested}: {error}") from error
     return table
 
 

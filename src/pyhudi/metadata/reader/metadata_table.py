@@ -277,12 +277,12 @@ class MetadataTable:
                 tables.append(self._merged(group, read, payloads, keep))
             except MetadataTableError:
                 raise
-            except (HudiError, ValueError) as e:
+            except (HudiError, ValueError) as error:
                 is_index = not group["partition"].endswith(f"/{FILES}")
-                cure = "; drop the index and build it again" if is_index and isinstance(e, FormatError) else ""
+                cure = "; drop the index and build it again" if is_index and isinstance(error, FormatError) else ""
                 raise MetadataTableError(
-                    f"cannot read file group {group['file_id']} of {group['partition']}: {e}{cure}"
-                ) from e
+                    f"cannot read file group {group['file_id']} of {group['partition']}: {error}{cure}"
+                ) from error
         return pa.concat_tables(tables)
 
     def _merged(

@@ -153,10 +153,10 @@ def _with_pending_state(instant: Instant, pending: set[str]) -> Instant:
 def _properties(storage: Storage) -> dict[str, str]:
     try:
         return parse_properties(storage.read(PROPERTIES))
-    except NotFoundError as e:
-        raise MetadataTableError(f"{storage.uri(PROPERTIES)} does not exist") from e
-    except FormatError as e:
-        raise MetadataTableError(f"cannot parse {storage.uri(PROPERTIES)}: {e}") from e
+    except NotFoundError as error:
+        raise MetadataTableError(f"{storage.uri(PROPERTIES)} does not exist") from error
+    except FormatError as error:
+        raise MetadataTableError(f"cannot parse {storage.uri(PROPERTIES)}: {error}") from error
 
 
 def _property_error(storage: Storage, properties: Mapping[str, str], key: str, expected: str) -> MetadataTableError:

@@ -48,13 +48,13 @@ def metadata_differences(table: TableSnapshot) -> pa.Table:
         from_metadata = FileSystemView.load(
             table, lister=lambda _, partitions: list_from_metadata(metadata, partitions)
         )
-    except HudiError as e:
-        return _problems([f"{UNUSABLE}: {e}"])
+    except HudiError as error:
+        return _problems([f"{UNUSABLE}: {error}"])
     for partition in metadata.partitions:
         try:
             metadata.scan(partition)
-        except HudiError as e:
-            broken.append(f"{UNUSABLE}: {e}")
+        except HudiError as error:
+            broken.append(f"{UNUSABLE}: {error}")
     listed, stored = _files(from_metadata), _files(FileSystemView.load(table))
     joined = listed.join(stored, "path", join_type="full outer", left_suffix="_in_metadata", right_suffix="_in_storage")
     in_metadata, in_storage = joined["size_in_metadata"], joined["size_in_storage"]

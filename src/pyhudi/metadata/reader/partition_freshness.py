@@ -47,8 +47,8 @@ def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
     instants.sort(key=lambda i: i.order_time, reverse=True)
     try:
         updated = concurrent_map(lambda instant: _touched(table, instant), instants)
-    except HudiError as e:
-        return str(e)
+    except HudiError as error:
+        return str(error)
     for instant, touched in zip(instants, updated, strict=True):
         if touched == {partition}:
             # The partition was built by this instant.

@@ -134,8 +134,8 @@ def key_texts(keys: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """
     try:
         return keys.cast(pa.string())
-    except pa.ArrowInvalid as e:
-        raise FormatError(f"a key of a metadata table is not valid UTF-8: {e}") from e
+    except pa.ArrowInvalid as error:
+        raise FormatError(f"a key of a metadata table is not valid UTF-8: {error}") from error
 
 
 def _array(texts: Texts) -> pa.StringArray:

@@ -239,8 +239,8 @@ def _conformed(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         return pa.MapArray.from_arrays(array.offsets, array.keys.cast(pa.string()), items, type=target, mask=mask)
     try:
         return array.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise FormatError(f"{path} of a metadata record is {array.type}, which cannot be stored as {target}") from e
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise FormatError(f"{path} of a metadata record is {array.type}, which cannot be stored as {target}") from error
 
 
 def _nothing(field: pa.Field, count: int) -> pa.Array:

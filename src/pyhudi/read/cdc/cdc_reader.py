@@ -56,11 +56,11 @@ class CdcReader:
         """
         try:
             yield from self._read(task)
-        except NotFoundError as e:
+        except NotFoundError as error:
             raise QueryError(
                 f"a file of the commit {task['instant']} no longer exists: a cleaner has removed it since the "
                 "query was planned. Plan the query again, or retain more versions (hoodie.clean.commits.retained)"
-            ) from e
+            ) from error
 
     def _read(self, task: Task) -> Iterator[pa.RecordBatch]:
         instant, case = task["instant"], CdcInferenceCase(task["case"])

@@ -80,11 +80,11 @@ class TaskReader:
                 return
             with damage, self.storage.open_input(task.path) as source:
                 yield from self._read(source, task)
-        except NotFoundError as e:
+        except NotFoundError as error:
             raise QueryError(
                 f"{self.storage.uri(task.path)} no longer exists: a cleaner has removed it since the query was "
                 "planned. Plan the query again, or retain more versions (hoodie.clean.commits.retained)"
-            ) from e
+            ) from error
 
     def _read(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
         if task.path.endswith(".orc"):

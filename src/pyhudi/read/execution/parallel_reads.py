@@ -60,8 +60,8 @@ class _ParallelReads:
                 for batch in read():
                     if not self._put(batch):
                         return
-        except BaseException as e:  # Passed on to the consumer.
-            self._put(e)
+        except BaseException as error:  # Passed on to the consumer.
+            self._put(error)
         finally:
             self._put(None)
 

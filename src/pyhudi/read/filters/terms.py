@@ -133,14 +133,14 @@ def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
         if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
             return natural.cast(kind)
         return pa.scalar(natural.as_py() if number is None else number, kind)
-    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # Also for Arrow's text types.
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:  # Also for Arrow's text types.
         if number is not None and pa.types.is_decimal(kind):
             exact = _scalar(Decimal(number) if isinstance(number, int) else number, column)
             if can_be_compared(kind, exact):
                 return exact
         raise QueryError(
             f"{value!r} cannot be compared with column {column!r} of type {kind}; write a value of that type"
-        ) from e
+        ) from error
 
 
 def _scalar(value: Any, column: str) -> pa.Scalar:
@@ -149,8 +149,8 @@ def _scalar(value: Any, column: str) -> pa.Scalar:
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             return pa.scalar(Decimal(value))
         return value if isinstance(value, pa.Scalar) else pa.scalar(value)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as e:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise QueryError(
             f"{value!r} in the filter on column {column!r} has an unsupported type; use a number of at most 38 "
             "digits, a text, a date or a time"
-        ) from e
+        ) from error

@@ -42,11 +42,11 @@ def in_days_or_instants(op: str, value: Any, kind: pa.DataType, zone: dt.tzinfo,
             return op, tuple(_typed(number, kind) for number in converted)
         op, converted = in_whole_numbers(op, _units(value, kind, zone), pa.int64())
         return op, converted if op in LISTS else _typed(converted, kind)
-    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # Also for Arrow's text types.
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:  # Also for Arrow's text types.
         raise QueryError(
             f"{value!r} cannot be compared with column {column!r} of type {kind}; write a date, a time, or the text of "
             "one such as '2024-01-31' or '2024-01-31 12:00:00+00:00'"
-        ) from e
+        ) from error
 
 
 def _units(value: Any, kind: pa.DataType, zone: dt.tzinfo) -> Decimal:

@@ -136,8 +136,8 @@ class _Files:
         storage, name = self._places[number]
         try:
             data = storage.read_range(name, begin, size)
-        except NotFoundError as e:
-            raise NotFoundError(f"there is no file {self.uris[number]!r}, which a blob refers to") from e
+        except NotFoundError as error:
+            raise NotFoundError(f"there is no file {self.uris[number]!r}, which a blob refers to") from error
         if len(data) < size:
             raise QueryError(
                 f"a blob ends at byte {begin + size} of {self.uris[number]!r}, which has {begin + len(data)} or fewer; "

@@ -47,8 +47,8 @@ class Metric(StrEnum):
         name = {"euclidean": "l2", "inner_product": "dot_product"}.get(name, name)
         try:
             return cls(name)
-        except ValueError as e:
-            raise QueryError(f"there is no distance metric {text!r}; use cosine, l2 or dot_product") from e
+        except ValueError as error:
+            raise QueryError(f"there is no distance metric {text!r}; use cosine, l2 or dot_product") from error
 
 
 def check_count(k: Any) -> int:
@@ -78,8 +78,8 @@ def check_query(query: Any, column: str, kind: pa.DataType | None = None) -> tup
     try:
         numbers = tuple(math.nan if number is None else float(number) for number in query)
         missing = next((i for i, number in enumerate(query) if number is None), None)
-    except (TypeError, ValueError) as e:
-        raise QueryError(f"the query vector must be a list of numbers, not {query!r}") from e
+    except (TypeError, ValueError) as error:
+        raise QueryError(f"the query vector must be a list of numbers, not {query!r}") from error
     if missing is not None:
         raise QueryError(f"the query vector has no number at position {missing}")
     if kind is not None and is_vector(kind) and len(numbers) != kind.list_size:

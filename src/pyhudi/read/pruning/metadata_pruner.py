@@ -76,8 +76,8 @@ class MetadataPruner:
         try:
             for remaining, pruning in self._prune(left, [one.prune_slices for one in self._slice_pruners], indexes):
                 left, report = remaining, report + pruning.report
-        except HudiError as e:
-            return slices, (*report, *self._checked(Pruning.not_used("indexes", e)).report)
+        except HudiError as error:
+            return slices, (*report, *self._checked(Pruning.not_used("indexes", error)).report)
         return left, report
 
     def _prune(

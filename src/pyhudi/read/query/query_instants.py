@@ -52,8 +52,8 @@ def query_instant(value: QueryTime, key: str = "as.of.instant", *, timezone: str
     text = str(value).strip()
     try:
         instant = _parse(text, timezone)
-    except (ValueError, OverflowError, OSError) as e:
-        raise InvalidOptionError(key, value, f"{ALLOWED} ({e})") from e
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidOptionError(key, value, f"{ALLOWED} ({error})") from error
     if instant is None:
         raise InvalidOptionError(key, value, ALLOWED)
     return instant
@@ -71,8 +71,8 @@ def range_instant(value: QueryTime, key: str, *, timezone: str = "LOCAL") -> str
             return None
     try:
         return query_instant(value, key, timezone=timezone)
-    except InvalidOptionError as e:
-        raise InvalidOptionError(key, value, f"{EARLIEST}, 000, {ALLOWED}") from e
+    except InvalidOptionError as error:
+        raise InvalidOptionError(key, value, f"{EARLIEST}, 000, {ALLOWED}") from error
 
 
 def _parse(text: str, timezone: str) -> str | None:

@@ -60,18 +60,18 @@ class TableFiles:
             try:
                 self.metadata = MetadataTable.open(self.table)
                 return
-            except MetadataTableAheadError as e:
+            except MetadataTableAheadError as error:
                 if not self._may_reload:
                     self.why = "the metadata table describes a later state of the table"
                     return
                 if attempt == MAX_READ_ATTEMPTS - 1:
-                    self.disable_metadata(e)
+                    self.disable_metadata(error)
                 else:
                     self.table = self.table.reload()
             except TransactionError:  # The table is being upgraded: a listing would lack commits, too.
                 raise
-            except HudiError as e:
-                self.disable_metadata(e)
+            except HudiError as error:
+                self.disable_metadata(error)
                 return
 
     @property
@@ -110,8 +110,8 @@ class TableFiles:
             return None
         try:
             return self.metadata.partition_paths
-        except HudiError as e:
-            self.disable_metadata(e)
+        except HudiError as error:
+            self.disable_metadata(error)
             return None
 
     def list(self, storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
@@ -119,8 +119,8 @@ class TableFiles:
         if self.metadata is not None:
             try:
                 return list_from_metadata(self.metadata, partitions, self._kinds, self._listed)
-            except HudiError as e:
-                self.disable_metadata(e)
+            except HudiError as error:
+                self.disable_metadata(error)
                 # The request may have been derived from the same metadata table.
                 return list_files(storage, None, self._kinds)
         return list_files(storage, partitions, self._kinds)

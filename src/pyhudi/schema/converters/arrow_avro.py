@@ -189,8 +189,10 @@ def default_value(field: pa.Field) -> pa.Scalar | None:
         if pa.types.is_temporal(kind):
             return pa.scalar(value, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
         return pa.scalar(value).cast(kind)
-    except (pa.ArrowException, AttributeError, ValueError, ArithmeticError) as e:
-        raise SchemaError(f"the default {text.decode()} of column {field.name!r} is not a valid {kind}: {e}") from e
+    except (pa.ArrowException, AttributeError, ValueError, ArithmeticError) as error:
+        raise SchemaError(
+            f"the default {text.decode()} of column {field.name!r} is not a valid {kind}: {error}"
+        ) from error
 
 
 @functools.lru_cache(maxsize=256)
@@ -207,15 +209,15 @@ def from_avro(text: str) -> pa.Schema:
     """
     try:
         avro = json.loads(text)
-    except ValueError as e:
-        raise SchemaError(f"the table schema is not valid JSON: {e}") from e
+    except ValueError as error:
+        raise SchemaError(f"the table schema is not valid JSON: {error}") from error
     if not isinstance(avro, dict) or avro.get("type") != "record":
         raise SchemaError("the table schema is not an Avro record")
     reader = _Reader()
     try:
         return pa.schema(reader.struct(avro, "", ""))
-    except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise SchemaError(f"the table schema is not valid Avro: {type(e).__name__}: {e}") from e
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise SchemaError(f"the table schema is not valid Avro: {type(error).__name__}: {error}") from error
 
 
 class _Reader:

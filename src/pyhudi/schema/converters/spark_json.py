@@ -139,10 +139,10 @@ def from_spark_json(text: str) -> pa.Schema:
         if not isinstance(spark, dict) or spark.get("type") != "struct":
             raise SchemaError("not the JSON of a Spark StructType")
         return pa.schema(_from_struct(spark, ""))
-    except (ValueError, KeyError, TypeError) as e:
-        if isinstance(e, SchemaError):
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, SchemaError):
             raise
-        raise SchemaError(f"not the JSON of a Spark StructType: {type(e).__name__}: {e}") from e
+        raise SchemaError(f"not the JSON of a Spark StructType: {type(error).__name__}: {error}") from error
 
 
 def _from_struct(spark: dict[str, Any], path: str) -> list[pa.Field]:

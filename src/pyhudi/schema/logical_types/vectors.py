@@ -140,8 +140,8 @@ def parse_vector_columns(text: str) -> dict[str, pa.DataType]:
     """
     try:
         vectors = {name.strip(): parse_vector(kind) for name, kind in _LISTED.findall(text)}
-    except SchemaError as e:
-        raise FormatError(f"the footer entry {FOOTER_KEY} is not valid: {e}") from e
+    except SchemaError as error:
+        raise FormatError(f"the footer entry {FOOTER_KEY} is not valid: {error}") from error
     return {name: kind for name, kind in vectors.items() if kind is not None}
 
 
@@ -175,8 +175,8 @@ def vectors_of_bytes(stored: pa.Array, target: pa.DataType, path: str = "?") -> 
     if stored.type != kind:
         try:
             stored = stored.cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise SchemaMismatchError(f"a value of column {path!r} is not a {vector_text(target)}: {e}") from e
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SchemaMismatchError(f"a value of column {path!r} is not a {vector_text(target)}: {error}") from error
     validity, data = stored.buffers()
     start, count = stored.offset * target.list_size, len(stored) * target.list_size
     elements = pa.Array.from_buffers(target.value_type, count, [None, data], 0, start)
@@ -207,8 +207,8 @@ def as_vectors(lists: pa.Array, target: pa.DataType, path: str = "?") -> pa.Fixe
     if elements.type != target.value_type:
         try:
             elements = elements.cast(target.value_type, safe=not pa.types.is_floating(target.value_type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise SchemaMismatchError(f"a value of column {path!r} does not fit into a {kind}: {e}") from e
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SchemaMismatchError(f"a value of column {path!r} does not fit into a {kind}: {error}") from error
     if not lists.null_count:
         return pa.FixedSizeListArray.from_arrays(elements, type=target)
     dense = pa.FixedSizeListArray.from_arrays(elements, type=target)

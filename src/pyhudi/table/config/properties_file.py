@@ -77,8 +77,8 @@ def create_properties(storage: Storage, properties: Mapping[str, str]) -> None:
     data = format_properties(properties, (f"Properties saved on {_instant(now)}",), now)
     try:
         storage.create(PATH, data)
-    except AlreadyExistsError as e:
-        raise TableExistsError(f"a Hudi table exists at {storage.root}; open it, or choose another path") from e
+    except AlreadyExistsError as error:
+        raise TableExistsError(f"a Hudi table exists at {storage.root}; open it, or choose another path") from error
 
 
 def update_properties(
@@ -177,8 +177,8 @@ def _read(storage: Storage, path: str) -> tuple[dict[str, str] | None, str | Non
         return None, None
     try:
         properties = parse_properties(data)
-    except FormatError as e:
-        return None, f"{storage.uri(path)} is corrupt: {e}"
+    except FormatError as error:
+        return None, f"{storage.uri(path)} is corrupt: {error}"
     if is_intact(properties):
         # An incomplete last line during a rewrite: the correct checksum preceded the cut.
         if path == PATH and not data.endswith((b"\n", b"\r")) and storage.exists(BACKUP_PATH):

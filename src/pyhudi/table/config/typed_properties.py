@@ -97,9 +97,10 @@ class TableProperties:
         of version 6 does not store kinds: they are taken from the options of the writer (simple here)."""
         try:
             fields = parse_partition_fields(self.partition_spec)
-        except InvalidOptionError as e:
+        except InvalidOptionError as error:
             raise UnsupportedTableError(
-                f"hoodie.properties contains hoodie.table.partition.fields={self.partition_spec}; allowed: {e.allowed}"
+                f"hoodie.properties contains hoodie.table.partition.fields={self.partition_spec}; allowed: "
+                f"{error.allowed}"
             ) from None
         if self.keygen is KeyGenType.TIMESTAMP:
             return tuple(PartitionField(field.name, PartitionKind.TIMESTAMP) for field in fields)
@@ -117,9 +118,9 @@ class TableProperties:
             if named:
                 try:
                     return parse_keygen(named)
-                except InvalidOptionError as e:
+                except InvalidOptionError as error:
                     raise UnsupportedTableError(
-                        f"hoodie.properties contains {key}={named}; allowed: {e.allowed}"
+                        f"hoodie.properties contains {key}={named}; allowed: {error.allowed}"
                     ) from None
         return infer_keygen(self.record_keys, self.partition_spec)
 

@@ -90,10 +90,11 @@ def _log_entries(storage: Storage, row: dict[str, Any]) -> Iterator[tuple[Instan
             state, plan_action, plan = _planned(action, row["plan"])
             yield Instant(requested, plan_action, state, None, ""), plan, requested
         content = decode_commit(data).encode(6, action) if action in WRITE_ACTIONS and data else data
-    except FormatError as e:
+    except FormatError as error:
         raise CorruptInstantError(
-            f"cannot parse the archived {action} {requested} of {storage.root} ({e}); restore the archive from a backup"
-        ) from e
+            f"cannot parse the archived {action} {requested} of {storage.root} ({error}); restore the archive from a "
+            "backup"
+        ) from error
     yield Instant(requested, action, State.COMPLETED, None, ""), content, row["completion"]
 
 

@@ -119,10 +119,10 @@ def _completed_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
 def _archive_errors(storage: Storage, path: str) -> Iterator[None]:
     try:
         yield
-    except FormatError as e:
+    except FormatError as error:
         raise CorruptInstantError(
-            f"cannot parse archive file {storage.uri(path)} ({e}); restore it from a backup"
-        ) from e
+            f"cannot parse archive file {storage.uri(path)} ({error}); restore it from a backup"
+        ) from error
 
 
 def _archive_datums(data: bytes) -> Iterator[tuple[str, bytes]]:

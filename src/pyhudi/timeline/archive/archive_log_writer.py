@@ -192,8 +192,8 @@ def _encoded(state: Instant, schema: str, changed: str | None, data: bytes) -> b
     }
     try:
         return encode_datum(schema, entry | _payload(state, data))
-    except (ValueError, TypeError, AttributeError) as e:
-        raise FormatError(str(e)) from e
+    except (ValueError, TypeError, AttributeError) as error:
+        raise FormatError(str(error)) from error
 
 
 def _payload(state: Instant, data: bytes) -> dict[str, Any]:

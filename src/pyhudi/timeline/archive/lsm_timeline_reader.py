@@ -68,11 +68,11 @@ def _read_lsm_file(
         try:
             with storage.open_input(path) as source, as_corruption("damaged"):
                 return pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=condition)
-        except FormatError as e:
+        except FormatError as error:
             raise CorruptInstantError(
-                f"archive file {storage.uri(path)} is not a Parquet file of the timeline ({e}); restore it from a "
+                f"archive file {storage.uri(path)} is not a Parquet file of the timeline ({error}); restore it from a "
                 "backup"
-            ) from e
+            ) from error
 
     def instants() -> tuple[pa.Table, int]:
         archived = read(_INSTANT_COLUMNS, None)
@@ -123,8 +123,8 @@ def manifest_files(storage: Storage, layout: Layout, number: int | None = None) 
     try:
         files = json.loads(storage.read(path))["files"]
         return [{"fileName": str(file["fileName"]), "fileLen": int(file.get("fileLen", 0))} for file in files]
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptInstantError(
-            f"cannot parse manifest {storage.uri(path)} of the archived timeline ({e!r}); restore it from a "
+            f"cannot parse manifest {storage.uri(path)} of the archived timeline ({error!r}); restore it from a "
             f"backup, or write the number of an older manifest into {VERSION_FILE} in its folder"
-        ) from e
+        ) from error

@@ -71,8 +71,8 @@ def decode_commit_record(data: bytes) -> tuple[dict[str, Any], pa.Array, pa.Stru
     text, body = single_record(data)
     try:
         layout = record_layout(text)
-    except SchemaError as e:
-        raise FormatError(f"the schema of commit metadata is invalid: {e}") from e
+    except SchemaError as error:
+        raise FormatError(f"the schema of commit metadata is invalid: {error}") from error
     if not layout.is_simple:
         raise FormatError(f"commit metadata have an unexpected schema: {text[:200]}")
     projections = {key: RecordProjection(node.raw) for key, _, node in layout.select_fields(None) if node is not None}

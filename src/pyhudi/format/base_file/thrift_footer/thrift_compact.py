@@ -68,8 +68,8 @@ def read_struct(data: bytes) -> Struct:
     """
     try:
         return _read_struct(data, 0)[0]
-    except (IndexError, ValueError, RecursionError) as e:
-        raise FormatError(f"not a struct of Thrift's compact protocol: {e}") from e
+    except (IndexError, ValueError, RecursionError) as error:
+        raise FormatError(f"not a struct of Thrift's compact protocol: {error}") from error
 
 
 def write_struct(fields: Struct) -> bytes:

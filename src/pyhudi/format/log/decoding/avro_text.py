@@ -26,12 +26,12 @@ def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
     """
     try:
         return decode(schema)
-    except FormatError as e:
+    except FormatError as error:
         raw = _decode_as_bytes(decode, schema)
         if raw is None:
             raise
         if invalid is InvalidText.FAIL:
-            raise invalid_text("an Avro record", e) from e
+            raise invalid_text("an Avro record", error) from error
     if not raw.num_columns:
         return raw
     fields = [field for _, field, _ in record_layout(schema).select_fields(raw.column_names)]

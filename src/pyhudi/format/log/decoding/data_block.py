@@ -101,8 +101,10 @@ def _decoding(block: LogBlock) -> Iterator[None]:
     try:
         with as_corruption(f"the {block.type.name} block at offset {block.offset} cannot be read"):
             yield
-    except SchemaError as e:
-        raise FormatError(f"the {block.type.name} block at offset {block.offset} has a broken schema: {e}") from e
+    except SchemaError as error:
+        raise FormatError(
+            f"the {block.type.name} block at offset {block.offset} has a broken schema: {error}"
+        ) from error
 
 
 def _matching_avro(

@@ -50,10 +50,10 @@ def parse_deletes(data: memoryview, version: int) -> list[DeletedKey]:
     """
     try:
         return _Parser(KryoInput(bytes(data))).deletes(with_ordering=version == 2)
-    except (IndexError, struct.error, ValueError, OverflowError) as e:
-        if isinstance(e, FormatError):
+    except (IndexError, struct.error, ValueError, OverflowError) as error:
+        if isinstance(error, FormatError):
             raise
-        raise FormatError(f"cannot parse a delete block of {len(data)} bytes: {e}") from e
+        raise FormatError(f"cannot parse a delete block of {len(data)} bytes: {error}") from error
 
 
 class _Parser:

@@ -38,8 +38,8 @@ class ExpressionIndexPruner:
                 self._expressions = IndexedExpressions.from_filters(
                     metadata, filter.condition, filter.implied, predicate.schema, predicate.conditions.non_file_columns
                 )
-            except HudiError as e:
-                return None, Pruning(failure=e)
+            except HudiError as error:
+                return None, Pruning(failure=error)
         return self._expressions, Pruning()
 
     def prune_partitions(self, partitions: pa.StringArray, predicate: Predicate, indexes: Indexes) -> Pruning:
@@ -50,8 +50,8 @@ class ExpressionIndexPruner:
         terms = [term for term in expressions.terms if predicate.conditions.is_kept_by_merging(term)]
         try:
             masks, unused = expressions.partition_masks(terms, indexes.metadata, partitions)
-        except HudiError as e:
-            return Pruning(report=(f"{_NAME}: not used for partitions: {e}",), failure=e)
+        except HudiError as error:
+            return Pruning(report=(f"{_NAME}: not used for partitions: {error}",), failure=error)
         if not masks:
             return Pruning(report=tuple(unused))
         out = matches_no_conjunction(expressions.conjunctions, masks, len(partitions))

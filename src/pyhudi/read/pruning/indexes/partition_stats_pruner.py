@@ -38,8 +38,8 @@ class PartitionStatsPruner:
         try:
             masks = conditions.masks(terms, bounds_of, sure=True)
             masks = conditions.without_path_values(masks, terms, partitions)
-        except HudiError as e:
-            return Pruning.not_used(PARTITION_STATS, e)
+        except HudiError as error:
+            return Pruning.not_used(PARTITION_STATS, error)
         out = matches_no_conjunction(predicate.filter.conjunctions, masks, len(partitions))
         return Pruning.by_columns(PARTITION_STATS, "partitions", out, terms.values())
 

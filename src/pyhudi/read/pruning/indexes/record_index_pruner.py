@@ -83,8 +83,8 @@ class RecordIndexPruner:
                 result = Pruning.not_used(RECORD_INDEX, why)
             elif keys is not None:
                 self.locations = record_index_locations(metadata, keys, partitions)
-        except HudiError as e:
-            result = Pruning.not_used(RECORD_INDEX, e)
+        except HudiError as error:
+            result = Pruning.not_used(RECORD_INDEX, error)
         self._is_unusable = self.locations is None
         return replace(result, report=(*report, *result.report))
 
