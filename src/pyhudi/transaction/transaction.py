@@ -353,12 +353,15 @@ class Transaction:
         if self._fixed_instant and find_rollback(active, self.timeline, self.instant) is not None:
             self.leave_pending()  # The instant, its files and its markers may be those of the next attempt.
             return
-        current = active.timeline.find(self.instant, self.action)
+        current = active.timeline.find(self.instant, self._entry.family)  # A completed plan has another action.
         if current is not None and not current.is_completed:
             self._rollbacks.roll_back(active, current)
-        elif current is None:  # Files created after the rollback by another process, which has deleted the markers.
-            self.fence.close()
-            reconcile_against_markers(self.storage, self.instant, CommitMetadata(self.operation))
+            return
+        # Another process has rolled it back and deleted the markers of that time, or completed the same plan; or an
+        # interrupt came after the publication.
+        named = CommitMetadata(self.operation) if current is None else active.commit_metadata(current)
+        self.fence.close()
+        reconcile_against_markers(self.storage, self.instant, named)
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
         """Refuse to continue a write that another writer has rolled back or started to, or that a restore rolls

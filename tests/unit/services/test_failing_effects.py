@@ -6,7 +6,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import BusyError, StorageError, TransactionError
 from pyhudi.timeline.instant import Action
+from pyhudi.transaction import transaction
 from tests.cases import seldom
 from tests.fault_injection import Killed
 from tests.file_effects import effects_below, places
@@ -33,6 +36,10 @@ OPTIONS = {
     "hoodie.keep.min.commits": "3",
     "hoodie.keep.max.commits": "4",
     "hoodie.timeline.compaction.batch.size": "2",
+}
+SEVERAL_WRITERS = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.clean.failed.writes.policy": "LAZY",
 }
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO, errno.ETIMEDOUT)
 PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
@@ -338,6 +345,50 @@ def test_errors(tables: Tables, name: str, version: int) -> None:
             error.add_note(f"after {errno.errorcode[code]} at {seen[nth - 1]}, effect {nth} of {len(seen)}")
             raise
         shutil.rmtree(mor.root)
+
+
+@pytest.mark.parametrize(("name", "version"), cases())
+def test_interrupts(tables: Tables, name: str, version: int) -> None:
+    """Ctrl-C ends the call; the process, in another thread, calls again."""
+    case, seen = CASES[name], tables.effects(name, version)
+    for nth in places(len(seen), 1):
+        mor, rows = tables.copy(name, version)
+        mor.options = {**OPTIONS, **(SEVERAL_WRITERS if nth % 2 else {})}
+        after = case.rows(rows)
+        try:
+            with effects_below(mor.root, fail_at=nth, error=KeyboardInterrupt), suppress(KeyboardInterrupt):
+                case.act(mor)
+            assert not [thread for thread in threading.enumerate() if thread.name.startswith("pyhudi")]
+            check_seen(mor, rows, after)
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(call_again, mor, case).result()
+            check_end(mor, {**after, **add_group(mor, "c2")})
+        except Exception as error:
+            error.add_note(f"after the interrupt at {seen[nth - 1]}, effect {nth} of {len(seen)}")
+            raise
+        shutil.rmtree(mor.root)
+
+
+@pytest.mark.parametrize("name", ["write", "run_compaction", "log_compact", "cluster"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StorageError])
+def test_after_the_publication_nothing_is_undone(
+    tables: Tables, name: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that publishes a write, or an executed plan, is there when the storage fails or Ctrl-C comes."""
+    case, (mor, rows) = CASES[name], tables.copy(name, 9)
+    real = transaction.complete_instant
+
+    def interrupted(*arguments: Any) -> None:
+        monkeypatch.setattr(transaction, "complete_instant", real)
+        real(*arguments)
+        raise error
+
+    monkeypatch.setattr(transaction, "complete_instant", interrupted)
+    with pytest.raises(error):
+        case.act(mor)
+    after = case.rows(rows)
+    check_seen(mor, after)
+    check_end(mor, {**after, **add_group(mor, "c2")})
 
 
 def error_of(case: Case, mor: MorTable) -> Exception | None:
