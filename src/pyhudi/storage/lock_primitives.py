@@ -149,9 +149,10 @@ class FolderLock(_TimedLock):
 
     def release(self) -> None:
         """Release the lock if it is held."""
-        if self._handle is not None:
-            handle, self._handle = self._handle, None
+        handle = self._handle
+        if handle is not None:
             fcntl.flock(handle, fcntl.LOCK_UN)  # A forked child may keep the descriptor open.
+            self._handle = None
             os.close(handle)
 
     def _describe(self) -> tuple[str, str]:
@@ -163,16 +164,14 @@ class DeferredReleaseLock:
 
     An object has a single user. If the user acquires the lock again before its release, the lock is simply kept.
     Operations that must not run before the deferred time call `wait_for_earlier`. The interpreter exits only after the
-    release.
+    release. An interrupt (Ctrl-C) while the release is awaited or deferred releases the lock at once.
     """
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
         self._until = 0.0
         self._earlier = 0.0
-        self._release_thread: threading.Thread | None = None
-        self._kept = threading.Event()
-        self._released = True
+        self._release: _DeferredRelease | None = None
 
     def keep_until(self, moment: float) -> None:
         """Defer the release of the lock until ``moment`` of the monotonic clock."""
@@ -198,36 +197,67 @@ class DeferredReleaseLock:
 
     def __enter__(self) -> Self:
         self._earlier = self._until
-        if self._release_thread is not None:
-            self._kept.set()
-            self._release_thread.join()
-            self._release_thread = None
-            self._kept.clear()
-            if not self._released:
-                if getattr(self._lock, "held", True):
-                    return self
-                self._lock.release()  # The lock has been lost in the meantime.
+        try:
+            if self._is_kept():
+                return self
+        except BaseException:
+            self._lock.release()
+            raise
         self._lock.__enter__()
         return self
+
+    def _is_kept(self) -> bool:
+        """Return True if the lock has not been released since its last use, and will not be."""
+        release, self._release = self._release, None
+        if release is None:
+            return False
+        release.cancel()
+        release.join()
+        if release.is_done:
+            return False
+        if getattr(self._lock, "held", True):
+            return True
+        self._lock.release()  # The lock has been lost in the meantime.
+        return False
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         left = self._until - time.monotonic()
-        if left <= _NOT_WORTH_A_THREAD:
+        try:
+            if left > _NOT_WORTH_A_THREAD:
+                self._release = _DeferredRelease(self._lock, left)
+                self._release.start()
+                return
             time.sleep(max(left, 0.0))
             self._lock.release()
-            return
-        self._released = False
-        self._release_thread = threading.Thread(
-            target=self._release_after, args=(left,), name="pyhudi-lock", daemon=False
-        )
-        self._release_thread.start()
+        except BaseException:
+            release, self._release = self._release, None
+            if release is not None:
+                release.cancel()
+            if getattr(self._lock, "held", True):
+                self._lock.release()
+            raise
 
-    def _release_after(self, seconds: float) -> None:
-        if self._kept.wait(seconds):
+
+class _DeferredRelease(threading.Thread):
+    """Releases a lock after a number of seconds, unless it is cancelled before."""
+
+    def __init__(self, lock: Lock, seconds: float) -> None:
+        super().__init__(name="pyhudi-lock", daemon=False)
+        self._lock = lock
+        self._seconds = seconds
+        self._cancelled = threading.Event()
+        self.is_done = False
+
+    def cancel(self) -> None:
+        """Cancel the release, if it is not too late."""
+        self._cancelled.set()
+
+    def run(self) -> None:
+        if self._cancelled.wait(self._seconds):
             return
-        self._released = True
+        self.is_done = True
         try:
             self._lock.release()
         except Exception as failure:  # Its lease expires, or the next holder reports who has it.

@@ -104,7 +104,11 @@ class Heartbeat:
         self.refresh()
         self._ended.clear()
         self._thread = threading.Thread(target=self._beat, name=f"pyhudi-heartbeat-{self.instant}", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # An interrupt while it starts.
+            self._ended.set()
+            raise
 
     def refresh(self) -> None:
         """Write the file now."""

@@ -105,23 +105,32 @@ class PlannedTransaction(Transaction):
             UnsupportedTableError: The table cannot be written, or a failed attempt cannot be rolled back by pyhudi.
             LockError: The lock of the table could not be acquired.
         """
-        storage, opts = client.storage, Options.parse(options)
-        instant = attempt.instant
-        self = cls(storage, client.config, attempt.operation, opts, stats_reader)
-        with self.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
-            table = current_snapshot(storage, client.config)
-            self.config, active = table.config, table.active
-            entry = self._requested_plan(active, attempt, take_over=take_over)
-            if entry is None:
-                return None
-            self._attempt, self._claim = attempt.id, AttemptClaim(storage, instant, attempt.id)
-            self.lock.ensure_held()
-            self._claim.take(newest_rollback(active))
-            self.timeline = active.timeline
-            self._signals = liveness_signals(storage, instant, opts)
-            self._signals.start()
-            self._active, self._entry = active, entry
-        return self
+        self = cls(client.storage, client.config, attempt.operation, Options.parse(options), stats_reader)
+        try:
+            with self.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
+                is_claimed = self._claim_plan(client, attempt, take_over=take_over)
+        except BaseException:
+            self._signals.stop()
+            raise
+        return self if is_claimed else None
+
+    def _claim_plan(self, client: TableMetaClient, attempt: PlanAttempt, *, take_over: bool) -> bool:
+        """Claim a plan, if it is still to be executed, and signal that it is; return whether it is. The caller holds
+        the lock of the table."""
+        storage, instant = self.storage, attempt.instant
+        table = current_snapshot(storage, client.config)
+        self.config, active = table.config, table.active
+        entry = self._requested_plan(active, attempt, take_over=take_over)
+        if entry is None:
+            return False
+        self._attempt, self._claim = attempt.id, AttemptClaim(storage, instant, attempt.id)
+        self.lock.ensure_held()
+        self._claim.take(newest_rollback(active))
+        self.timeline = active.timeline
+        self._signals = liveness_signals(storage, instant, self.opts)
+        self._signals.start()
+        self._active, self._entry = active, entry
+        return True
 
     def _requested_plan(self, active: ActiveTimeline, attempt: PlanAttempt, *, take_over: bool) -> Instant | None:
         """Return the plan, whose failed attempts are rolled back before; None if it is no longer to be executed. The

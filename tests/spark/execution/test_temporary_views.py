@@ -50,6 +50,20 @@ def test_cached_frames_leave_those_of_others(cached: DataFrame) -> None:
     assert not is_cached(own)
 
 
+def test_frames_whose_caching_is_interrupted_are_released(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = spark.range(4).withColumn("v", F.col("id") * 3)
+    persist = type(frame).persist
+
+    def interrupted(given: DataFrame) -> None:
+        persist(given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(frame), "persist", interrupted)
+    with pytest.raises(KeyboardInterrupt), CachedFrames() as frames:
+        frames.add(frame)
+    assert not is_cached(frame)
+
+
 def test_writes_keep_the_cache_of_their_input(spark: SparkSession, tmp_path: Path) -> None:
     path, evaluated = str(tmp_path / "t"), tmp_path / "evaluated"
 

@@ -11,6 +11,7 @@ from pyhudi.errors import LockError, NotFoundError
 from pyhudi.storage import InProcessLock, Lock, host_lock, open_storage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.lock_primitives import DeferredReleaseLock, FolderLock
+from pyhudi.transaction.locks.lock_provider import LocalLockProvider
 
 
 @pytest.fixture(params=["folder", "process"])
@@ -113,3 +114,49 @@ def test_a_lingering_lock_that_was_lost_is_taken_anew() -> None:
         with lock:
             assert inner.held
     assert not inner.held or other.acquire(5)
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "seconds"),
+    [(time, "sleep", 0.004), (threading.Thread, "start", 30), (threading.Thread, "join", 30)],
+)
+def test_an_interrupt_of_a_wait_for_the_release_releases_the_lock(
+    locks: tuple[Lock, Lock], monkeypatch: pytest.MonkeyPatch, target: object, name: str, seconds: float
+) -> None:
+    """Ctrl-C comes while a lock is held for the skew of clocks, while that begins, or while it is taken again."""
+    one, other = locks
+    lock = DeferredReleaseLock(one)
+    real = getattr(target, name)
+
+    def interrupted(*args: object) -> None:
+        monkeypatch.setattr(target, name, real)
+        if name == "start":
+            real(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(target, name, interrupted)
+
+    def use() -> None:
+        for _ in range(2):
+            with lock:
+                lock.keep_until(time.monotonic() + seconds)
+
+    with pytest.raises(KeyboardInterrupt):
+        use()
+    assert other.acquire(0)
+    other.release()
+    with lock:
+        assert not other.acquire(0)
+
+
+def test_an_interrupt_before_a_lock_is_noted_as_held_releases_it(tmp_path: Path) -> None:
+    class Interrupted(FolderLock):
+        def acquire(self, timeout: float) -> bool:
+            if super().acquire(timeout):
+                raise KeyboardInterrupt
+            return False
+
+    storage = LocalStorage(tmp_path)
+    with pytest.raises(KeyboardInterrupt), LocalLockProvider(Interrupted(storage, ""), "t"):
+        pass
+    assert FolderLock(storage, "").acquire(0)

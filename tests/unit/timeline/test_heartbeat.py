@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -88,3 +89,17 @@ def test_the_dead_do_not_beat(storage: Storage) -> None:
     assert storage.exists(beat.path)
     with pytest.raises(Killed):
         beat.stop()
+
+
+def test_an_interrupt_while_the_thread_starts_ends_it(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    beat = Heartbeat(storage, INSTANT, interval_ms=10)
+    with pytest.raises(KeyboardInterrupt):
+        beat.start()
+    wait_for(lambda: not beat.running)

@@ -58,8 +58,8 @@ class CachedFrames:
                 stack.enter_context(session_setting(spark, _SHUFFLES, str(shuffles)))
             if not adaptive:
                 stack.enter_context(session_setting(spark, _ADAPTIVE, "false"))
-            self._frames.append(frame.persist())
-        return self._frames[-1]
+            self._frames.append(frame)  # first, because an interrupt may come while it is persisted
+            return frame.persist()
 
     def __enter__(self) -> Self:
         return self

@@ -162,9 +162,8 @@ class LocalLockProvider(LockProvider):
         return got
 
     def release(self) -> None:
-        if self._held:
-            self._held = False
-            self._lock.release()
+        self._lock.release()  # which may be held although an interrupt has come before it was noted
+        self._held = False
 
     def describe(self) -> str:
         return f"the lock of {self._name!r} between the writers of this machine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import compact_one, run_pending_compactions
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.storage import Storage
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -362,3 +364,24 @@ def test_an_attempt_that_was_given_up_lets_the_next_one_work(mor: MorTable, begu
     assert len(mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)) == begun
     _only_known_files(mor)
     assert not list((mor.root / ".hoodie/.aux/.writing").iterdir())
+
+
+def test_an_interrupt_of_an_attempt_that_has_just_claimed_a_plan_ends_its_heartbeat(
+    mor: MorTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C comes before the lock is given back: with the heartbeat going on, nobody could execute the plan."""
+    plan = mor.table.services.schedule_compaction()
+    several = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    release = DeferredReleaseLock.__exit__
+
+    def interrupted(*arguments: Any) -> None:
+        release(*arguments)
+        if any((mor.root / ".hoodie/.heartbeat").glob("*")):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(DeferredReleaseLock, "__exit__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        mor.table.services.run_compaction(options=several)
+    monkeypatch.setattr(DeferredReleaseLock, "__exit__", release)
+    assert not [thread for thread in threading.enumerate() if "heartbeat" in thread.name]
+    assert mor.table.services.run_compaction(options=several).instants == (plan.instant,)
