@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -126,10 +127,12 @@ def bootstrap_folders(
 @pytest.mark.parametrize(
     ("folder", "kind", "message"),
     [
-        ("m=01", pa.int32(), "'m=01' .* would be a second partition beside 'm=1', .*declare the column as a string"),
+        ("m=01", pa.int32(), "'m=01' .* would be a second partition beside 'm=1', .*rename .* or declare the column"),
         ("m=1.5", pa.decimal128(10, 2), "beside 'm=1.50'"),
-        ("m=abc", pa.int32(), "'m=abc' .* has no value of the type int32 of the partition column 'm'; declare"),
-        ("m=2024-01-01 10%3A00%3A00", pa.timestamp("us", "UTC"), "has no value of the type timestamp"),
+        ("m=abc", pa.int32(), "'m=abc' .* no value of the type int32 of the partition column 'm'; rename .*, declare"),
+        ("m=2024-01-01 10%3A00%3A00", pa.timestamp("us", "UTC"), "no value of the type timestamp.*microseconds since"),
+        ("m=", pa.int32(), "has no value of the type int32 .*__HIVE_DEFAULT_PARTITION__ for no value"),
+        ("m=", pa.string(), "beside 'm=__HIVE_DEFAULT_PARTITION__', .*; rename the folder so$"),
     ],
 )
 def test_folders_of_another_type_are_refused(tmp_path: Path, folder: str, kind: pa.DataType, message: str):
@@ -147,9 +150,17 @@ def test_folders_of_slash_separated_dates(tmp_path: Path):
     assert table.scan().to_arrow()["_hoodie_partition_path"].to_pylist() == ["2024/01/01"]
 
 
-def test_typed_folders_have_values(tmp_path: Path):
-    table = bootstrap_folders(tmp_path, ["m=1", "m=__HIVE_DEFAULT_PARTITION__"], "m", kind=pa.int32())
-    assert [row["m"] for row in rows_of(table)] == [1, None]
+@pytest.mark.parametrize(
+    ("folder", "kind", "value"),
+    [
+        ("1", pa.int32(), 1),
+        ("true", pa.bool_(), True),
+        ("1704164645000000", pa.timestamp("us", "UTC"), datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
+    ],
+)
+def test_typed_folders_have_values(tmp_path: Path, folder: str, kind: pa.DataType, value: object):
+    table = bootstrap_folders(tmp_path, [f"m={folder}", "m=__HIVE_DEFAULT_PARTITION__"], "m", kind=kind)
+    assert [row["m"] for row in rows_of(table)] == [value, None]
 
 
 @pytest.mark.parametrize("fields", ["a", "a,b"])

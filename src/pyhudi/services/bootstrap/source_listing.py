@@ -14,7 +14,7 @@ from pyhudi.config.enums import BootstrapMode
 from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.format.file_names import file_names_of, file_prefix_of
-from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
 from pyhudi.keygen.partition_value_extractor import (
     decode_partition_paths,
@@ -43,6 +43,10 @@ _HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))"
 _ENCODED = "%[0-9A-Fa-f]{2}"
 """URL-encoded characters."""
 _AS_TEXTS = "declare the column as a string (schema=, or the columns of the DataFrame)"
+_RENAME = (
+    f"rename it as later writes do: {DEFAULT_PARTITION} for no value, microseconds since 1970 for timestamps, lower "
+    "case for booleans"
+)
 _DECODER = "DecodedBootstrapPartitionPathTranslator"
 
 
@@ -281,7 +285,7 @@ def _check_value_types(
                 kind = values.schema.field(field.name).type
                 raise ConfigError(
                     f"the folder {_source_folder(listed, path)!r} of {storage.uri()} has no value of the type {kind} "
-                    f"of the partition column {field.name!r}; {_AS_TEXTS}"
+                    f"of the partition column {field.name!r}; {_RENAME}. Or, if the files lack the column, {_AS_TEXTS}"
                 )
 
 
@@ -291,11 +295,13 @@ def _check_same_paths(storage: Storage, listed: pa.Table, spec: KeySpec, paths: 
     made = partition_paths(pa.RecordBatch.from_arrays(columns, names=values.column_names), spec)
     others = pc.index(pc.not_equal(made, paths), True).as_py() if columns else -1
     if others >= 0:
-        folder, path = _source_folder(listed, paths[others].as_py()), made[others].as_py()
-        cure = _DECODE if all(pa.types.is_string(column.type) for column in columns) else _AS_TEXTS
+        path, later = paths[others].as_py(), made[others].as_py()
+        texts = all(pa.types.is_string(column.type) for column in columns)
+        is_empty = DEFAULT_PARTITION in later and DEFAULT_PARTITION not in path  # no writer names a folder so
+        other_cure = "" if is_empty else f", or {_DECODE if texts else _AS_TEXTS}"
         raise ConfigError(
-            f"the folder {folder!r} of {storage.uri()} would be a second partition beside {path!r}, which later writes "
-            f"make of the same values; {cure}"
+            f"the folder {_source_folder(listed, path)!r} of {storage.uri()} would be a second partition beside "
+            f"{later!r}, which later writes make of the same values; rename the folder so{other_cure}"
         )
 
 
