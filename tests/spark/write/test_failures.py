@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import ConflictError, StorageError
+from pyhudi.errors import ConflictError, StorageError, TransactionError
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.write import write_execution
 from pyhudi.spark.write.dataframe_writer import write
@@ -272,3 +272,17 @@ def test_columns_that_another_writer_adds_meanwhile(
     option = "hoodie.write.concurrency.schema.conflict.resolution.enable"
     race(("a", "b", "d", "c", "e"), ("a", "b", "d", "c"), **{option: "false"})
     assert columns() == ["a", "b", "d", "c"]
+
+
+def test_a_table_that_apache_hudi_has_moved_halfway_is_not_written(spark: SparkSession, tmp_path: Path) -> None:
+    """Its last commit is in the folder of version 6: its rows would be inserted again."""
+    root, given = tmp_path / "t", options("upsert", hoodie__metadata__enable="false")
+    for rows in ([("a", "p", 1, "x")], [("b", "p", 1, "x")]):
+        write(frame(spark, rows), str(root), given, "append")
+    instant = HudiTable.for_path(str(root)).latest_instant
+    for path in (root / ".hoodie/timeline").glob(f"{instant}*"):
+        path.rename(root / ".hoodie" / re.sub("_[0-9]+", "", path.name))
+    before = tree(root)
+    with pytest.raises(TransactionError, match="Apache Hudi is changing the version"):
+        write(frame(spark, [("b", "p", 2, "y")]), str(root), given, "append")
+    assert tree(root) == before

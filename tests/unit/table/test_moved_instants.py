@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableWarning, TransactionError
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
@@ -67,7 +68,7 @@ def move(mor: MorTable, to: int, patterns: list[str]) -> None:
 def test_a_table_with_moved_instants_is_neither_read_nor_written(
     tmp_path: Path, version: int, to: int, moved: str
 ) -> None:
-    """The metadata table, whose version Apache Hudi changes first, tells."""
+    """The metadata table, whose version Apache Hudi changes first, tells; queries that list files look."""
     mor = make(tmp_path / "t", version)
     move(mor, to, MOVED[moved](mor))
 
@@ -75,8 +76,9 @@ def test_a_table_with_moved_instants_is_neither_read_nor_written(
         return sorted(p.name for p in (mor.root / FOLDERS[version]).glob("*commit"))
 
     before, written = completed(), {p for folder in FILE_IDS for p in (mor.root / folder).glob(".*.log.*")}
-    with pytest.raises(TransactionError, match=REFUSED):
-        mor.rows()
+    for options in ({}, {"hoodie.metadata.enable": "false"}):
+        with pytest.raises(TransactionError, match=REFUSED):
+            HudiTable.for_path(str(mor.root), options).scan().to_arrow()
     with pytest.raises(TransactionError, match=REFUSED):
         mor.delta([row("a0", "a", 9, "new")])
     assert completed() == before

@@ -13,6 +13,7 @@ from pyhudi.errors import HudiError, MetadataTableAheadError, MetadataTableWarni
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS, MetadataTable
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.view.file_listing import DATA_KINDS, list_files
 
 if TYPE_CHECKING:
@@ -115,7 +116,11 @@ class TableFiles:
             return None
 
     def list(self, storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
-        """Return the files, all or those of some partitions, and the partition paths; see `list_files`."""
+        """Return the files, all or those of some partitions, and the partition paths; see `list_files`.
+
+        Raises:
+            TransactionError: Apache Hudi has changed the version of the table halfway.
+        """
         if self.metadata is not None:
             try:
                 return list_from_metadata(self.metadata, partitions, self._kinds, self._listed)
@@ -123,4 +128,5 @@ class TableFiles:
                 self.disable_metadata(error)
                 # The request may have been derived from the same metadata table.
                 return list_files(storage, None, self._kinds)
+        refuse_moved_instants(self.table.active)
         return list_files(storage, partitions, self._kinds)

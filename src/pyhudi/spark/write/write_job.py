@@ -21,6 +21,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
@@ -198,7 +199,11 @@ class WriteJob:
 
         The metadata table names the files, if it is valid, of a table with many folders: to list each of them takes a
         request. Before version 8 the folders are listed, because log files that others are writing count, too.
+
+        Raises:
+            TransactionError: Apache Hudi has changed the version of the table halfway.
         """
+        refuse_moved_instants(active)
         table = TableSnapshot(self.storage, self.config, active)
         lister: Lister | None = None
         if self.config.version >= 8:
