@@ -71,7 +71,9 @@ def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
     if isinstance(column.array, pd.arrays.ArrowExtensionArray):  # what another of these functions returned
         array = pa.array(column.array)
         return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array).cast(kind)
-    return pa.array(column.to_numpy(), kind, mask=column.isna().to_numpy())
+    if pa.types.is_nested(kind):  # NaN inside of a value is not null
+        return pa.array(column.to_numpy(), kind, mask=column.isna().to_numpy())
+    return pa.array(column.to_numpy(), kind, from_pandas=True)
 
 
 class _ArrowSeries(pd.Series):  # type: ignore[misc]  # pandas has no types

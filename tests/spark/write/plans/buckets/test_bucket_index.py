@@ -51,6 +51,7 @@ _TEXTS = [
 ]
 
 
+@pytest.mark.filterwarnings("error:.*pandas UDF:UserWarning")  # which users would see with each write
 @pytest.mark.parametrize(
     ("record_fields", "fields", "legacy_key_split"),
     [
