@@ -63,17 +63,23 @@ def test_a_connect_client_needs_no_java(monkeypatch):
         ({"pyspark": "3.4.1", "pandas": "2.2"}, r"PySpark 3\.4\.1 is not supported.*3\.5\.4"),
         ({"pyspark": "5.0.0.dev1", "pandas": "2.2"}, r"5\.0\.0\.dev1 is not supported"),
         ({"pyspark": "4.1.0"}, "pandas is not installed"),
+        ({"pyspark": "3.5.9", "pandas": "2.2"}, r"3\.5\.9 requires distutils.*pip install setuptools"),
     ],
 )
 def test_what_is_missing_is_told_with_its_cure(monkeypatch, versions, message):
     monkeypatch.setattr(session, "installed_version", versions.get)
+    monkeypatch.setattr(session, "find_spec", {}.get)  # as in Python 3.12 and later
     with pytest.raises(SetupError, match=message):
         session.check_packages()
 
 
-@pytest.mark.parametrize("version", ["3.5.4", "3.5.9", "4.0.0", "4.1.0rc1"])
-def test_versions_that_are_served(monkeypatch, version):
+@pytest.mark.parametrize(
+    ("version", "modules"),
+    [("3.5.4", {"distutils": object()}), ("3.5.9", {"distutils": object()}), ("4.0.0", {}), ("4.1.0rc1", {})],
+)
+def test_versions_that_are_served(monkeypatch, version, modules):
     monkeypatch.setattr(session, "installed_version", {"pyspark": version, "pandas": "2.2"}.get)
+    monkeypatch.setattr(session, "find_spec", modules.get)
     session.check_packages()
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,8 @@ def active_session() -> SparkSession:
 
 
 def check_packages() -> None:
-    """Check that a supported version of PySpark is installed, and pandas, which PySpark's Arrow functions require.
+    """Check that a supported version of PySpark is installed, and what its Arrow functions require: pandas, and PySpark
+    3.5 also distutils, which is not part of Python 3.12 and later.
 
     Raises:
         SetupError: A package is missing or its version is not supported; the message names the command that installs
@@ -145,6 +147,11 @@ def check_packages() -> None:
         )
     if installed_version("pandas") is None:
         raise SetupError(f"pandas is not installed, which PySpark's Arrow functions require: {_CURE}")
+    if version[0] < 4 and find_spec("distutils") is None:
+        raise SetupError(
+            f"PySpark {spark} requires distutils, which Python 3.12 and later do not have: run pip install setuptools, "
+            f"or pip install 'pyspark>=4,<{NEWEST_SPARK_MAJOR + 1}'"
+        )
 
 
 def check_session(spark: Any) -> None:
