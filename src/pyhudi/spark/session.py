@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OLDEST_SPARK = (3, 5, 4)
 NEWEST_SPARK_MAJOR = 4
 _PYTHON = "PYSPARK_PYTHON"
+_VERSION = ".".join(map(str, sys.version_info[:2]))
 _CURE = "install it with: pip install 'pyhudi[spark]'"
 _START = "pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
 
@@ -191,7 +192,7 @@ def _kind(value: object) -> str:
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Check that the Python workers of a local session can import pyhudi.
+    """Check that the Python workers of a local session can import pyhudi, in the Python version of this process.
 
     The workers of a cluster cannot be checked from the driver; their Python is the one in ``PYSPARK_PYTHON`` when the
     session starts.
@@ -200,29 +201,32 @@ def check_workers(spark: SparkSession) -> None:
         spark: Session to check.
 
     Raises:
-        SetupError: The workers cannot import pyhudi; the message names the setting to change.
+        SetupError: The workers cannot import pyhudi, or run another version of Python, for which PySpark would fail in
+            each task; the message names the setting to change.
     """
     try:
         context = spark.sparkContext
     except Exception:  # Spark Connect has no context; the class of the error depends on the release
         return
-    if context.master.startswith("local") and not can_import_pyhudi(context.pythonExec):
+    if context.master.startswith("local") and not can_run_tasks(context.pythonExec):
         raise SetupError(
             f"the Python workers of this Spark session run {context.pythonExec!r}, which cannot import pyhudi and "
-            "its dependencies. Stop the session and create it with "
+            f"its dependencies, or is not Python {_VERSION} like this process. Stop the session and create it with "
             "pyhudi.configure_spark(SparkSession.builder).getOrCreate(), or with the environment variable "
             f"{_PYTHON}={sys.executable}"
         )
 
 
 @cache
-def can_import_pyhudi(python: str) -> bool:
-    """Return False if an interpreter cannot import pyhudi and its dependencies; True also if it does not answer."""
+def can_run_tasks(python: str) -> bool:
+    """Return False if an interpreter cannot import pyhudi and its dependencies, or has another minor version than this
+    one; True also if it does not answer."""
     executable = shutil.which(python)
     if executable is not None and Path(executable).absolute() == Path(sys.executable).absolute():
         return True
+    code = f"import sys, pyhudi, pandas, pyarrow; sys.exit('%d.%d' % sys.version_info[:2] != '{_VERSION}')"
     try:
-        check = subprocess.run([python, "-c", "import pyhudi, pandas, pyarrow"], capture_output=True, timeout=60)
+        check = subprocess.run([python, "-c", code], capture_output=True, timeout=60)
     except subprocess.TimeoutExpired:  # a machine under load: the result is unknown, so the session is accepted
         return True
     except OSError:

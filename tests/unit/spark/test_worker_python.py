@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from pyhudi.spark.session import can_import_pyhudi
+from pyhudi.spark import session
+from pyhudi.spark.session import can_run_tasks
 
 
 def test_a_python_that_does_not_answer_in_time_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,6 +17,17 @@ def test_a_python_that_does_not_answer_in_time_is_not_refused(monkeypatch: pytes
         raise subprocess.TimeoutExpired(command, 60)
 
     monkeypatch.setattr(subprocess, "run", slow)
-    assert can_import_pyhudi("/somewhere/slow/python")
+    assert can_run_tasks("/somewhere/slow/python")
     monkeypatch.undo()
-    assert not can_import_pyhudi("/somewhere/without/python")
+    assert not can_run_tasks("/somewhere/without/python")
+
+
+@pytest.mark.parametrize("version", ["2.7", session._VERSION])
+def test_workers_have_the_version_of_this_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setattr(session, "_VERSION", version)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert can_run_tasks(str(python)) == (version != "2.7")
