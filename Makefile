@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE =
 not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect oldest random-sequences interop bench bench-quick bench-memory docs format clean
+.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect oldest random-sequences interop trino bench bench-quick bench-memory docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ random-sequences: $(READY) ## random lives of whole tables against a model (SEED
 
 interop: $(READY) ## the real Apache Hudi 0.15, 1.0, 1.2 and hudi-rs against ours, both ways
 	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop $(call not)
+
+trino: $(READY) ## tables in Trino, which Maven fetches at the first run (needs Java 25)
+	PYHUDI_TEST_TRINO=1 $(PYTHON_IN) -m pytest tests/interop/trino
 
 bench: $(READY) $(SPARK4_READY) ## the benchmark against Apache Hudi, Delta, Iceberg and parquet (BENCH_SF=1)
 	$(PYTHON_IN) -m bench
