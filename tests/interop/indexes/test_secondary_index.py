@@ -72,15 +72,32 @@ def test_in_turns(oracle: Oracle, table_type: str, builder: str, spark: SparkSes
     assert VERSIONS[oracle.release] == HudiTable.for_path(str(both.path)).config.version
 
 
-def _create(both: AlternatingWrites) -> None:
-    """Let Apache Hudi build the index."""
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_several_indexes(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Of several indexes of a merge-on-read table, Apache Hudi keeps the first up to date, and its queries by another
+    miss updated rows."""
+    options = {**OPTIONS, **SIMPLE, **RECORDS, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    both = AlternatingWrites(tmp_path / "table", oracle, spark, {**options, "hoodie.embed.timeline.server": "true"})
+    both.write("theirs", rows(0, 20, 1, "a"))
+    _create(both, "v", "ts")
+    both.write("theirs", rows(5, 10, 2, "b"))
+    updated = [f"k{n:03d}" for n in range(5, 10)]
+    for column, value, found in (("v", "b", updated), ("ts", 2, [])):
+        theirs = oracle.read(both.path, SKIPPING, where=f"{column} = '{value}'")
+        assert sorted(theirs["id"].to_pylist()) == found
+        ours = HudiTable.for_path(str(both.path)).scan([(column, "=", value)], ["id"]).to_arrow()
+        assert sorted(ours["id"].to_pylist()) == updated
+
+
+def _create(both: AlternatingWrites, *columns: str) -> None:
+    """Let Apache Hudi build the index of ``v``, or of other columns."""
     settings = {k: v for k, v in {**RECORDS, "hoodie.write.lock.provider": _LOCK}.items() if "type" not in k}
     both.oracle.sql("DROP TABLE IF EXISTS indexed")
     try:
         both.oracle.sql(
             f"CREATE TABLE indexed USING hudi LOCATION '{both.path}'",
             *(f"SET {key}={value}" for key, value in settings.items()),
-            "CREATE INDEX by_v ON indexed (v)",
+            *(f"CREATE INDEX by_{column} ON indexed ({column})" for column in columns or ("v",)),
         )
     finally:
         both.oracle.sql("DROP TABLE IF EXISTS indexed", *(f"RESET {key}" for key in settings))

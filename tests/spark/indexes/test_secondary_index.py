@@ -250,12 +250,12 @@ def test_indexes_of_times(spark: SparkSession, tmp_path: Path) -> None:
     at = [dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC) + dt.timedelta(n // 2) for n in range(12)]
     rows = [(f"k{n:03d}", "p", 1, "v", time, time.date()) for n, time in enumerate(at)]
     columns = "id string, part string, ts long, v string, t timestamp, d date"
-    write(spark.createDataFrame(rows, columns), path, indexed("upsert", "MERGE_ON_READ"))
+    write(spark.createDataFrame(rows, columns), path, indexed("upsert", "COPY_ON_WRITE"))
     services = HudiTable.for_path(path).services
     for name, column in (("record_index", ()), ("by_t", "t"), ("by_d", "d")):
         services.build_index(name, column, options=GROUPS, spark=spark)
     changed = [("k004", "p", 2, "v", at[0], at[0].date()), ("k100", "p", 2, "v", None, None)]
-    write(spark.createDataFrame(changed, columns), path, indexed("upsert", "MERGE_ON_READ"))
+    write(spark.createDataFrame(changed, columns), path, indexed("upsert", "COPY_ON_WRITE"))
     table = HudiTable.for_path(path)
     east = at[0].astimezone(dt.timezone(dt.timedelta(hours=9)))
     plain = at[0].replace(tzinfo=None)  # without a zone, a time is in that of the session: UTC here
@@ -272,6 +272,21 @@ def test_indexes_of_times(spark: SparkSession, tmp_path: Path) -> None:
     for column, value in (("d", at[0]), ("t", at[0].date())):
         assert not table.scan([(column, "=", value)], ["id"]).to_arrow().num_rows, column
     assert table.lookup([at[4], at[10]], ["id"], by="t")["id"].to_pylist().count("k004") == 0
+
+
+def test_several_indexes_of_a_merge_on_read_table(spark: SparkSession, tmp_path: Path) -> None:
+    """They are kept and not asked: Apache Hudi, which may have written, keeps one of them up to date."""
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 20, 1)), path, indexed("upsert", "MERGE_ON_READ"))
+    services = HudiTable.for_path(path).services
+    for name, column in (("record_index", ()), ("by_v", "v"), ("by_ts", "ts")):
+        services.build_index(name, column, options=GROUPS, spark=spark)
+    write(frame(spark, batch(5, 10, 2)), path, indexed("upsert", "MERGE_ON_READ"))
+    scan = HudiTable.for_path(path).scan([("ts", "=", 2)], ["id"])
+    assert sorted(scan.to_arrow()["id"].to_pylist()) == [f"k{n:03d}" for n in range(5, 10)]
+    assert "secondary_index_by_ts: not used" in str(scan.plan().skipped)
+    services.drop_index("by_v")
+    assert "secondary_index_by_ts: 5 record keys" in scan.plan().skipped
 
 
 def test_a_column_that_changes_its_type(spark: SparkSession, tmp_path: Path) -> None:

@@ -100,10 +100,9 @@ def _keys_and_report(predicate: Predicate, metadata: MetadataTable) -> tuple[pa.
         return keys, ()
     implied = predicate.filter.implied
     assert implied is not None
-    by_values = secondary_index_keys(
+    return secondary_index_keys(
         metadata, predicate.query, implied, predicate.schema, predicate.conditions.non_file_columns
     )
-    return (None, ()) if by_values is None else (by_values[0], (by_values[1],))
 
 
 def _why_keys_are_missing(table: TableSnapshot, query: Query) -> str | None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.enums import QueryType
+from pyhudi.config.enums import QueryType, TableType
 from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.secondary_index_definition import (
     SecondaryIndex,
     can_be_indexed,
     index_texts,
+    is_secondary,
     secondary_indexes,
 )
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
@@ -28,30 +29,34 @@ if TYPE_CHECKING:
     from pyhudi.read.query.query import Query
 
 _MOST_VALUES = 1_000
+_MAY_BE_STALE = "of several secondary indexes of a merge-on-read table, Apache Hudi keeps only one up to date"
+"""Apache Hudi 1.1.1 and 1.2.0 take the new log file for the earlier state of the file slice, from the second index on
+(docs/format/core.md, section 10), and nothing tells which commits are theirs."""
 
 
 def secondary_index_keys(
     table: MetadataTable, query: Query, row_filter: RowFilter, schema: pa.Schema, non_file_columns: Collection[str]
-) -> tuple[pa.StringArray, str] | None:
-    """Return the record keys that matching rows must have, and a report line; None if no secondary index applies.
-    ``non_file_columns``: columns whose values are not those of the files."""
+) -> tuple[pa.StringArray | None, tuple[str, ...]]:
+    """Return the record keys that matching rows must have, None if no secondary index tells them, and lines of the
+    report. ``non_file_columns``: columns whose values are not those of the files."""
     if query.type is QueryType.READ_OPTIMIZED:
-        return None  # Base files have rows with values that log files have changed.
+        return None, ()  # Base files have rows with values that log files have changed.
     indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in non_file_columns]
-    key_sets: list[pa.Array] = []
-    used: set[str] = set()
+    chosen: list[tuple[SecondaryIndex, pa.StringArray]] = []
     for conjunction in row_filter.anyof if indexes else ():
         named = [(index, _values_of(conjunction, index.column, schema)) for index in indexes]
         usable = [(index, values) for index, values in named if values is not None]
         if not usable:
-            return None
-        index, values = min(usable, key=lambda one: len(one[1]))
-        used.add(index.partition)
-        key_sets.append(_record_keys(table, index, values))
-    keys = pc.unique(pa.chunked_array(key_sets, pa.string()))
-    if not used or len(keys) > MOST_KEYS:
-        return None
-    return keys, f"{', '.join(sorted(used))}: {len(keys)} record keys"
+            return None, ()
+        chosen.append(min(usable, key=lambda one: len(one[1])))
+    if not chosen:
+        return None, ()
+    names = ", ".join(sorted({index.partition for index, _ in chosen}))
+    known = sum(map(is_secondary, table.config.metadata_partitions_kept))
+    if known > 1 and table.config.table_type is TableType.MERGE_ON_READ:
+        return None, (f"{names}: not used: {_MAY_BE_STALE}",)
+    keys = pc.unique(pa.chunked_array([_record_keys(table, index, values) for index, values in chosen], pa.string()))
+    return (keys, (f"{names}: {len(keys)} record keys",)) if len(keys) <= MOST_KEYS else (None, ())
 
 
 def _record_keys(table: MetadataTable, index: SecondaryIndex, values: pa.StringArray) -> pa.StringArray:
