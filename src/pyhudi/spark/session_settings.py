@@ -73,6 +73,11 @@ def quotes_names_by_double_quotes(spark: SparkSession) -> bool:
     return all(str(spark.conf.get(key, "false")).lower() == "true" for key in settings)
 
 
+def has_escapes(spark: SparkSession) -> bool:
+    """Return True if backslashes in the texts of the session's SQL are escapes."""
+    return str(spark.conf.get("spark.sql.parser.escapedStringLiterals", "false")).lower() != "true"
+
+
 def is_connect(of_session: object) -> bool:
     """Return True if a session, or an object created by one, belongs to Spark Connect."""
     return ".connect." in type(of_session).__module__

@@ -12,3 +12,9 @@ def test_one_literal() -> None:
 def test_variables_are_not_found_in_an_expression() -> None:
     assert string_expression("${x}, ${y}'s") == "'$' '{x}, $' '{y}\\'s'"
     assert string_expression("$x {y}") == "'$x {y}'"
+
+
+def test_texts_where_backslashes_are_no_escapes() -> None:
+    assert string_expression("$x {y}", escapes=False) == "'$x {y}'"
+    for text in ("it's", "a\\", "x\ny"):
+        assert string_expression(text, escapes=False) == f"CAST(X'{text.encode().hex()}' AS STRING)"

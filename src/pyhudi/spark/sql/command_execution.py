@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
-from pyhudi.spark.session_settings import is_connect, quotes_names_by_double_quotes
+from pyhudi.spark.session_settings import has_escapes, is_connect, quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import (
     SESSION_CATALOG,
     CatalogTable,
@@ -90,7 +90,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     """
     fields = fields or {}
     run_on_spark = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
-    values = StatementParameters(text, args, fields)
+    values = StatementParameters(text, args, fields, escapes=not args or has_escapes(spark))
     values.text = with_variables(spark, values.text)
     names_quoted = '"' in values.text and quotes_names_by_double_quotes(spark)
     values.text = with_plain_identifiers(

@@ -34,10 +34,12 @@ class StatementParameters:
         text: The statement.
         args: Values of parameters (``?`` and ``:name``).
         fields: Values of fields by name.
+        escapes: Backslashes in literals are escapes (`pyhudi.sql.string_literals`).
     """
 
-    def __init__(self, text: str, args: Any, fields: Mapping[str, Any] | None) -> None:
+    def __init__(self, text: str, args: Any, fields: Mapping[str, Any] | None, *, escapes: bool = True) -> None:
         self.args = args
+        self._escapes = escapes
         self._fields = dict(fields or {})
         self._formatter = _Formatter()
         self.text = self._formatter.vformat(text, (), self._fields) if self._fields else text
@@ -65,7 +67,7 @@ class StatementParameters:
         """
         if not self.args:
             return statement
-        parsed: Any = parse(with_literals(self.text, self.args))
+        parsed: Any = parse(with_literals(self.text, self.args, escapes=self._escapes))
         return cast("_T", parsed)
 
     @contextmanager

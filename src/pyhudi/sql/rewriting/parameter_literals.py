@@ -34,12 +34,13 @@ def has_positional_parameters(text: str) -> bool:
     return any(token.kind == "PLACEHOLDER" for token in Cursor(text).tokens)
 
 
-def with_literals(text: str, args: object) -> str:
+def with_literals(text: str, args: object, *, escapes: bool = True) -> str:
     """Return a statement with literals in place of its parameters. Named parameters without a value stay.
 
     Args:
         text: The statement.
         args: The values: a mapping of those of named parameters, a sequence of the others, or None.
+        escapes: As of `string_expression`.
 
     Raises:
         QueryError: A value is not a single one, but a list or a Column, for example, or a value is missing.
@@ -48,17 +49,19 @@ def with_literals(text: str, args: object) -> str:
         return text
     cursor = Cursor(text)
     if isinstance(args, Mapping):
-        return with_edits(text, _named_parameter_edits(cursor, args))
+        return with_edits(text, _named_parameter_edits(cursor, args, escapes=escapes))
     if not isinstance(args, Sequence):
         raise QueryError(f"args are a dictionary or a list of values, not {args!r}")
     places = [token for token in cursor.tokens if token.kind == "PLACEHOLDER"]
     if len(places) > len(args):
         raise QueryError(f"the statement has {len(places)} parameters, and there are {len(args)} values")
     pairs = zip(places, args, strict=False)
-    return with_edits(text, [(token.start, token.end + 1, _literal(value, "?")) for token, value in pairs])
+    return with_edits(
+        text, [(token.start, token.end + 1, _literal(value, "?", escapes=escapes)) for token, value in pairs]
+    )
 
 
-def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object]) -> list[tuple[int, int, str]]:
+def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object], *, escapes: bool) -> list[tuple[int, int, str]]:
     edits: list[tuple[int, int, str]] = []
     before: Token | None = None
     for colon, name in zip(cursor.tokens, cursor.tokens[1:], strict=False):
@@ -67,12 +70,12 @@ def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object]) -> list[t
             after_name = before is not None and before.kind in _WORDS and before.end + 1 == colon.start
             after_value = before is not None and before.kind in _VALUE_ENDS
             if name.kind != "STRING" and not after_name and not after_value:
-                edits.append((colon.start, name.end + 1, _literal(args[name.text], f":{name.text}")))
+                edits.append((colon.start, name.end + 1, _literal(args[name.text], f":{name.text}", escapes=escapes)))
         before = colon
     return edits
 
 
-def _literal(value: object, name: str) -> str:
+def _literal(value: object, name: str, *, escapes: bool) -> str:
     """Return a value as a literal of the type that Spark gives it as a parameter."""
     match value:
         case SqlLiteral():
@@ -88,7 +91,7 @@ def _literal(value: object, name: str) -> str:
         case Decimal() if value.is_finite():
             text = f"{value:f}BD"
         case str():
-            return string_expression(value)
+            return string_expression(value, escapes=escapes)
         case bytes() | bytearray():
             return f"X'{value.hex()}'"
         case dt.datetime():
