@@ -1,7 +1,8 @@
-"""Names of columns, resolved in a schema and quoted for Spark."""
+"""Names of columns, resolved in a schema and quoted for Spark, and SQL texts as Columns."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pyspark.sql import Column
@@ -11,6 +12,13 @@ from pyspark.sql.types import DataType, StructType
 from pyhudi.errors import HudiError, RecordKeyError
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.spark.spark_types import resolve_spark_path, type_at
+
+_NO_SIGNS = re.compile(
+    r"""r'[^']*'|r"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/""",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Texts, quoted names and comments in SQL."""
+_PARENTHESES = re.compile(r"[()]")
 
 
 def resolve(
@@ -47,3 +55,27 @@ def quoted(parts: Sequence[str]) -> str:
 def quoted_name(name: str) -> str:
     """Return the name of a top-level column quoted for Spark."""
     return quoted([name])
+
+
+def expression(text: str) -> Column:
+    """Return SQL text as a Column. Spark alone would take the last word of an incomplete one for an alias, and evaluate
+    the rest: of ``id > 0 AND``, for instance, to which a variable without a value has not added a condition.
+
+    Args:
+        text: An expression, without an alias.
+
+    Raises:
+        ParseException: The text is no complete expression, or has an alias.
+    """
+    # in parentheses an alias is an error; on another line, as the text may end with a comment
+    return F.expr(f"({text}\n)" if _closes_what_it_opens(text) else text)
+
+
+def _closes_what_it_opens(text: str) -> bool:
+    """Return True if parentheses around a text enclose the whole of it, which is not so of ``a) OR (b``."""
+    depth = 0
+    for sign in _PARENTHESES.findall(_NO_SIGNS.sub(" ", text)):
+        depth += 1 if sign == "(" else -1
+        if depth < 0:
+            return False
+    return depth == 0

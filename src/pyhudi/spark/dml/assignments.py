@@ -11,14 +11,14 @@ from pyspark.sql.types import DataType, StructType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
-from pyhudi.spark.column_names import quoted
+from pyhudi.spark.column_names import expression, quoted
 from pyhudi.spark.dml.row_expressions import row_expression_types
 from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
 
 
 def as_column(value: object) -> Column:
     """Return a Column, or SQL text as a Column."""
-    return F.expr(value) if isinstance(value, str) else value
+    return expression(value) if isinstance(value, str) else value
 
 
 def column_of(name: str, schema: StructType, *, case_sensitive: bool) -> str:

@@ -19,6 +19,7 @@ from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.schema.column_paths import resolve_column, type_at
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.meta_fields import COMMIT_TIME
+from pyhudi.spark.column_names import expression
 from pyhudi.spark.spark_types import spark_schema
 
 
@@ -29,7 +30,7 @@ def with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
     if plan.filter is not None:
         rows = rows.where(filter_column(plan.filter, plan.schema))
     for text in plan.query.incremental.sql_filters:
-        rows = rows.where(text)
+        rows = rows.where(expression(text))
     return rows
 
 
@@ -37,7 +38,7 @@ def with_sql_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
     """Return the rows that meet the conditions of a plan that are SQL texts; pyhudi has evaluated the others."""
     by_filter = () if plan.filter is None or plan.filter.sql is None else (plan.filter.sql,)
     for text in (*by_filter, *plan.query.incremental.sql_filters):
-        rows = rows.where(text)
+        rows = rows.where(expression(text))
     return rows
 
 
@@ -66,7 +67,7 @@ def filter_column(row_filter: RowFilter, schema: pa.Schema) -> Column:
         QueryError: The filter is a pyarrow expression, which Spark cannot evaluate.
     """
     if row_filter.sql is not None:
-        return sf.expr(row_filter.sql)
+        return expression(row_filter.sql)
     if row_filter.expression is not None:
         raise QueryError(
             f"the filter {row_filter.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL "

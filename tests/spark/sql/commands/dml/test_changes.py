@@ -6,9 +6,12 @@ import datetime as dt
 
 import pyspark
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 
+from pyhudi import HudiTable
 from pyhudi.errors import QueryError, SqlSyntaxError
+from pyhudi.spark.session_settings import session_setting
+from tests.cases import seldom
 from tests.spark.sql.ride_tables import rows
 
 pytest.importorskip("sqlglot")
@@ -102,6 +105,49 @@ def test_parameters_that_are_durations(spark):
         (1, "2023-12-31 23:00:00.000007"),
         (2, "2024-01-03 00:00:00"),
     ]
+
+
+@pytest.mark.parametrize("kind", ["cow", seldom("mor")])
+def test_incomplete_conditions_are_refused(spark, kind):
+    """Spark's ``expr`` takes the last word for an alias, as of a condition to which a variable has added nothing."""
+    spark.sql(f"CREATE TABLE t (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id', type = '{kind}')")
+    spark.sql("INSERT INTO t VALUES (1, 10), (2, 20)")
+    table = HudiTable.for_name("t", spark=spark)
+    merge = "MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id"
+    for change in (
+        "DELETE FROM t WHERE id > 0 AND ${nothing}",
+        "DELETE FROM t x WHERE x.id > 0 OR",
+        "DELETE FROM t WHERE id IN (SELECT 1) AND -- n = 2",
+        "UPDATE t SET n = 0 WHERE id > 0 AND",
+        "UPDATE t SET n = id AS m",
+        "DELETE FROM t WHERE n = 1) OR (n > 0",
+        "DELETE FROM t WHERE n IN (1)) OR (n > 0",
+        f"{merge} AND WHEN MATCHED THEN DELETE",
+        f"{merge} WHEN MATCHED AND t.n > 0 AND THEN DELETE",
+    ):
+        with pytest.raises(ParseException):
+            spark.sql(change)
+    for call in (
+        lambda: table.delete("id > 0 AND"),
+        lambda: table.update({"n": "0"}, "id > 0 AND"),
+        lambda: table.scan(filter="id > 0 AND").to_spark().collect(),
+    ):
+        with pytest.raises(ParseException):
+            call()
+    assert rows(spark, "SELECT id, n FROM t") == [(1, 10), (2, 20)]
+    spark.sql("DELETE FROM t WHERE id = 2 AND '(' < 'a' -- AND )")
+    assert [row["id"] for row in table.scan(filter="id > 0 -- AND").to_spark().collect()] == [1]
+
+
+def test_parameters_where_backslashes_are_no_escapes(spark):
+    texts = {"quote": "it's", "path": "a\\b\\", "lines": "x\ny", "plain": "${x}"}
+    spark.sql("CREATE TABLE t (id STRING, v STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    with session_setting(spark, "spark.sql.parser.escapedStringLiterals", "true"):
+        for name, text in texts.items():
+            spark.sql("INSERT INTO t VALUES (:name, :text)", args={"name": name, "text": text})
+        assert rows(spark, "SELECT id, v FROM t") == sorted(texts.items())
+        spark.sql("DELETE FROM t WHERE v IN (?, ?)", args=[texts["quote"], texts["path"]])
+    assert rows(spark, "SELECT id FROM t") == [("lines",), ("plain",)]
 
 
 @pytest.mark.skipif(pyspark.__version__.startswith("3."), reason="Spark 4 has pipes")
