@@ -36,6 +36,7 @@ SESSION_CATALOG = "spark_catalog"
 _VALID_NAME = re.compile(r"[A-Za-z0-9_]+")
 _SCHEME = re.compile(r"^[A-Za-z][\w+.-]*:")
 _FORGET_AFTER = 60.0
+_PATH_ENABLED = "spark.sql.path.enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,34 @@ def check_name(name: Name) -> None:
 
 
 def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
-    """Return the Hudi table or the view of a name; None for anything else, and for unknown names."""
+    """Return the Hudi table or the view of a name; None for anything else, and for unknown names.
+
+    Raises:
+        QueryError: The name has no database, and SET PATH (Spark 4) says that Spark looks for it elsewhere first.
+    """
+    entry = _entry(spark, name)
+    if entry is None or len(name) > 1 or not _has_other_path(spark):
+        return entry
+    if isinstance(entry, CatalogView):
+        return None  # Spark knows which one is meant
+    raise QueryError(
+        f"with the path of SET PATH {quoted(name)} may be another table than {entry.sql}, which is a Hudi table; write "
+        "database.table"
+    )
+
+
+def _has_other_path(spark: SparkSession) -> bool:
+    """Return True if Spark looks for names without a database in another one than the current one first."""
+    if spark.version.startswith("3.") or str(spark.conf.get(_PATH_ENABLED, "false")).lower() != "true":
+        return False
+    places = str(collect_statement(spark, "SELECT current_path()")[0][0]).lower().split(",")
+    current = f"{spark.catalog.currentCatalog()}.{spark.catalog.currentDatabase()}".lower()
+    first = next((place for place in places if not place.startswith("system.")), current)
+    return first.replace("`", "") != current
+
+
+def _entry(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
+    """Return the Hudi table or the view of a name in the current database."""
     if len(name) == 2 and name[0].lower() in PATH_PROVIDERS and _is_path(spark, name):
         return CatalogTable(name, name[1])
     if len(name) > 3 or (len(name) == 3 and name[0].lower() != SESSION_CATALOG):
