@@ -8,10 +8,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi import HudiTable
 from pyhudi.errors import (
     AmbiguousMergeError,
+    QueryError,
     RecordKeyError,
 )
+from pyhudi.spark.dml import clause_evaluation, merge_pairs
 from pyhudi.spark.dml import merge_builder as merge_module
-from pyhudi.spark.dml import merge_pairs
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, made, rows
 
@@ -168,3 +169,17 @@ def test_the_name_of_the_table_comes_before_a_column_that_is_called_like_it(spar
     merge.execute()
     (row,) = table.scan().to_arrow().to_pylist()
     assert (row["a"], row["t"]) == ("x+y", {"a": "z"})
+
+
+def test_conditions_that_only_compare_are_not_analysed_beforehand(spark, tmp_path, monkeypatch):
+    """They cannot have a window function or an aggregate, for which the others are analysed."""
+    monkeypatch.setattr(clause_evaluation, "row_expression_types", None)
+    table = made(spark, tmp_path / "t", "cow")
+    source = frame(spark, (1, "Oslo", 100, None), (2, "Oslo", 200, None), (9, "Voss", 300, None)).alias("s")
+    merge = table.merge(source, "target.id = s.id").when_matched_delete("(s.fare > 100) and target.id in (1, 2)")
+    merge = merge.when_matched_update({"fare": "s.fare"}, "not (s.fare >= 200)")
+    merge.when_not_matched_insert_all("s.fare is not null or (s.id = 9)").execute()
+    assert rows(table) == [(1, "Oslo", 100, (1, "x")), *FIRST[2:], (9, "Voss", 300, None)]
+    monkeypatch.undo()
+    with pytest.raises(QueryError, match="the condition of clause 1 has a window function"):
+        table.merge(source, "target.id = s.id").when_matched_delete("(1 = 1) and (max (s.fare)) > 1").execute()

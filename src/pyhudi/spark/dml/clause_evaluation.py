@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,6 +27,7 @@ CLAUSE, STORED = "_pyhudi_clause", "_pyhudi_stored"
 """Number of the clause that applies to a pair, and, if rows may move, the stored row."""
 EQUATED = "_pyhudi_equated_"
 """Prefix of copies of the source's columns that the condition equates with columns of the table."""
+_CALL = re.compile(r"(?<![\w`])(?!(?:and|or|not|in|is|like|between|when|then|else|case)\b)[\w`]+\s*\(", re.IGNORECASE)
 _NEW, _COPY = "_pyhudi_new_", "_pyhudi_copy_of_"
 
 
@@ -196,4 +198,5 @@ class ClauseEvaluator:
 
 
 def _may_call_function(condition: str | Column | None) -> bool:
-    return condition is not None and not (isinstance(condition, str) and "(" not in condition)
+    """Return True unless a condition certainly has only operators: a word before a parenthesis is one then."""
+    return condition is not None and _CALL.search(str(condition)) is not None

@@ -24,6 +24,7 @@ from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.dml_commit import DmlCommit
+from pyhudi.sql.conditions.merge_condition import equality_text
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
@@ -211,7 +212,7 @@ def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | No
     if (
         not whole
         or kinds != upsert
-        or not joins_by_key(target, merge.on, merge.alias, merge.source, merge.source_alias)
+        or not joins_by_key(target, _condition(merge), merge.alias, merge.source, merge.source_alias)
     ):
         return None
     return rows_to_upsert(merge.source, target)
@@ -229,6 +230,11 @@ def planned_join(merge: MergeBuilder, target: TargetTable) -> MergeJoin:
     """
     case_sensitive = is_case_sensitive(merge.source.sparkSession)
     evaluator = ClauseEvaluator(merge.clauses, merge.alias, target, case_sensitive, merge.source.columns)
-    source = MergeSource(merge.source, merge.on, evaluator, merge.source_alias)
+    source = MergeSource(merge.source, _condition(merge), evaluator, merge.source_alias)
     source.check_columns()
     return MergeJoin(source.with_one_moment())
+
+
+def _condition(merge: MergeBuilder) -> str | Column:
+    """Return the condition of a MERGE, as SQL text if it is a Column that only equates columns."""
+    return merge.on if isinstance(merge.on, str) else equality_text(str(merge.on)) or merge.on

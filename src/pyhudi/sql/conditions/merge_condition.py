@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from pyhudi.sql.sql_parser_check import has_sql_parser
+
+_NAME = r"[^\W\d]\w*\.[^\W\d]\w*"
+_CALLED = re.compile(rf"=\(({_NAME}), ({_NAME})\)")
+_JOINING = re.compile(r"(?:and\(|, |\))*")
+_WRITTEN = re.compile(rf"{_NAME} = {_NAME}(?: AND {_NAME} = {_NAME})*")
+
+
+def equality_text(printed: str) -> str | None:
+    """Return the SQL text of a Column that only equates columns of two tables with each other; None for others.
+
+    Args:
+        printed: The Column as Spark 4 prints it: ``Column<'=(t.id, s.id)'>``, or the text of ``functions.expr``. Spark
+            3.5 prints ``(t.id = s.id)`` also for a column that is compared with the text ``'s.id'``.
+    """
+    text = printed.removeprefix("Column<'").removesuffix("'>")
+    if _WRITTEN.fullmatch(text):
+        return text
+    rest, count = _CALLED.subn("", text)
+    if not count or not _JOINING.fullmatch(rest):
+        return None
+    return " AND ".join(f"{one} = {other}" for one, other in _CALLED.findall(text))
 
 
 @dataclass(frozen=True, slots=True)

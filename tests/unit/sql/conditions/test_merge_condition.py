@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns
+from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equality_text, equated_columns
 
 SIDES = MergeSides.from_columns("T", ["id", "day", "number", "Payload"], ["ID", "day", "key", "After", "s2"], "s")
 
@@ -55,3 +55,25 @@ def test_the_name_of_the_source_comes_before_its_columns():
     assert equalities("t.id = event.id", named) == {("id", "id")}
     assert equalities("t.id = event.id", MergeSides.from_columns("t", ["id"], ["id", "event"])) is None
     assert equalities("t.id = s.id", MergeSides.from_columns("t", ["id"], ["id", "event"])) == {("id", "id")}
+
+
+@pytest.mark.parametrize(
+    ("printed", "text"),
+    [
+        ("=(t.id, s.id)", "t.id = s.id"),
+        ("and(=(t.id, s.id), and(=(t.a, s.b), =(s.c, t.c)))", "t.id = s.id AND t.a = s.b AND s.c = t.c"),
+        ("t.id = s.id AND t.a = s.a", "t.id = s.id AND t.a = s.a"),
+        ("=(t.id, 's.id')", None),  # a text
+        ("(t.id = s.id)", None),  # Spark 3.5, where it may be one
+        ("==(t.id, s.id)", None),  # Spark Connect, likewise
+        ("or(=(t.id, s.id), =(t.a, s.a))", None),
+        ("and(=(t.id, s.id), >(t.a, 1))", None),
+        ("<=>(t.id, s.id)", None),
+        ("and(true, =(t.id, s.id))", None),
+        ("=(id, s.id)", None),
+        ("=(db.t.id, s.id)", None),
+        ("!(=(t.id, s.id))", None),
+    ],
+)
+def test_columns_that_equate_columns_as_spark_4_prints_them(printed, text):
+    assert equality_text(f"Column<'{printed}'>") == text

@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import AmbiguousMergeError, QueryError, SchemaMismatchError, UnsupportedTableError
-from tests.cases import seldom
+from pyhudi.spark.dml import merge_builder
+from tests.cases import IN_CONNECT, seldom
 from tests.spark.sql.ride_tables import RIDES, rows
 
 pytest.importorskip("sqlglot")
@@ -55,10 +56,15 @@ def test_clauses(rides):
     assert rows(rides, ALL) == []
 
 
-def test_all_columns_by_name_and_a_writer_that_is_kept(rides):
-    writer = source(rides, (2, "B", 200, "Oslo"), (4, "d", 40, "Moss")).mergeInto(
-        "rides", F.expr("rides.id = s.id AND rides.city = s.city")
-    )
+@pytest.mark.parametrize("by_text", [True, False])
+def test_all_columns_by_name_and_a_writer_that_is_kept(rides, monkeypatch, by_text):
+    """A condition that equates the columns of the key makes it an upsert."""
+    if by_text or not IN_CONNECT:  # where Columns are printed in another way
+        monkeypatch.setattr(merge_builder, "planned_join", None)
+    condition = F.expr("rides.id = s.id AND rides.city = s.city")
+    if not by_text:
+        condition = (F.col("rides.id") == F.col("s.id")) & (F.col("s.city") == F.col("rides.city"))
+    writer = source(rides, (2, "B", 200, "Oslo"), (4, "d", 40, "Moss")).mergeInto("rides", condition)
     writer.whenMatched().updateAll()
     writer.whenNotMatched().insertAll()
     assert writer.merge() is None
