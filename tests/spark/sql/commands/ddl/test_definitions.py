@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyhudi import HudiTable
@@ -326,11 +326,15 @@ def test_columns_that_spark_would_have_to_compute_are_refused(spark, clause):
         ("id INT, n STRING, CONSTRAINT k PRIMARY KEY (id)", r"TBLPROPERTIES \(primaryKey"),
         ("id INT, n INT, CONSTRAINT positive CHECK (n > 0)", "no constraints such as CHECK"),
         ("id INT UNIQUE", "no constraints such as UNIQUE"),
+        ("id INT, n INT, UNIQUE (n)", "no constraints such as UNIQUE"),
     ],
 )
 def test_constraints_are_refused(spark, columns, reason):
     with pytest.raises(UnsupportedTableError, match=reason):
         spark.sql(f"CREATE TABLE t ({columns}) USING hudi")
+    for other_error in ("unique INTT", "unique INT, check", "check STRING, references STRING, n INT NULL"):
+        with pytest.raises(ParseException):
+            spark.sql(f"CREATE TABLE t ({other_error}) USING hudi")
     assert not spark.catalog.tableExists("t")
     spark.sql("CREATE TABLE t (unique INT, check STRING) USING hudi")
 

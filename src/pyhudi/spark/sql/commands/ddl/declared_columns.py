@@ -18,7 +18,7 @@ from pyhudi.sql.rewriting.hudi_column_types import Path, with_string_types, with
 from pyhudi.sql.token_cursor import Cursor
 
 _COMPUTED = {"DEFAULT": "a DEFAULT", "GENERATED": "GENERATED ALWAYS AS"}
-_CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("CHECK", "("), ("UNIQUE",))
+_CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("CHECK",), ("UNIQUE",))
 _DEPTHS = {"(": 1, "<": 1, ")": -1, ">": -1, ">>": -2, ">>>": -3}
 
 
@@ -45,8 +45,8 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
     try:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:
-        kind = str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')
-        raise _refusal(kind) or _refused_constraint(columns) or e from e
+        kind = dict(e.getMessageParameters() or {}).get("typeName", "").strip('"')  # of Java, without defaults, on 3.5
+        raise _refusal(kind) or (None if kind else _refused_constraint(columns)) or e from e
     _refuse_collations(declared)
     return _marked(declared, types, ())
 
@@ -74,20 +74,24 @@ def _refuse_computed_values(columns: str) -> None:
 
 
 def _refused_constraint(columns: str) -> UnsupportedTableError | None:
-    """Return the error for a constraint in a list of columns that Spark cannot parse; None if there is none."""
-    cursor = Cursor(columns)
+    """Return the error for a constraint in a list of columns that Spark cannot parse; None if there is none. A column
+    may be called like one."""
+    cursor, depth, start = Cursor(columns), 0, True
     while not cursor.done:
-        found = next((words for words in _CONSTRAINTS if cursor.sees(*words)), None)
-        if found == ("PRIMARY", "KEY"):
+        words = () if depth else next((words for words in _CONSTRAINTS if cursor.sees(*words)), ())
+        found = " ".join(words) if not start or cursor.word(len(words)) == "(" else ""
+        if found == "PRIMARY KEY":
             return UnsupportedTableError(
                 "a Hudi table has its record key in TBLPROPERTIES (primaryKey = 'column, …'), and no PRIMARY KEY among "
                 "its columns: move it there"
             )
-        if found is not None:
+        if found:
             return UnsupportedTableError(
-                f"a Hudi table has no constraints such as {found[0]}: leave it out, and check rows before they are "
+                f"a Hudi table has no constraints such as {found}: leave it out, and check rows before they are "
                 "written, or by hoodie.precommit.validators"
             )
+        depth += _DEPTHS.get(cursor.word(), 0)
+        start = not depth and cursor.word() == ","
         cursor.at += 1
     return None
 
