@@ -76,6 +76,8 @@ def test_partitions_are_named_exactly(spark):
             spark.sql(f"CALL {call}")
     with pytest.raises(QueryError, match="' ' names no partition"):
         spark.sql("CALL drop_partition(table => 'odd', partition => ' ')")
+    with pytest.raises(QueryError, match="'' names no partition"):
+        spark.sql("CALL truncate_table(table => 'odd', partitions => '${nothing}')")
     assert spark.sql(commits).collect() == before
     with pytest.warns(UserWarning, match="has no partition 'y=7/p=a'"):
         spark.sql("CALL drop_partition(table => 'odd', partition => 'y=7/p=a,y=*')")

@@ -24,7 +24,7 @@ def truncate_table(spark: SparkSession, arguments: Arguments) -> Rows:
     """Delete all rows, or those of partitions."""
     begun = time.monotonic()
     table, partitions = arguments.table(spark), arguments.text("partitions")
-    if partitions:
+    if partitions is not None:  # an empty text, as of a variable that is not set, does not mean all
         table.delete_matching_partitions(spark, partitions)
     else:
         table.delete_all(spark)
