@@ -14,7 +14,7 @@ from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.property_list import parse_relation_options
 from pyhudi.sql.statements import Name
 from pyhudi.sql.time_travel_clause import parse_time_travel
-from pyhudi.sql.token_cursor import Cursor
+from pyhudi.sql.token_cursor import OPERATORS, Cursor
 
 ColumnParts: TypeAlias = tuple[tuple[str, int, int], ...]
 """A column with its qualifiers: lower-case text, start and end (exclusive) of each part."""
@@ -24,6 +24,8 @@ _LIST_ENDS = frozenset(
     {"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"}
 ) | {"WINDOW", "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "MINUS", "VIEW", "|>"}
 """Words after which commas do not separate relations."""
+_BEFORE_COLUMNS = frozenset(sign for sign in OPERATORS if not sign.isalpha()) - {"*"} | {"SELECT"}
+"""Signs and words before a column, and never before the keyword FROM."""
 _NO_ALIASES = (
     _LIST_ENDS
     | {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ON", "USING", "LATERAL"}
@@ -119,16 +121,19 @@ class RelationScanner:
             self._define()
         elif word == ",":
             self._expects = inner.lists
-        elif inner.reads and (word == "JOIN" or (word == "FROM" and not self._is_comparison())):
+        elif inner.reads and (word == "JOIN" or (word == "FROM" and not self._is_operand())):
             self._expects = True
             inner.lists = inner.lists or word == "FROM"
         elif word in _LIST_ENDS:
             inner.lists = False
         cursor.at += 1
 
-    def _is_comparison(self) -> bool:
-        """Return True if FROM is a part of IS [NOT] DISTINCT FROM."""
-        return self.cursor.at > 1 and self.cursor.word(-1) == "DISTINCT" and self.cursor.word(-2) in ("IS", "NOT")
+    def _is_operand(self) -> bool:
+        """Return True if FROM is a part of IS [NOT] DISTINCT FROM, or a column that is called so."""
+        if not self.cursor.at:
+            return False
+        before = self.cursor.word(-1)
+        return before in _BEFORE_COLUMNS or (before == "DISTINCT" and self.cursor.word(-2) in ("IS", "NOT"))
 
     def _relation(self) -> None:
         cursor, at = self.cursor, self.cursor.at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,6 +94,26 @@ def find_references(query: str) -> list[Reference] | None:
     # subqueries in arguments are evaluated with them
     outside = [r for r in references if not any(one.start <= r.start < one.end for one in functions)]
     return sorted([*outside, *functions], key=lambda ref: ref.start)
+
+
+def streamed_names(query: str) -> tuple[Name, ...]:
+    """Return the names after STREAM (Spark 4), with or without parentheses, in the places of relations of a query; also
+    the alias of a table that is called so."""
+    if "stream" not in query.lower():
+        return ()
+    try:
+        cursor = Cursor(query)
+    except NotUnderstoodError:
+        return ()
+    names = []
+    for at in range(1, len(cursor.tokens)):
+        cursor.at = at
+        if cursor.word(-1) not in ("FROM", "JOIN", ",", "(") or not cursor.take("STREAM"):
+            continue
+        cursor.take("(")
+        with suppress(SqlSyntaxError):
+            names.append(cursor.name())
+    return tuple(names)
 
 
 def _parsed(query: str) -> Any:

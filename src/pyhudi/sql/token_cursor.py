@@ -192,11 +192,11 @@ class Cursor:
 
     def until(self, *ends: str) -> str:
         """Consume everything before one of some words, outside of parentheses and CASE … END, or the end. Return its
-        text."""
+        text. After a dot such a word is a name."""
         start, depth, cases = self.at, 0, 0
         while not self.done:
             word = self.word()
-            if not depth and not cases and word in ends:
+            if not depth and not cases and word in ends and not (self.at > start and self.word(-1) == "."):
                 break
             if word in _OPENING:
                 depth += 1

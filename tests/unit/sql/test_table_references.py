@@ -84,6 +84,9 @@ BEYOND_SQLGLOT = {
         "select values from X q, values (1) as v(a), X AS t"
     ),
     f"select {'(' * 300}a{')' * 300} from t": f"select {'(' * 300}a{')' * 300} from X AS t",
+    "select from, values, a = from, t.from, then, table from t, u where from > 1": (
+        "select from, values, a = from, t.from, then, table from X AS t, u where from > 1"
+    ),
     "select any from t lateral view explode(a) u as t, b": "select any from X AS t lateral view explode(a) u as t, b",
 }
 """Queries that sqlglot cannot parse."""

@@ -41,8 +41,9 @@ def parse_clear(cursor: Cursor) -> ClearCache | None:
 
 
 def parse_msck(cursor: Cursor) -> Statement | None:
-    """Parse MSCK REPAIR TABLE."""
-    return RepairPartitions(cursor.name()) if cursor.take("MSCK", "REPAIR", "TABLE") else None
+    """Parse MSCK REPAIR TABLE, and REPAIR TABLE, which is the same."""
+    cursor.take("MSCK")
+    return RepairPartitions(cursor.name()) if cursor.take("REPAIR", "TABLE") else None
 
 
 def parse_analyze(cursor: Cursor) -> Statement | None:

@@ -81,10 +81,15 @@ def _alter_view(cursor: Cursor) -> ChangeView:
     if cursor.take("RENAME", "TO"):
         return cursor.finished(ChangeView(name, "ALTER", cursor.name()))
     has_word = cursor.take("AS")  # which Spark does without
-    if not has_word and cursor.word() not in QUERIES:
-        return ChangeView(name, "ALTER")
+    if not has_word and (cursor.word() not in QUERIES or _sees_schema_binding(cursor)):
+        return ChangeView(name, "ALTER", clauses=cursor.rest())
     head = cursor.slice(0, cursor.at)
     return ChangeView(name, "ALTER", query=cursor.rest(), head=head)
+
+
+def _sees_schema_binding(cursor: Cursor) -> bool:
+    """Return True if WITH SCHEMA EVOLUTION or the like comes next, and no query with a definition called ``schema``."""
+    return cursor.sees("WITH", "SCHEMA") and cursor.word(2) in ("BINDING", "COMPENSATION", "EVOLUTION", "TYPE")
 
 
 def _keys(cursor: Cursor) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ def parse_insert(cursor: Cursor) -> Statement | None:
         )
     columns: tuple[str, ...] = ()
     by_name = cursor.take("BY", "NAME")
-    if cursor.sees("(") and cursor.word(1) not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+    begins_query = cursor.word(1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
+    if cursor.sees("(") and (not begins_query or cursor.word(2) in (",", ")")):  # a column may be called so
         columns = tuple(_names(cursor))
     head = cursor.slice(start, cursor.at)
     query = cursor.rest()

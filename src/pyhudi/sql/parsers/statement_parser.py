@@ -65,6 +65,7 @@ _PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {
     "UNCACHE": parse_uncache,
     "CLEAR": parse_clear,
     "MSCK": parse_msck,
+    "REPAIR": parse_msck,
     "ANALYZE": parse_analyze,
     "LOAD": parse_load,
     "COMMENT": parse_comment,
@@ -195,11 +196,13 @@ def _inserts_after_from(cursor: Cursor) -> Statement | None:
 
 
 def _with_before_change(cursor: Cursor) -> Statement | None:
-    """Parse INSERT, UPDATE, DELETE or MERGE after WITH; None for anything else."""
+    """Parse INSERT, UPDATE, DELETE or MERGE after WITH, or INSERT after WITH and FROM; None for anything else."""
     try:
         expressions = parse_definitions(cursor)
     except SqlSyntaxError:
         return None
+    if cursor.sees("FROM"):
+        return _inserts_after_from(cursor)
     if cursor.word() in ("UPDATE", "DELETE", "MERGE"):
         return _change_with(expressions, cursor.rest())
     if not cursor.sees("INSERT"):
@@ -213,6 +216,17 @@ def _with_before_change(cursor: Cursor) -> Statement | None:
 
 
 def _change_with(expressions: CommonTableExpressions, text: str) -> Statement | None:
-    """Parse UPDATE, DELETE or MERGE, with the definitions in its subqueries and its source."""
+    """Parse UPDATE, DELETE or MERGE, with the definitions in its subqueries and its source.
+
+    Raises:
+        SqlSyntaxError: The statement changes what WITH defines.
+    """
     statement = parse(expressions.in_subqueries(text))
+    if isinstance(statement, Update | Delete | Merge) and len(statement.name) == 1:
+        name = statement.name[0]
+        if name.lower() in expressions.names:
+            raise SqlSyntaxError(
+                f"WITH defines {name!r}, so that it is no table to {type(statement).__name__.upper()}: give the "
+                "definition another name"
+            )
     return replace(statement, source=expressions.as_source(statement)) if isinstance(statement, Merge) else statement

@@ -31,14 +31,15 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """ALTER or DROP VIEW: ``verb`` is the first word, ``to`` the new name of RENAME TO, ``query`` the new query and
-    ``head`` the statement before that."""
+    """ALTER or DROP VIEW: ``verb`` is the first word, ``to`` the new name of RENAME TO, ``query`` the new query,
+    ``head`` the statement before that, and ``clauses`` the text of another change."""
 
     name: Name
     verb: str
     to: Name | None = None
     query: str | None = None
     head: str = ""
+    clauses: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 
 from pyhudi.errors import ConfigError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import session_setting
@@ -66,6 +66,15 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
         {"id": 2},
     )
     assert rows(spark, "SELECT id, n FROM other") == [(1, "a"), (5, "x"), (7, "z"), (12, "a")]
+    spark.sql(
+        "WITH s AS (SELECT id + 20 AS id FROM t) FROM s "
+        "INSERT INTO other SELECT id, 'w' INSERT INTO other (id) SELECT 22"
+    )
+    assert rows(spark, "SELECT id, n FROM other WHERE id > 20") == [(21, "w"), (22, None)]
+    for later in ("nowhere SELECT id", "plain SELECT nothing, n", "other SELECT id, n, 1", "plain SELECT id, n, 1"):
+        with pytest.raises(Exception, match=r"(?i)nowhere|nothing|columns"):
+            spark.sql(f"FROM t INSERT INTO other SELECT id + 30, n INSERT INTO {later}")
+    assert rows(spark, "SELECT count(*) FROM other WHERE id > 30") == [(0,)]
     for statement, cause in {
         "EXPLAIN CREATE TABLE t USING hudi AS SELECT 2 AS id": "EXPLAIN the query",
         "FROM (SELECT * FROM t) s INSERT INTO plain SELECT id, n INSERT INTO t SELECT id, n": "one INSERT for each",
@@ -83,11 +92,43 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
     for query in ("t VERSION AS OF 1", "hudi_query_timeline('t')", f"hudi.`{path}`"):
         with pytest.raises(QueryError, match="permanent view"):
             spark.sql(f"CREATE VIEW v AS SELECT * FROM {query}")
-    assert spark.sql("MSCK REPAIR TABLE t SYNC PARTITIONS").count() == 0
+    assert spark.sql("MSCK REPAIR TABLE t SYNC PARTITIONS").count() == spark.sql("REPAIR TABLE t").count() == 0
     # what Spark says of its own tables, it says of these statements, too
     with pytest.raises(Exception, match=r"(?i)merge") as refused:
         spark.sql("MERGE INTO plain USING t ON plain.id = t.id WHEN MATCHED THEN DELETE").collect()
     assert "pyhudi" not in str(refused.value)
+
+
+def test_streams_of_tables_in_sql_are_refused(spark):
+    if spark.version.startswith("3."):
+        pytest.skip("Spark 4 has these clauses")
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    for statement in ("SELECT id FROM STREAM t", "SELECT id FROM STREAM(shop.t) AS s", "INSERT INTO t FROM STREAM t"):
+        with pytest.raises(QueryError, match=r"spark\.readStream\.table\('(shop\.)?t'\)"):
+            spark.sql(statement)
+    spark.sql("CREATE TEMPORARY VIEW stream AS SELECT id FROM t")
+    assert rows(spark, "SELECT id FROM stream") == [(1,)]
+
+
+def test_names_without_a_database_that_spark_looks_for_elsewhere_first(spark):
+    """With SET PATH of Spark 4.3."""
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    try:
+        spark.sql("SET spark.sql.path.enabled = true")
+        try:
+            spark.sql("SET PATH = spark_catalog.default, spark_catalog.shop, system.builtin, system.session")
+        except (ParseException, AnalysisException):
+            pytest.skip("this release has no SET PATH")
+        for statement in ("SELECT id FROM t", "DELETE FROM t", "INSERT INTO t SELECT 2 AS id", "UPDATE t SET id = id"):
+            with pytest.raises(QueryError, match=r"SET PATH `t` may be .* than `shop`\.`t`.* write database\.table"):
+                spark.sql(statement)
+        spark.sql("DELETE FROM shop.t WHERE id = 2")
+        assert rows(spark, "SELECT id FROM shop.t") == [(1,)]
+        spark.sql("SET PATH = spark_catalog.shop, system.builtin, system.session")
+        assert rows(spark, "SELECT id FROM t") == [(1,)]
+        spark.sql("SET PATH = DEFAULT_PATH")
+    finally:
+        spark.conf.unset("spark.sql.path.enabled")
 
 
 def test_functions_that_show_files_and_the_timeline(spark, monkeypatch):
@@ -322,6 +363,13 @@ def test_clauses_that_decide_rows_or_columns_of_permanent_views(spark, clause):
     assert rows(spark, "SELECT id FROM v") == [(1,)]
     spark.sql(f"CREATE VIEW w {clause} AS SELECT 1 AS id")
     assert rows(spark, "SELECT id FROM w") == [(1,)]
+    if clause.startswith("WITH"):
+        with pytest.raises(QueryError, match="`v` of Hudi tables cannot have SCHEMA EVOLUTION"):
+            spark.sql(f"ALTER VIEW v {clause}")
+        spark.sql("ALTER VIEW v SET TBLPROPERTIES (note = 'WITH SCHEMA EVOLUTION')")
+        spark.sql(f"ALTER VIEW w {clause}")
+        spark.sql("ALTER VIEW v WITH schema AS (SELECT 2 AS id) SELECT id, true AS same FROM schema")
+        assert rows(spark, "SELECT id FROM v") == [(2,)]
 
 
 def test_permanent_views_keep_the_settings_with_which_they_were_created(spark):

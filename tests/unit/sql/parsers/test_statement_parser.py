@@ -74,7 +74,8 @@ STATEMENTS = {
     "ALTER VIEW v RENAME TO w": ChangeView(("v",), "ALTER", ("w",)),
     "ALTER VIEW v AS SELECT 1": ChangeView(("v",), "ALTER", query="SELECT 1", head="ALTER VIEW v AS"),
     "alter view v select 1": ChangeView(("v",), "ALTER", query="select 1", head="alter view v"),
-    "alter view v set tblproperties (a = 1)": ChangeView(("v",), "ALTER"),
+    "alter view v set tblproperties (a = 1)": ChangeView(("v",), "ALTER", clauses="set tblproperties (a = 1)"),
+    "alter view v with schema evolution": ChangeView(("v",), "ALTER", clauses="with schema evolution"),
     "create temp view v using parquet options (a 1)": CreateView(
         ("v",), "create temp view v using parquet options (a 1)", None, temporary=True
     ),
@@ -157,8 +158,8 @@ STATEMENTS = {
     "with a (select 1) insert into t with b as (table a) table b": Insert(
         ("t",), "WITH a (select 1) SELECT * FROM (with b as (table a) table b)", "insert into t"
     ),
-    "with a as (select 1) from a insert into t select *": SelectStatement(
-        "with a as (select 1) from a insert into t select *"
+    "with a as (select 1) from a insert into t select *": Insert(
+        ("t",), "with a as (select 1) from a select *", "insert into t"
     ),
     "create table p using parquet table t": SelectStatement("table t", "create table p using parquet"),
     "update db.t as x set a = case when b = 1 then 2 else 3 end, s.b = concat('where', c) where d in (select e from f)": (  # noqa: E501
@@ -439,6 +440,20 @@ def test_columns_that_are_called_like_the_end_of_an_expression():
     assert [(clause.condition, clause.values) for clause in merge.clauses] == [(over, {"a": over}), (None, None)]
 
 
+def test_columns_that_are_called_like_a_clause():
+    update = parse("UPDATE t SET where = t.where + 1, a = t.set WHERE t.where = 2")
+    assert (update.assigned, update.where) == ({"where": "t.where + 1", "a": "t.set"}, "t.where = 2")
+    merge = parse(
+        "MERGE INTO t USING s ON t.on = s.on AND t.when = 1 WHEN MATCHED AND s.then = 2 THEN UPDATE SET a = s.when"
+    )
+    assert (merge.source, merge.on) == ("s", "t.on = s.on AND t.when = 1")
+    assert [(clause.condition, clause.values) for clause in merge.clauses] == [("s.then = 2", {"a": "s.when"})]
+    for names in (("values", "id"), ("from", "select"), ("table",)):
+        assert parse(f"INSERT INTO t ({', '.join(names)}) SELECT * FROM u").columns == names
+    for query in ("(TABLE u)", "(VALUES (1), (2))", "((FROM u))"):
+        assert parse(f"INSERT INTO t {query}").columns == ()
+
+
 @pytest.mark.parametrize("head", ["EXPLAIN", "explain formatted"])
 @pytest.mark.parametrize(
     "text",
@@ -524,3 +539,13 @@ def test_definitions_before_update_and_delete():
     update = parse("WITH s AS (SELECT 1 AS id) UPDATE t SET n = (SELECT max(id) FROM s), m = f((1)) WHERE id = 1")
     assert update.assigned == {"n": "(WITH s AS (SELECT 1 AS id) SELECT max(id) FROM s)", "m": "f((1))"}
     assert update.where == "id = 1"
+
+
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM T", "UPDATE t SET a = 1", "MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE"]
+)
+def test_definitions_are_not_changed(change):
+    with pytest.raises(SqlSyntaxError, match=r"(?i)WITH defines 't', so that it is no table to"):
+        parse(f"WITH s AS (FROM v), t AS (SELECT 1 AS id) {change}")
+    assert parse(f"WITH t AS (SELECT 1 AS id) {change.lower().replace(' t', ' d.t', 1)}").name == ("d", "t")
+    assert parse("WITH t AS (SELECT 1 AS id) INSERT INTO t SELECT * FROM t").name == ("t",)  # as Spark does

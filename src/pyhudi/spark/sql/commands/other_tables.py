@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from pyhudi.errors import NotAHudiTableError
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.commands import cache_commands, view_commands
 from pyhudi.spark.sql.commands.dml.view_target import refuse_view_target
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -51,6 +52,8 @@ def run_on_other_table(call: StatementCall, statement: Any) -> DataFrame:
             return view_commands.drop_view(call, name)
         case s.ChangeView(query=str(query)):
             return view_commands.alter_view(call, statement, query)
+        case s.ChangeView(name=name, clauses=clauses) if clauses:
+            view_commands.check_clauses(spark, name, clauses, f"SELECT * FROM {quoted(name)}")
     return call.run_on_spark()
 
 

@@ -124,10 +124,25 @@ def _check_permanent_view(spark: SparkSession, statement: CreateView) -> None:
                 what = f"{table.sql}, which is a path and no table of the catalog"
         if what is not None:
             raise _no_permanent_view(statement, what)
-    clause = next((words for words in _CLAUSES_OF_SPARK if _has_words(statement.clauses, words)), None)
+    check_clauses(spark, statement.name, statement.clauses, query)
+
+
+def check_clauses(spark: SparkSession, name: Name, clauses: str, query: str) -> None:
+    """Refuse clauses of a permanent view that Spark evaluates with its query, if that reads Hudi tables.
+
+    Args:
+        spark: The session.
+        name: The view.
+        clauses: Text of the clauses.
+        query: The query.
+
+    Raises:
+        QueryError: The clauses have one of them.
+    """
+    clause = next((words for words in _CLAUSES_OF_SPARK if _has_words(clauses, words)), None)
     if clause is not None and reads_hudi_tables(spark, query):
         cure = _CLAUSES_OF_SPARK[clause]
-        raise QueryError(f"the permanent view {quoted(statement.name)} of Hudi tables cannot have {clause}: {cure}")
+        raise QueryError(f"the permanent view {quoted(name)} of Hudi tables cannot have {clause}: {cure}")
 
 
 def _has_words(text: str, words: str) -> bool:

@@ -32,7 +32,7 @@ from pyhudi.spark.sql.session_config import session_options
 from pyhudi.sql.rewriting.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_query_shorthand import expand_table_statements
-from pyhudi.sql.table_references import Reference, find_references, replaced
+from pyhudi.sql.table_references import Reference, find_references, replaced, streamed_names
 
 
 def rewrite_query(
@@ -78,8 +78,24 @@ def _rewritten(
         references = [  # the parser takes such names for strings
             replace(reference, predicate=None, joined=()) for reference in references
         ]
+    _refuse_streams(spark, query, scope)
     rewritten = _QueryRewriter(spark, query, tuple(references), scope).result()
     return rewritten if query == written else replace(rewritten, reads_hudi_tables=True)
+
+
+def _refuse_streams(spark: SparkSession, query: str, scope: QueryScope) -> None:
+    """Refuse ``FROM STREAM table`` (Spark 4) of a Hudi table, which Spark takes for a view.
+
+    Raises:
+        QueryError: The query has it.
+    """
+    for name in () if spark.version.startswith("3.") else streamed_names(query):
+        table = find(spark, scope.qualified(spark, name))
+        if isinstance(table, CatalogTable):
+            raise QueryError(
+                f"FROM STREAM {quoted(name)} is not supported by Hudi tables: read the stream by "
+                f"spark.readStream.table({'.'.join(name)!r}), and use a temporary view of it in SQL"
+            )
 
 
 class _QueryRewriter:
