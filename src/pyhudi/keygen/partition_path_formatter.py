@@ -12,9 +12,10 @@ from pyhudi.keygen.record_key_formatter import check_texts_of_floats, field_text
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
-INVALID_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
+INVALID_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)|^[^/]*:"
 """Regular expression, of RE2 and of Java, of partition paths that are no folders of a table: empty levels, "." and ".."
-resolve to other folders, and ".hoodie" is reserved."""
+resolve to other folders, ".hoodie" is reserved, and Hadoop takes a colon in the first level for the end of a scheme, so
+that Apache Hudi cannot read the table."""
 
 
 def invalid_folder_cure(*, url_encode: bool) -> str:

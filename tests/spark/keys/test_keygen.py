@@ -294,7 +294,7 @@ PATTERNS = {
     "y Y yyyyy M H m s": ["2023 2023 02023 11 17 13 20", "1969 1969 01969 12 19 0 0"],
     "S SS SSSSSS": ["1 12 123000", "0 00 000000"],
     "G C": ["AD 20", "AD 19"],
-    "Z ZZ ZZZ": ["-0500 -05:00 America/New_York", "-0500 -05:00 America/New_York"],
+    "y/Z ZZ ZZZ": ["2023/-0500 -05:00 America/New_York", "1969/-0500 -05:00 America/New_York"],
 }
 
 
@@ -365,11 +365,24 @@ def test_null_and_empty_keys(spark: SparkSession) -> None:
     check_keys(df, spec("NON_PARTITION", record_keys=("b", "id")))
 
 
-@pytest.mark.parametrize("value", ["../x", "a/..", ".", "/a", "a/", "a//b", ".hoodie", ".hoodie/x"])
+@pytest.mark.parametrize("value", ["../x", "a/..", ".", "/a", "a/", "a//b", ".hoodie", ".hoodie/x", "10:30"])
 def test_partition_paths_that_leave_the_table(spark: SparkSession, value: str) -> None:
     df = spark.createDataFrame([(1, value)], "id int, b string")
     with pytest.raises(RecordKeyError, match="is not a valid folder name"), task_errors():
         with_keys(df, spec("SIMPLE", partition="b"), "1").collect()
+
+
+def test_formats_of_times_with_colons(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, 0)], "id int, b long")
+    below, first = (
+        spec("TIMESTAMP", partition="b", properties={
+            "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+            "hoodie.keygen.timebased.output.dateformat": pattern,
+        }) for pattern in ("yyyy-MM-dd/HH:mm", "HH:mm")
+    )  # fmt: skip
+    assert with_keys(df, below, "1").first()["_hoodie_partition_path"] == "1970-01-01/00:00"
+    with pytest.raises(RecordKeyError, match="'00:00' is not a valid folder name"), task_errors():
+        with_keys(df, first, "1").collect()
 
 
 def test_partition_paths_of_dots_are_valid_in_hive_style_only(spark: SparkSession) -> None:

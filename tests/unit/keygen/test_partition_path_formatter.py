@@ -50,11 +50,20 @@ def test_levels():
     assert len(encoded[3]) == 3 * len(ENCODED_CHARS)
 
 
-@pytest.mark.parametrize("value", ["..", ".", "a/../b", "a//b", "/a", "a/", ".hoodie", ".hoodie/x"])
+@pytest.mark.parametrize("value", ["..", ".", "a/../b", "a//b", "/a", "a/", ".hoodie", ".hoodie/x", "10:30", ":/a"])
 def test_values_that_are_no_folders(value: str):
     rows = pa.RecordBatch.from_pydict({"p": ["fine", value]})
     with pytest.raises(RecordKeyError, match="is not a valid folder"):
         partition_paths(rows, spec("p"))
+
+
+def test_colons_below_the_first_level():
+    """As by Apache Hudi 1.2.0, which refuses a colon in the first level, hive-style or not."""
+    rows = pa.RecordBatch.from_pydict({"p": ["10:30"], "day": ["monday"]})
+    assert partition_paths(rows, spec("day", "p")).to_pylist() == ["monday/10:30"]
+    assert partition_paths(rows, spec("p", url_encode=True)).to_pylist() == ["10%3A30"]
+    with pytest.raises(RecordKeyError, match=r"'p=10:30/day=monday' is not a valid folder.*partitionpath\.urlencode"):
+        partition_paths(rows, spec("p", "day", hive_style=True))
 
 
 def test_what_is_refused():

@@ -102,7 +102,7 @@ def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Colu
     free_text = False
     for field in spec.partition_fields:
         _, kind = resolve(schema, field.name, "partition path", SchemaMismatchError)
-        free_text = free_text or isinstance(kind, StringType)
+        free_text = free_text or isinstance(kind, StringType) or field.kind is PartitionKind.TIMESTAMP
         segments.append(_segment(schema, spec, field, zone))
     path = segments[0] if len(segments) == 1 else F.concat_ws("/", *segments)
     return _valid_folder(path, url_encode=spec.url_encode) if free_text else path
