@@ -24,8 +24,8 @@ _LIST_ENDS = frozenset(
     {"SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"}
 ) | {"WINDOW", "QUALIFY", "UNION", "EXCEPT", "INTERSECT", "MINUS", "VIEW", "|>"}
 """Words after which commas do not separate relations."""
-_BEFORE_COLUMNS = frozenset(sign for sign in OPERATORS if not sign.isalpha()) - {"*"} | {"SELECT"}
-"""Signs and words before a column, and never before the keyword FROM."""
+_BEFORE_COLUMNS = frozenset(sign for sign in OPERATORS if not sign.isalpha()) - {"*", ">"} | {"SELECT"}
+"""Signs and words before a column, and never before the keyword FROM, as ``t.*`` and ``a::ARRAY<INT>`` may be."""
 _NO_ALIASES = (
     _LIST_ENDS
     | {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ON", "USING", "LATERAL"}

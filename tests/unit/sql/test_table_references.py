@@ -87,6 +87,7 @@ BEYOND_SQLGLOT = {
     "select from, values, a = from, t.from, then, table from t, u where from > 1": (
         "select from, values, a = from, t.from, then, table from X AS t, u where from > 1"
     ),
+    "select values, a::array<int> from t": "select values, a::array<int> from X AS t",
     "select any from t lateral view explode(a) u as t, b": "select any from X AS t lateral view explode(a) u as t, b",
 }
 """Queries that sqlglot cannot parse."""
