@@ -81,7 +81,7 @@ def parse_definitions(cursor: Cursor) -> CommonTableExpressions:
         if cursor.sees("("):
             content = cursor.at
             cursor.parenthesized()
-            if cursor.done or cursor.word() in (",", "INSERT", "UPDATE", "DELETE", "MERGE"):
+            if cursor.done or cursor.word() in (",", "FROM", "INSERT", "UPDATE", "DELETE", "MERGE"):
                 cursor.at = content  # AS was left out: these are no names of columns
         if cursor.take("MAX", "RECURSION", "LEVEL"):
             cursor.at += 1

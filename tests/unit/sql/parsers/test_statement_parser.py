@@ -161,6 +161,9 @@ STATEMENTS = {
     "with a as (select 1) from a insert into t select *": Insert(
         ("t",), "with a as (select 1) from a select *", "insert into t"
     ),
+    "with a (select 1) from a insert into t select *": Insert(
+        ("t",), "with a (select 1) from a select *", "insert into t"
+    ),
     "create table p using parquet table t": SelectStatement("table t", "create table p using parquet"),
     "update db.t as x set a = case when b = 1 then 2 else 3 end, s.b = concat('where', c) where d in (select e from f)": (  # noqa: E501
         Update(
