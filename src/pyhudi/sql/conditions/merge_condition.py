@@ -29,7 +29,13 @@ def equality_text(printed: str) -> str | None:
     rest, count = _CALLED.subn("", text)
     if not count or not _JOINING.fullmatch(rest):
         return None
-    return " AND ".join(f"{one} = {other}" for one, other in _CALLED.findall(text))
+    return " AND ".join(f"{_quoted(one)} = {_quoted(other)}" for one, other in _CALLED.findall(text))
+
+
+def _quoted(column: str) -> str:
+    """Return a qualified name with backquotes: a Column may have reserved words and letters that names in SQL may not
+    have without them."""
+    return "`" + column.replace(".", "`.`") + "`"
 
 
 @dataclass(frozen=True, slots=True)

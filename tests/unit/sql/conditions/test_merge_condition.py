@@ -52,7 +52,7 @@ def test_equalities(on, pairs):
 
 def test_the_name_of_the_source_comes_before_its_columns():
     named = MergeSides.from_columns("t", ["id"], ["id", "event"], "event")
-    assert equalities("t.id = event.id", named) == {("id", "id")}
+    assert equalities("t.id = event.id", named) == equalities("`t`.`id` = `event`.`id`", named) == {("id", "id")}
     assert equalities("t.id = event.id", MergeSides.from_columns("t", ["id"], ["id", "event"])) is None
     assert equalities("t.id = s.id", MergeSides.from_columns("t", ["id"], ["id", "event"])) == {("id", "id")}
 
@@ -60,8 +60,12 @@ def test_the_name_of_the_source_comes_before_its_columns():
 @pytest.mark.parametrize(
     ("printed", "text"),
     [
-        ("=(t.id, s.id)", "t.id = s.id"),
-        ("and(=(t.id, s.id), and(=(t.a, s.b), =(s.c, t.c)))", "t.id = s.id AND t.a = s.b AND s.c = t.c"),
+        ("=(t.id, s.id)", "`t`.`id` = `s`.`id`"),
+        ("=(t.größe, s.select)", "`t`.`größe` = `s`.`select`"),
+        (
+            "and(=(t.id, s.id), and(=(t.a, s.b), =(s.c, t.c)))",
+            "`t`.`id` = `s`.`id` AND `t`.`a` = `s`.`b` AND `s`.`c` = `t`.`c`",
+        ),
         ("t.id = s.id AND t.a = s.a", "t.id = s.id AND t.a = s.a"),
         ("=(t.id, 's.id')", None),  # a text
         ("(t.id = s.id)", None),  # Spark 3.5, where it may be one
