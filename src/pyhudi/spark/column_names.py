@@ -19,6 +19,8 @@ _NO_SIGNS = re.compile(
 )
 """Texts, quoted names and comments in SQL."""
 _PARENTHESES = re.compile(r"[()]")
+_QUERY = re.compile(r"\s*(?:SELECT|WITH|FROM|VALUES|TABLE)\b(?!\s*[=<>.])", re.IGNORECASE)
+"""Beginning of a query, but not that of a comparison of a column that is called so."""
 
 
 def resolve(
@@ -68,13 +70,16 @@ def expression(text: str) -> Column:
         ParseException: The text is no complete expression, or has an alias.
     """
     # in parentheses an alias is an error; on another line, as the text may end with a comment
-    return F.expr(f"({text}\n)" if _closes_what_it_opens(text) else text)
+    return F.expr(f"({text}\n)" if _means_the_same_in_parentheses(text) else text)
 
 
-def _closes_what_it_opens(text: str) -> bool:
-    """Return True if parentheses around a text enclose the whole of it, which is not so of ``a) OR (b``."""
-    depth = 0
-    for sign in _PARENTHESES.findall(_NO_SIGNS.sub(" ", text)):
+def _means_the_same_in_parentheses(text: str) -> bool:
+    """Return True unless parentheses around a text would not enclose the whole of it, as of ``a) OR (b``, or would make
+    a query a subquery."""
+    signs, depth = _NO_SIGNS.sub(" ", text), 0
+    if _QUERY.match(signs):
+        return False
+    for sign in _PARENTHESES.findall(signs):
         depth += 1 if sign == "(" else -1
         if depth < 0:
             return False
