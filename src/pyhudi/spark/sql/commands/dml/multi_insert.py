@@ -56,7 +56,7 @@ def _check(insert: str, run: Callable[[str], DataFrame]) -> None:
     Raises:
         QueryError: Spark cannot plan it.
     """
-    row = run(f"EXPLAIN {insert}").first()
-    failure = None if row is None else _FAILURE.search(str(row[0]))
+    text = "\n".join(row[0] for row in run(f"EXPLAIN {insert}").collect())  # Spark gives each line of an error its row
+    failure = _FAILURE.search(text)
     if failure is not None:
         raise QueryError(f"nothing was written, because this INSERT fails: {insert}: {failure[1].strip()}")
