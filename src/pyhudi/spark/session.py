@@ -24,6 +24,8 @@ OLDEST_SPARK = (3, 5, 4)
 NEWEST_SPARK_MAJOR = 4
 _PYTHON = "PYSPARK_PYTHON"
 _VERSION = ".".join(map(str, sys.version_info[:2]))
+_IMPORTED = "pyhudi, fastavro, numpy, pandas, pyarrow, pyroaring, xxhash"
+"""What tasks import, one way or the other; `pyhudi` alone imports nothing."""
 _CURE = "install it with: pip install 'pyhudi[spark]'"
 _START = "pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
 
@@ -224,7 +226,7 @@ def can_run_tasks(python: str) -> bool:
     executable = shutil.which(python)
     if executable is not None and Path(executable).absolute() == Path(sys.executable).absolute():
         return True
-    code = f"import sys, pyhudi, pandas, pyarrow; sys.exit('%d.%d' % sys.version_info[:2] != '{_VERSION}')"
+    code = f"import sys, {_IMPORTED}; sys.exit('%d.%d' % sys.version_info[:2] != '{_VERSION}')"
     try:
         check = subprocess.run([python, "-c", code], capture_output=True, timeout=60)
     except subprocess.TimeoutExpired:  # a machine under load: the result is unknown, so the session is accepted

@@ -31,3 +31,12 @@ def test_workers_have_the_version_of_this_process(
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     assert can_run_tasks(str(python)) == (version != "2.7")
+
+
+@pytest.mark.parametrize("package", ["fastavro", "numpy", "pandas", "pyarrow", "pyroaring", "xxhash"])
+def test_workers_have_the_dependencies(tmp_path: Path, package: str) -> None:
+    (tmp_path / f"{package}.py").write_text("raise ImportError")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}:$PYTHONPATH exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert not can_run_tasks(str(python))
