@@ -42,7 +42,8 @@ def check_kafka_callback(opts: Options) -> None:
 
 def publish_commit(document: str, table_name: str, opts: Options) -> None:
     """Send the JSON document of a commit to the topic and wait until the servers have it. The key of the message is the
-    name of the table, so that the commits of a table are in order.
+    name of the table, so that the commits of a table are in order; the partition of a key is that of Apache Hudi's
+    clients in Java.
 
     Raises:
         OSError: The message could not be delivered in time.
@@ -55,6 +56,7 @@ def publish_commit(document: str, table_name: str, opts: Options) -> None:
             "bootstrap.servers": servers,
             "acks": opts.get_typed(options.CALLBACK_KAFKA_ACKS),
             "retries": opts.get_typed(options.CALLBACK_KAFKA_RETRIES),
+            "partitioner": "murmur2_random",  # as in Java
             "message.timeout.ms": _TIMEOUT_SECONDS * 1000,
         }
     )
