@@ -106,8 +106,9 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._beat, name=f"pyhudi-heartbeat-{self.instant}", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # An interrupt while it starts.
+        except BaseException:  # An interrupt while it starts, or too many threads: there may be none to join.
             self._ended.set()
+            self._thread = None
             raise
 
     def refresh(self) -> None:

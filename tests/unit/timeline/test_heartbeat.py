@@ -94,12 +94,28 @@ def test_the_dead_do_not_beat(storage: Storage) -> None:
 def test_an_interrupt_while_the_thread_starts_ends_it(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     start = threading.Thread.start
 
+    started: list[threading.Thread] = []
+
     def interrupted(thread: threading.Thread) -> None:
         start(thread)
+        started.append(thread)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     beat = Heartbeat(storage, INSTANT, interval_ms=10)
     with pytest.raises(KeyboardInterrupt):
         beat.start()
-    wait_for(lambda: not beat.running)
+    wait_for(lambda: not started[0].is_alive())
+
+
+def test_a_heartbeat_whose_thread_cannot_start_is_removed(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    beat = Heartbeat(storage, INSTANT)
+    with pytest.raises(RuntimeError, match="can't start"):
+        beat.start()
+    assert storage.exists(beat.path)
+    beat.stop()
+    assert not storage.exists(beat.path)
