@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config import Options
+from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError, warn
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY, is_secondary
@@ -191,4 +192,11 @@ def _drop(table: LockedTable, partitions: Sequence[str], needing: Sequence[str])
             f"without record_index, {', '.join(needing)} cannot be used; drop it as well, or create both again",
             MetadataTableWarning,
         )
-    drop_partitions(table.storage, config, partitions)
+    config = drop_partitions(table.storage, config, partitions)
+    left = [name for name in config.metadata_partitions_kept if is_secondary(name)]
+    if len(left) == 1 and config.table_type is TableType.MERGE_ON_READ and any(map(is_secondary, partitions)):
+        warn(
+            f"queries use {left[0]} from now on, which lacks updates that Apache Hudi has written while the table had "
+            "several secondary indexes; if it has written, drop the index and create it again",
+            MetadataTableWarning,
+        )

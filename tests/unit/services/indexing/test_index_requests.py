@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyhudi.api.hudi_table import HudiTable
+from pyhudi.config.property_keys import METADATA_PARTITIONS, TYPE
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.storage import open_storage
 from tests.golden.expected import unpack
 
 SECONDARY = "secondary_index_idx_name"
@@ -130,6 +133,19 @@ def _finds_by_name_alone(table: HudiTable) -> None:
     found = table.scan([("name", "in", ["Upd2", "Late3", "Upd4", None])], ["id"])
     assert sorted(found.to_arrow()["id"].to_pylist()) == ["k002", "k003"]
     assert SECONDARY not in str(found.plan().skipped)
+
+
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_the_last_of_several_secondary_indexes_may_be_stale(tmp_path: Path, table_type: str) -> None:
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    config = HudiTable.for_path(str(golden)).config
+    several = ",".join([*config.metadata_partitions, "secondary_index_more"])
+    config.updated(open_storage(golden), set={METADATA_PARTITIONS: several, TYPE: table_type})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        HudiTable.for_path(str(golden)).services.drop_index("more")
+    told = [str(w.message) for w in caught if f"queries use {SECONDARY} from now on" in str(w.message)]
+    assert len(told) == (table_type == "MERGE_ON_READ")
 
 
 def test_indexes_of_columns_that_were_renamed_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
