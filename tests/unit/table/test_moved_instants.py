@@ -86,6 +86,22 @@ def test_a_table_with_moved_instants_is_neither_read_nor_written(
 
 
 @pytest.mark.parametrize(("version", "to"), [(6, 8), (9, 6)])
+@pytest.mark.parametrize("service", ["compact", "cluster", "run_compaction"])
+def test_a_table_with_moved_instants_is_not_rewritten(tmp_path: Path, version: int, to: int, service: str) -> None:
+    """Rows of the moved commits would be missing from the new files, and would stay missing once these are back."""
+    mor = make(tmp_path / "t", version)
+    moved = instants(mor)[-1]
+    if service == "run_compaction":
+        mor.table.services.schedule_compaction()
+    move(mor, to, [f"{moved}*"])
+    before = instants(mor)
+    services = HudiTable.for_path(str(mor.root), {"hoodie.metadata.enable": "false"}).services
+    with pytest.raises(TransactionError, match=REFUSED):
+        getattr(services, service)()
+    assert instants(mor) == before
+
+
+@pytest.mark.parametrize(("version", "to"), [(6, 8), (9, 6)])
 def test_a_table_of_which_only_the_metadata_table_was_changed_is_read(tmp_path: Path, version: int, to: int) -> None:
     mor = make(tmp_path / "t", version)
     rows = mor.rows()

@@ -15,6 +15,7 @@ from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, clustering_inputs
 from pyhudi.services.service_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -58,7 +59,7 @@ def schedule_clustering(client: TableMetaClient, opts: Options, *, only_if_due: 
     Raises:
         UnsupportedTableError, ConfigError: As `plan_clustering`.
         LockError: The lock of the table could not be acquired.
-        TransactionError: A restore is pending.
+        TransactionError: A restore is pending, or Apache Hudi has changed the version of the table halfway.
     """
     client = client.reload()
     client.config.check_writable()
@@ -140,6 +141,7 @@ def _planner(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> Ca
         due = evaluate_clustering_trigger(active.timeline, opts)
         if only_if_due and not due:
             return ClusteringPlan(reason=f"not due: {due.reason}")
+        refuse_moved_instants(active)
         slices = FileSystemView.load(table).latest_slices()
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")

@@ -16,6 +16,7 @@ from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_t
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
 from pyhudi.services.service_plans import lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operations_of
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -74,7 +75,7 @@ def schedule_compaction(
     Raises:
         UnsupportedTableError: As `plan_compaction`; ``to_run``: as `CompactionJob.from_plan`.
         LockError: The lock of the table could not be acquired.
-        TransactionError: A restore is pending.
+        TransactionError: A restore is pending, or Apache Hudi has changed the version of the table halfway.
     """
     check_compactable(client.config)
     client = client.reload()
@@ -138,7 +139,12 @@ def _plan_reason(due: TriggerResult, active: ActiveTimeline, action: str) -> str
 
 
 def _candidates(table: TableSnapshot, opts: Options, *, action: str) -> pa.Table:
-    """Return all slices that can be compacted, as OPERATION_SCHEMA: those that are in no other plan."""
+    """Return all slices that can be compacted, as OPERATION_SCHEMA: those that are in no other plan.
+
+    Raises:
+        TransactionError: Apache Hudi has changed the version of the table halfway.
+    """
+    refuse_moved_instants(table.active)
     is_log = action == Action.LOG_COMPACTION
     others = (Action.COMPACTION, Action.LOG_COMPACTION) if is_log else (Action.COMPACTION,)
     operations = operations_of(
