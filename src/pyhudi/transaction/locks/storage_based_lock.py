@@ -185,8 +185,9 @@ class StorageBasedLockProvider(LockProvider):
         self._audit.record(state, now, self._lease.valid_until, held=not self._lease.expired)
 
     def _start_renewal(self) -> None:
-        self._thread = threading.Thread(target=self._renew_until_released, name="pyhudi-lock-renewal", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._renew_until_released, name="pyhudi-lock-renewal", daemon=True)
+        thread.start()
+        self._thread = thread  # A thread that cannot be started cannot be joined.
 
     def _is_free(self, lease: Lease) -> bool:
         if lease.expired or lease.valid_until + CLOCK_DRIFT_MS <= self._clock():

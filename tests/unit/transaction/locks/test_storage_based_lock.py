@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -107,6 +108,19 @@ def test_the_thread_renews(storage: Storage) -> None:
             assert time.monotonic() < end
             time.sleep(0.01)
         one.ensure_held()
+
+
+def test_a_lease_whose_thread_cannot_start_is_released(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="can't start"), leaser(storage, Clock()):
+            pass
+    assert lease(storage)["expired"]
+    with leaser(storage, Clock()) as other:
+        assert other.held
 
 
 def test_a_lease_that_was_taken_over_is_lost(storage: Storage, caplog: pytest.LogCaptureFixture) -> None:
