@@ -14,6 +14,7 @@ from pyhudi.errors import QueryError
 from pyhudi.services.clustering.clustering_planner import pending_clusterings, schedule_clustering
 from pyhudi.services.clustering.clustering_runner import run_pending_clusterings
 from pyhudi.services.service_plans import BusyPlans, read_plans
+from pyhudi.spark.column_names import expression
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
@@ -96,7 +97,7 @@ def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
     paths = partitions.column(0).to_pylist()
     frame = spark.createDataFrame([(path, *row) for path, row in zip(paths, rows, strict=True)], schema)
     try:
-        selected = frame.where(predicate).select(_PATH).collect()
+        selected = frame.where(expression(predicate)).select(_PATH).collect()
     except AnalysisException as error:
         raise QueryError(
             f"the predicate {predicate!r} must be a condition on the partition columns ({', '.join(fields)}) alone"
