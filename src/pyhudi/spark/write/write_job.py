@@ -203,7 +203,8 @@ class WriteJob:
         Raises:
             TransactionError: Apache Hudi has changed the version of the table halfway.
         """
-        refuse_moved_instants(active)
+        if not self.config.metadata_partitions:  # a metadata table tells when the write reads it
+            refuse_moved_instants(active)
         table = TableSnapshot(self.storage, self.config, active)
         lister: Lister | None = None
         if self.config.version >= 8:
