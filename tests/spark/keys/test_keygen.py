@@ -385,6 +385,19 @@ def test_formats_of_times_with_colons(spark: SparkSession) -> None:
         with_keys(df, first, "1").collect()
 
 
+@pytest.mark.parametrize("consistent", ["true", "false"])
+def test_times_of_partitions_with_colons(spark: SparkSession, consistent: str) -> None:
+    """Consistent times have a colon: 1970-01-01 00:00:00.0."""
+    df = spark.createDataFrame([(1, dt.datetime(1970, 1, 1, tzinfo=UTC))], "id int, b timestamp")
+    option = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+    rows = with_keys(df, spec("SIMPLE", partition="b", properties={option: consistent}), "1")
+    if consistent == "false":
+        assert rows.first()["_hoodie_partition_path"] == "0"
+        return
+    with pytest.raises(RecordKeyError, match=r":00\.0' is not a valid folder name"), task_errors():
+        rows.collect()
+
+
 def test_partition_paths_of_dots_are_valid_in_hive_style_only(spark: SparkSession) -> None:
     """Url-encoding leaves dots as they are, and is no cure."""
     df = spark.createDataFrame([(1, "..")], "id int, b string")

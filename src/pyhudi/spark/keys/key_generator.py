@@ -98,14 +98,18 @@ def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Colu
         return _valid_folder(registered_partition_path(spec.path_class))
     if not spec.partition_fields:
         return F.lit("")
-    segments: list[Column] = []
-    free_text = False
-    for field in spec.partition_fields:
-        _, kind = resolve(schema, field.name, "partition path", SchemaMismatchError)
-        free_text = free_text or isinstance(kind, StringType) or field.kind is PartitionKind.TIMESTAMP
-        segments.append(_segment(schema, spec, field, zone))
+    segments = [_segment(schema, spec, field, zone) for field in spec.partition_fields]
     path = segments[0] if len(segments) == 1 else F.concat_ws("/", *segments)
-    return _valid_folder(path, url_encode=spec.url_encode) if free_text else path
+    is_checked = any(_may_be_invalid(schema, spec, field) for field in spec.partition_fields)
+    return _valid_folder(path, url_encode=spec.url_encode) if is_checked else path
+
+
+def _may_be_invalid(schema: StructType, spec: KeySpec, field: PartitionField) -> bool:
+    """Return True if some values of a field have texts that are no names of folders."""
+    _, kind = resolve(schema, field.name, "partition path", SchemaMismatchError)
+    if field.kind is PartitionKind.TIMESTAMP or isinstance(kind, StringType):
+        return True
+    return spec.consistent_timestamps and isinstance(kind, TimestampType)  # 2024-01-02 03:04:05.0
 
 
 def _valid_folder(path: Column, *, url_encode: bool = False) -> Column:
