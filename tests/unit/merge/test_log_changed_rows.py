@@ -60,7 +60,7 @@ def test_only_what_the_logs_touch(made: Slice, positions: bool) -> None:
 def test_places_by_headers_alone(made: Slice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where positions say it all no record is decoded."""
     made.log(2, [{"id": "k2", "o": 9, "a": "late", "b": 0}], [("k3", None)], with_positions=True)
-    monkeypatch.setattr("pyhudi.merge.file_group_reader.read_blocks", None)
+    monkeypatch.setattr("pyhudi.merge.file_group_reader.add_block_versions", None)
     assert replaced_positions(context(made), made.slice).tolist() == [2, 3]
 
 

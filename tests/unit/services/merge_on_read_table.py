@@ -3,7 +3,8 @@ transactions. Two file groups without partitions, or one in each of two partitio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,16 @@ SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("o", pa.int64()), 
 FAST = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 FILE_IDS = {"a": "aaaaaaaa-0000-4000-8000-000000000001-0", "b": "bbbbbbbb-0000-4000-8000-000000000002-0"}
 Row = Mapping[str, Any]
+
+
+@contextmanager
+def aborted_by_interrupts(tx: Transaction) -> Iterator[None]:
+    """Abort a transaction that Ctrl-C interrupts, as writers do; other errors stand for the death of the process."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tx.abort()
+        raise
 
 
 @dataclass
@@ -88,11 +99,13 @@ class MorTable:
     def delta(self, rows: Sequence[Row] = (), deletes: Sequence[tuple[str, str, int | None]] = ()) -> str:
         """Write a delta commit of log files; deletes are (key, partition, ordering value or None)."""
         tx = self.begin()
-        return self.commit(tx, "UPSERT", self.write_logs(tx, rows, deletes))
+        with aborted_by_interrupts(tx):
+            return self.commit(tx, "UPSERT", self.write_logs(tx, rows, deletes))
 
     def begin(self, operation: str = "UPSERT") -> Transaction:
         tx = Transaction.begin(self.client, "deltacommit", operation, self.options)
-        tx.to_inflight(CommitMetadata(operation))
+        with aborted_by_interrupts(tx):
+            tx.to_inflight(CommitMetadata(operation))
         return tx
 
     def commit(self, tx: Transaction, operation: str, stats: Sequence[Row]) -> str:
