@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pyspark.sql import Column
@@ -11,6 +12,15 @@ from pyspark.sql.types import DataType, StructType
 from pyhudi.errors import HudiError, RecordKeyError
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.spark.spark_types import resolve_spark_path, type_at
+
+_NO_SIGNS = re.compile(
+    r"""r'[^']*'|r"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/""",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Texts, quoted names and comments in SQL."""
+_PARENTHESES = re.compile(r"[()]")
+_QUERY = re.compile(r"\s*(?:SELECT|WITH|FROM|VALUES|TABLE)\b(?!\s*[=<>.])", re.IGNORECASE)
+"""Beginning of a query, but not that of a comparison of a column that is called so."""
 
 
 def resolve(
@@ -59,7 +69,19 @@ def expression(text: str) -> Column:
     Raises:
         ParseException: The text is no complete expression, or has an alias.
     """
-    # what only parentheses make valid, ``a) OR (b`` or a query, is an error in one of these; Connect parses neither
-    for checked in (text, f"coalesce({text}\n)"):
-        F.expr(checked)
-    return F.expr(f"({text}\n)")  # an alias is an error; on another line, as the text may end with a comment
+    # in parentheses an alias is an error; on another line, as the text may end with a comment. Spark 4 parses it where
+    # it is used, so its parser cannot tell here what only parentheses make valid
+    return F.expr(f"({text}\n)" if _means_the_same_in_parentheses(text) else text)
+
+
+def _means_the_same_in_parentheses(text: str) -> bool:
+    """Return True unless parentheses around a text would not enclose the whole of it, as of ``a) OR (b``, or would make
+    a query a subquery."""
+    signs, depth = _NO_SIGNS.sub(" ", text), 0
+    if _QUERY.match(signs):
+        return False
+    for sign in _PARENTHESES.findall(signs):
+        depth += 1 if sign == "(" else -1
+        if depth < 0:
+            return False
+    return depth == 0

@@ -122,7 +122,6 @@ def test_incomplete_conditions_are_refused(spark, kind):
         "UPDATE t SET n = id AS m",
         "DELETE FROM t WHERE n = 1) OR (n > 0",
         "DELETE FROM t WHERE n IN (1)) OR (n > 0",
-        "DELETE FROM t WHERE SELECT true",
         "UPDATE t SET n = SELECT max(id) FROM t WHERE id = 1",
         f"{merge} AND WHEN MATCHED THEN DELETE",
         f"{merge} WHEN MATCHED AND t.n > 0 AND THEN DELETE",
