@@ -274,11 +274,14 @@ def test_columns_that_another_writer_adds_meanwhile(
     assert columns() == ["a", "b", "d", "c"]
 
 
-def test_a_table_that_apache_hudi_has_moved_halfway_is_not_written(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_metadata", ["true", "false"])
+def test_a_table_that_apache_hudi_has_moved_halfway_is_not_written(
+    spark: SparkSession, tmp_path: Path, has_metadata: str
+) -> None:
     """Its last commit is in the folder of version 6: its rows would be inserted again."""
     root, given = tmp_path / "t", options("upsert", hoodie__metadata__enable="false")
     for rows in ([("a", "p", 1, "x")], [("b", "p", 1, "x")]):
-        write(frame(spark, rows), str(root), given, "append")
+        write(frame(spark, rows), str(root), {**given, "hoodie.metadata.enable": has_metadata}, "append")
     instant = HudiTable.for_path(str(root)).latest_instant
     for path in (root / ".hoodie/timeline").glob(f"{instant}*"):
         path.rename(root / ".hoodie" / re.sub("_[0-9]+", "", path.name))

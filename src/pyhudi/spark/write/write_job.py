@@ -14,6 +14,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.metadata.writer.enabled_partitions import is_metadata_enabled
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
@@ -203,7 +204,7 @@ class WriteJob:
         Raises:
             TransactionError: Apache Hudi has changed the version of the table halfway.
         """
-        if not self.config.metadata_partitions:  # a metadata table tells when the write reads it
+        if not (self.config.metadata_partitions and is_metadata_enabled(self.opts)):  # else the metadata table tells
             refuse_moved_instants(active)
         table = TableSnapshot(self.storage, self.config, active)
         lister: Lister | None = None
