@@ -23,7 +23,7 @@ from bench.data import Dataset, prepare
 from bench.jars import ROOT
 from bench.memory_sampling import Sampler
 from bench.plots import refresh
-from bench.report import PAGES, SECTION, check_answers, write_report
+from bench.report import check_answers, render, store
 from bench.workloads import ENGINES, PARTS, WORKS, works_of
 
 SPARK4 = ROOT / ".venv-spark4" / "bin" / "python"
@@ -31,7 +31,7 @@ RESULTS = ROOT / "bench" / "results"
 
 
 def main() -> None:
-    """Run the engines one after another and report."""
+    """Run the engines one after another and report; a run of all work and engines is stored."""
     options = _arguments()
     scale, repeat = float(os.environ.get("BENCH_SF", "1")), int(os.environ.get("BENCH_REPEAT", "3"))
     memory = os.environ.get("BENCH_MEMORY", "6g")
@@ -58,14 +58,14 @@ def main() -> None:
             if name in options.engines:
                 document["runs"].append(_run(python, name, data, repeat, memory, options.only))
     check_answers(document)
-    # a part of the work must not take the place of the whole
+    for spark in options.spark:
+        if any(run["spark"].startswith(spark) for run in document["runs"]):
+            print(render(document, spark))
     engines = {name for spark in options.spark for name in ENGINES[spark]}
-    partial = works_of(options.only) != works_of(PARTS) or not engines <= set(options.engines)
-    unwritten = options.no_write or (options.section == SECTION and partial)
-    docs = ROOT / "docs"
-    write_report(document, RESULTS, None if unwritten else docs / PAGES[options.section], options.section)
-    if not unwritten:
-        refresh(RESULTS, docs)
+    is_whole = works_of(options.only) == works_of(PARTS) and engines <= set(options.engines)
+    if is_whole and not options.no_write:
+        store(document, RESULTS)
+        refresh(RESULTS, ROOT / "docs")
 
 
 def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str, only: Sequence[str]) -> dict[str, Any]:
@@ -150,7 +150,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-write", action="store_true", help="store nothing, and leave the pages as they are")
     parser.add_argument("--engines", nargs="+", default=list(ENGINES["3.5"]), choices=ENGINES["3.5"])
     parser.add_argument("--spark", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument("--section", default=SECTION, choices=PAGES, help="the page in docs/benchmarks that is written")
     selected = {"choices": [*PARTS, *(work for works in WORKS.values() for work in works)], "metavar": "PART_OR_WORK"}
     parser.add_argument("--only", nargs="+", default=list(PARTS), help="parts of the table's life", **selected)
     return parser.parse_args()

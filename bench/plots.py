@@ -1,11 +1,11 @@
-"""``python -m bench.plots``: brings ``docs/benchmarks.md`` and the plots of the benchmark up to the newest stored runs.
+"""``python -m bench.plots``: brings the tables and plots of ``docs/benchmarks.md`` up to the newest stored runs.
 
 Measures nothing. The same runs give the same bytes: no dates and no random names in the files."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from bench.jars import ROOT
-from bench.published_runs import DELTAS, Row, Run, deltas_run, load_runs, newest_rows
-from bench.report import LABELS, WORK, replace_section
+from bench.published_runs import DELTAS, Row, Run, load_runs, published_runs, rows_of
+from bench.report import LABELS, WORK, render, replace_section
 from bench.summary import RIVALS, headlines, summarize
 
 SERIES = "3.5"
@@ -56,36 +56,36 @@ SHARES = {"mor_upsert_02": 0.2, "mor_upsert_1": 1.0, "mor_upsert_10": 10.0}
 
 
 def refresh(results: Path, docs: Path) -> None:
-    """Write the tables of the page and all plots.
+    """Write the tables of the pages and all plots.
 
     Args:
         results: The folder of stored runs.
         docs: The folder of the documentation.
     """
-    runs = load_runs(results)
-    replace_section(docs / "benchmarks.md", "headlines", headlines(runs))
+    runs = published_runs(load_runs(results))
+    replace_section(docs / "benchmarks.md", "headlines", headlines(runs[SERIES]))
     replace_section(docs / "benchmarks.md", "summary", summarize(runs))
-    for name, figure in draw(runs).items():
+    replace_section(docs / "benchmarks" / "whole_runs.md", "runs", figures(runs))
+    for name, figure in draw(runs[SERIES]).items():
         save(figure, docs / "images" / f"benchmark-{name}.svg")
 
 
-def draw(runs: Sequence[Run]) -> dict[str, Figure]:
-    """All plots by name, without those that there are no figures for.
+def figures(runs: Mapping[str, Run]) -> str:
+    """Return the seconds, the memory and the goals of the published runs, as Markdown."""
+    return "\n\n".join(render(run.document, series) for series, run in runs.items())
 
-    Args:
-        runs: The newest first.
-    """
-    rows = newest_rows(runs, SERIES)
+
+def draw(run: Run) -> dict[str, Figure]:
+    """Return all plots by name."""
+    rows = rows_of(run, SERIES)
     by_work = {row.work: row for row in rows}
-    figures = {}
+    source = _source(run)
     with mpl.rc_context(STYLE):
-        if compared := [row for row in rows if any(map(row.ratio, RIVALS))]:
-            figures["ratios"] = _ratios(compared)
+        plots = {"ratios": _ratios([row for row in rows if any(map(row.ratio, RIVALS))], source)}
         for name, works in BARS.items():
-            if found := [by_work[work] for work in works if work in by_work]:
-                figures[name] = _seconds(name, found)
-        figures["growth"] = _growth(deltas_run(runs, SERIES), by_work)
-    return figures
+            plots[name] = _seconds(name, [by_work[work] for work in works], source)
+        plots["growth"] = _growth(by_work, source)
+    return plots
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -96,7 +96,7 @@ def save(figure: Figure, path: Path) -> None:
     path.write_text("".join(f"{line.rstrip()}\n" for line in path.read_text().splitlines()))
 
 
-def _ratios(rows: Sequence[Row]) -> Figure:
+def _ratios(rows: Sequence[Row], source: str) -> Figure:
     """A panel for each rival; in it, our time as a multiple of the rival's."""
     figure = Figure(figsize=(10, 1.7 + 0.29 * len(rows)), layout="constrained")
     panels = figure.subplots(1, len(RIVALS), sharex=True, sharey=True)
@@ -117,11 +117,11 @@ def _ratios(rows: Sequence[Row]) -> Figure:
     panels[0].set_yticks(range(len(rows)), [WORK[row.work] for row in rows])
     panels[0].set_ylim(len(rows) - 0.4, -0.6)
     _entitle(figure, "Time of pyhudi as a multiple of the rival's: left of the line, pyhudi is faster")
-    _note(figure, f"Median seconds of pyhudi / median seconds of the rival. No bar: not measured.\n{_source(rows)}")
+    _note(figure, f"Median seconds of pyhudi / median seconds of the rival. No bar: not measured.\n{source}")
     return figure
 
 
-def _seconds(name: str, rows: Sequence[Row]) -> Figure:
+def _seconds(name: str, rows: Sequence[Row], source: str) -> Figure:
     """A panel for each piece of work, and in it a bar for each engine, ours first."""
     lines, most = -(-len(rows) // 2), max(len(row.seconds) for row in rows)
     figure = Figure(figsize=(10, 1 + lines * (0.55 + 0.25 * most)), layout="constrained")
@@ -139,7 +139,7 @@ def _seconds(name: str, rows: Sequence[Row]) -> Figure:
         axes.set_title(WORK[row.work])
         _bare(axes)
     _entitle(figure, f"{name.capitalize()}: seconds, and as a multiple of pyhudi (shorter is better)")
-    _note(figure, f"Median seconds. {_source(rows)}")
+    _note(figure, f"Median seconds. {source}")
     return figure
 
 
@@ -148,20 +148,15 @@ def _labelled(row: Row, engine: str) -> str:
     return f"{seconds:.2f} s" if engine == "ours" else f"{seconds:.2f} s · {seconds / ours:.1f}×"
 
 
-def _growth(deltas: Run | None, by_work: dict[str, Row]) -> Figure:
+def _growth(by_work: Mapping[str, Row], source: str) -> Figure:
     """Scans over the number of deltas, and upserts over the share of rows that they change."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    notes = []
-    if deltas is not None:
-        found = deltas.seconds(SERIES)
-        for engine in ("ours", "hudi", "iceberg"):
-            times = found.get(engine, {})
-            points = [(number, times[work]) for work, number in DELTAS.items() if work in times]
-            _line(left, engine, points)
-        if "scan" in found.get("parquet", {}):
-            left.axhline(found["parquet"]["scan"], color=COLOURS["parquet"], linestyle="--", label=LABELS["parquet"])
-        notes.append(f"Left: {_dated([deltas])}.")
+    for engine in ("ours", "hudi", "iceberg", "delta"):
+        scans = {DELTAS[work]: row.seconds.get(engine) for work, row in by_work.items() if work in DELTAS}
+        _line(left, engine, sorted((number, seconds) for number, seconds in scans.items() if seconds is not None))
+    plain = by_work["scan"].seconds["parquet"]
+    left.axhline(plain, color=COLOURS["parquet"], linestyle="--", label=LABELS["parquet"])
     left.set_ylim(0, None)
     left.set_xticks(sorted({*DELTAS.values()}))
     left.set_xlabel("deltas of 1 % on the merge-on-read table")
@@ -179,8 +174,6 @@ def _growth(deltas: Run | None, by_work: dict[str, Row]) -> Figure:
     right.set_xlabel("per cent of the rows that change (log scale)")
     right.set_ylabel("seconds of an upsert (log scale)")
     right.set_title("Merge-on-read upsert of so many rows")
-    if upserts:
-        notes.append(f"Right: {_dated([row.run for row in upserts])}.")
     for axes in (left, right):
         axes.grid(True, linewidth=0.6)
         axes.set_axisbelow(True)
@@ -188,7 +181,7 @@ def _growth(deltas: Run | None, by_work: dict[str, Row]) -> Figure:
     place = {"loc": "upper left", "bbox_to_anchor": (0, 0.95), "ncols": len(LABELS)}
     figure.legend(lines.values(), lines.keys(), frameon=False, **place)
     _entitle(figure, "How time grows with deltas and with changed rows\n")  # the legend is in the second line
-    _note(figure, " ".join(["TPC-H lineitem, scale factor 1.", *notes]))
+    _note(figure, source)
     return figure
 
 
@@ -215,18 +208,10 @@ def _note(figure: Figure, text: str) -> None:
     figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color=FAINT)
 
 
-def _source(rows: Sequence[Row]) -> str:
-    return f"TPC-H lineitem, scale factor 1, Spark {SERIES}; {_dated([row.run for row in rows])}."
-
-
-def _dated(runs: Iterable[Run]) -> str:
-    """The days and machines of runs, the newest first."""
-    newest = {run.name: run for run in sorted(runs, key=lambda run: run.when, reverse=True)}
-    named = []
-    for run in newest.values():
-        machine = run.document["machine"]
-        named.append(f"{run.when[:10]}, {machine['cpu'].replace('(R)', '')}, {machine['cores']} cores")
-    return "; ".join(dict.fromkeys(named))
+def _source(run: Run) -> str:
+    machine = run.document["machine"]
+    cpu = machine["cpu"].replace("(R)", "")
+    return f"TPC-H lineitem, scale factor 1, Spark {SERIES}; {run.when[:10]}, {cpu}, {machine['cores']} cores."
 
 
 if __name__ == "__main__":

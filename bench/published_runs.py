@@ -1,5 +1,5 @@
-"""Selection of the stored runs that ``docs/benchmarks.md`` shows: for each Spark the newest whole one; if no run is
-whole, the newest of each piece of work. The figures of a row are always of one run, and so are its ratios."""
+"""Selection of the stored runs that ``docs/benchmarks.md`` shows: for each Spark the newest whole one, so that all
+figures of a table, and its ratios, are from one run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.workloads import ENGINES, WORKS
 
 SCALE = 1.0
 """The scale factor that the page shows."""
-DELTAS = {"scan": 0, "mor_scan_0": 0, "mor_scan_1": 1, "mor_scan_5": 5, "mor_scan_20": 20}
+DELTAS = {"scan": 0, "mor_scan_1": 1, "mor_scan_5": 5, "mor_scan_20": 20}
 """Scan → the number of deltas on the table; without deltas it is the same whatever the table's type."""
 
 
@@ -40,11 +40,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """One piece of work; ``seconds`` has the median of each engine that did it in ``run``."""
+    """One piece of work; ``seconds`` has the median of each engine that did it."""
 
     work: str
     seconds: dict[str, float]
-    run: Run
 
     def ratio(self, rival: str) -> float | None:
         """Return our time as a multiple of the rival's; None if one of them did not do the work."""
@@ -68,34 +67,19 @@ def is_whole(run: Run, series: str) -> bool:
     return set(ENGINES[series]) <= found.keys() and all(ours & set(works) for works in WORKS.values())
 
 
-def newest_rows(runs: Sequence[Run], series: str) -> list[Row]:
-    """Return a row for each piece of work that ours has done on that Spark, in the order of ``WORK``.
+def published_runs(runs: Sequence[Run]) -> dict[str, Run]:
+    """Return the newest whole run of each Spark that has one, by the key of ``ENGINES``.
 
     Args:
         runs: The newest first.
-        series: A key of ``ENGINES``, such as ``3.5``.
     """
-    candidates = [run for run in runs if run.document["scale"] == SCALE and run.spark(series)]
-    whole = next((run for run in candidates if is_whole(run, series)), None)
-    rows = []
-    for work in WORK:
-        for run in [whole] if whole else candidates:
-            seconds = {engine: times[work] for engine, times in run.seconds(series).items() if work in times}
-            if "ours" in seconds:
-                rows.append(Row(work, seconds, run))
-                break
-    return rows
+    shown = [run for run in runs if run.document["scale"] == SCALE]
+    newest = {series: next((run for run in shown if is_whole(run, series)), None) for series in ENGINES}
+    return {series: run for series, run in newest.items() if run is not None}
 
 
-def deltas_run(runs: Sequence[Run], series: str) -> Run | None:
-    """Return the run that scanned merge-on-read tables after the most numbers of deltas; of several, the newest one.
-
-    Args:
-        runs: The newest first.
-        series: A key of ``ENGINES``.
-    """
-
-    def stops(run: Run) -> int:
-        return len(run.seconds(series).get("ours", {}).keys() & DELTAS.keys())
-
-    return max((run for run in runs if stops(run) > 1), key=stops, default=None)
+def rows_of(run: Run, series: str) -> list[Row]:
+    """Return a row for each piece of work that ours has done on that Spark, in the order of ``WORK``."""
+    found = run.seconds(series)
+    rows = [Row(work, {name: times[work] for name, times in found.items() if work in times}) for work in WORK]
+    return [row for row in rows if "ours" in row.seconds]

@@ -39,14 +39,6 @@ LABELS = {
     "delta": "Delta 3.3.2",
     "iceberg": "Iceberg 1.10.0",
 }
-SECTION = "measured"
-PAGES = {
-    SECTION: "benchmarks/whole_runs.md",
-    "writes": "benchmarks/writes.md",
-    "merge-on-read": "benchmarks/merge_on_read.md",
-    "indexes": "benchmarks/indexes.md",
-}
-"""Section → the page in ``docs`` that has its marks."""
 
 
 @dataclass(frozen=True)
@@ -135,16 +127,11 @@ def medians(document: dict[str, Any], spark: str) -> dict[str, dict[str, float]]
     return found
 
 
-def write_report(document: dict[str, Any], results: Path, page: Path | None, section: str = SECTION) -> None:
-    """Print the tables, store the JSON document, and put the tables between the two marks of a section of the page."""
+def store(document: dict[str, Any], results: Path) -> None:
+    """Write the JSON document into the folder of stored runs."""
     results.mkdir(parents=True, exist_ok=True)
     name = f"sf{document['scale']:g}-{document['when'].replace(':', '')}.json"
-    text = render(document, name)
-    print(text)
-    if page is None:
-        return
     (results / name).write_text(json.dumps(document, indent=1) + "\n")
-    replace_section(page, section, text)
 
 
 def replace_section(page: Path, section: str, text: str) -> None:
@@ -161,23 +148,27 @@ def replace_section(page: Path, section: str, text: str) -> None:
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-def render(document: dict[str, Any], source: str) -> str:
-    """The measured part of the page as Markdown."""
+def render(document: dict[str, Any], spark: str) -> str:
+    """Return the seconds, the memory and the goals of a run on that Spark, as Markdown."""
+    runs = _runs(document, spark)
+    tables = [_seconds(document, spark), _memory(runs), _goals(medians(document, spark))]
+    lines = [f"## Spark {runs[0]['spark']}", "", _described(document)]
+    return "\n".join([*lines, *(line for table in tables if table for line in ("", *table))])
+
+
+def counted(repetitions: int) -> str:
+    """Return the number of counted repetitions as text."""
+    return f"{repetitions} counted repetition{'s' if repetitions > 1 else ''}"
+
+
+def _described(document: dict[str, Any]) -> str:
     machine = document["machine"]
-    lines = [
-        f"Scale factor {document['scale']:g} ({document['rows']:,} rows), {document['repeat']} counted repetitions "
-        "of writes and three times as many of reads, all warm; "
-        f"median seconds; driver memory {document['memory']}. {machine['cpu']}, {machine['cores']} cores, "
-        f"{machine['memory_gib']} GiB; commit `{document['commit']}`, {document['when']}, load before the run "
-        f"{document['load_before']:.2f}. All repetitions: `bench/results/{source}`.",
-    ]
-    for spark in ("3.5", "4"):
-        runs = _runs(document, spark)
-        if runs:
-            lines += ["", f"### Spark {runs[0]['spark']}", "", *_seconds(document, spark), "", *_memory(runs)]
-            if spark == "3.5":
-                lines += ["", *_goals(medians(document, spark))]
-    return "\n".join(lines)
+    return (
+        f"Scale factor {document['scale']:g} ({document['rows']:,} rows), {counted(document['repeat'])} of writes and "
+        f"three times as many of reads, all warm; median seconds; driver memory {document['memory']}. "
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB; commit `{document['commit']}`, "
+        f"{document['when'][:10]}."
+    )
 
 
 def _runs(document: dict[str, Any], spark: str) -> list[dict[str, Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.published_runs import Row, Run, is_whole, newest_rows
-from bench.report import GOALS, LABELS, WORK, Goal, goal_ratios, markdown_table
+from bench.published_runs import Row, Run, rows_of
+from bench.report import GOALS, LABELS, WORK, counted, goal_ratios, markdown_table
 from bench.workloads import ENGINES
 
 HEADLINES = {
@@ -19,14 +19,9 @@ RIVALS = ("hudi", "iceberg", "delta", "parquet")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def headlines(runs: Sequence[Run], series: str = "3.5") -> str:
-    """A line for each kind of work, with the least and the greatest ratio to each rival, as Markdown.
-
-    Args:
-        runs: The newest first.
-        series: A key of `ENGINES`.
-    """
-    rows = newest_rows(runs, series)
+def headlines(run: Run, series: str = "3.5") -> str:
+    """Return a line for each kind of work, with the least and the greatest ratio to each rival, as Markdown."""
+    rows = rows_of(run, series)
     lines = []
     for name, works in HEADLINES.items():
         spans = []
@@ -40,47 +35,26 @@ def headlines(runs: Sequence[Run], series: str = "3.5") -> str:
     return "\n".join(lines)
 
 
-def summarize(runs: Sequence[Run]) -> str:
-    """The part of the page that follows from the stored runs, as Markdown.
+def summarize(runs: Mapping[str, Run]) -> str:
+    """Return the part of the page that follows from the published runs, as Markdown.
 
     Args:
-        runs: The newest first.
+        runs: By the key of ``ENGINES``.
     """
-    tables = {series: newest_rows(runs, series) for series in ENGINES}
-    shown = {row.run.name for rows in tables.values() for row in rows}
-    letters = dict(zip((run.name for run in runs if run.name in shown), LETTERS, strict=False))
+    names = sorted({run.name: run for run in runs.values()}.values(), key=lambda run: run.when, reverse=True)
+    letters = dict(zip((run.name for run in names), LETTERS, strict=False))
     lines: list[str] = []
-    for series, rows in tables.items():
-        if rows:
-            version = " and ".join(sorted({row.run.spark(series) for row in rows}))
-            lines += [f"### Spark {version}", "", *_ratios(rows, letters), ""]
-    if not all(is_whole(row.run, series) for series, rows in tables.items() for row in rows):
-        lines += ["No stored run covers everything: each row is from the newest run that measured it.", ""]
-    lines += ["Runs:", "", *(_described(run, letters[run.name]) for run in runs if run.name in shown)]
-    lines += ["", "### Goals missed", "", *_missed(tables)]
+    for series, run in runs.items():
+        lines += [f"### Spark {run.spark(series)}", "", *_ratios(rows_of(run, series), letters[run.name]), ""]
+    lines += ["Runs:", "", *(_described(run, letters[run.name]) for run in names)]
+    lines += ["", "### Goals missed", "", *_missed(runs)]
     return "\n".join(lines)
 
 
-def missed_goals(rows: Sequence[Row], series: str = "3.5") -> tuple[list[tuple[Goal, float]], int]:
-    """The goals that were missed, with what was measured; and how many goals there were.
-
-    Both sides of a goal are of the same run.
-    """
-    judged = [
-        (goal, ratio) for row in rows for goal, ratio in goal_ratios(row.run.seconds(series)) if goal.work == row.work
-    ]
-    return [(goal, ratio) for goal, ratio in judged if ratio > goal.limit], len(judged)
-
-
-def _ratios(rows: Sequence[Row], letters: dict[str, str]) -> list[str]:
+def _ratios(rows: Sequence[Row], letter: str) -> list[str]:
     rivals = [rival for rival in RIVALS if any(row.ratio(rival) for row in rows)]
     cells = [
-        [
-            WORK[row.work],
-            f"{row.seconds['ours']:.2f}",
-            *(_ratio(row.ratio(rival)) for rival in rivals),
-            letters[row.run.name],
-        ]
+        [WORK[row.work], f"{row.seconds['ours']:.2f}", *(_ratio(row.ratio(rival)) for rival in rivals), letter]
         for row in rows
     ]
     return markdown_table(["", "pyhudi, seconds", *(f"/ {LABELS[rival]}" for rival in rivals), "run"], cells)
@@ -98,18 +72,19 @@ def _described(run: Run, letter: str) -> str:
     note = f"; {facts['note']}" if "note" in facts else ""
     return (
         f"- {letter}: {run.when[:10]}, commit `{facts['commit']}`, {machine['cpu']}, {machine['cores']} cores, "
-        f"{machine['memory_gib']} GiB, {facts['repeat']} counted repetitions{load}{note} "
+        f"{machine['memory_gib']} GiB, {counted(facts['repeat'])}{load}{note} "
         f"([figures](../bench/results/{run.name}))"
     )
 
 
-def _missed(tables: Mapping[str, Sequence[Row]]) -> list[str]:
+def _missed(runs: Mapping[str, Run]) -> list[str]:
     """Return the missed goals on each Spark, and the number of goals without figures."""
     said, cells = [], []
-    for series, rows in tables.items():
-        missed, judged = missed_goals(rows, series)
-        without = sum(set(goal.others) <= set(ENGINES[series]) for goal in GOALS) - judged
+    for series, run in runs.items():
+        judged = goal_ratios(run.seconds(series))
+        missed = [(goal, ratio) for goal, ratio in judged if ratio > goal.limit]
+        without = sum(set(goal.others) <= set(ENGINES[series]) for goal in GOALS) - len(judged)
         unknown = f", and {without} without figures" if without else ""
-        said.append(f"Spark {series}: {len(missed)} of {judged}{unknown}.")
+        said.append(f"Spark {series}: {len(missed)} of {len(judged)}{unknown}.")
         cells += [[goal.text, f"{ratio:.2f}", series] for goal, ratio in missed]
     return [" ".join(said), "", *(markdown_table(["goal", "measured", "Spark"], cells) if cells else [])]

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from bench.published_runs import Run, deltas_run, is_whole, load_runs, newest_rows
+from bench.published_runs import is_whole, load_runs, published_runs, rows_of
 from bench.report import WORK
 from bench.workloads import ENGINES, WORKS
 
 from tests.unit.bench.runs import a_run, everything
-
-
-def shown(runs: list[Run], series: str = "3.5") -> dict[str, str]:
-    """Work → name of the run that its row is of."""
-    return {row.work: row.run.name for row in newest_rows(runs, series)}
 
 
 def test_every_work_belongs_to_a_part():
@@ -54,41 +48,18 @@ def test_a_run_without_a_part_is_not_whole(part: str):
     assert not is_whole(run, "3.5")
 
 
-def test_a_whole_run_gives_all_rows_beside_newer_ones_that_are_not_whole():
-    newer, whole, older = (
-        a_run("newer", "2026-11-24", {"ours": {"scan": [1.0]}, "hudi": {"scan": [2.0]}}),
-        everything("whole", "2026-11-23"),
-        everything("older", "2026-11-22"),
-    )
-    assert shown([newer, whole, older]) == dict.fromkeys(WORK, "whole")
-
-
-def test_without_a_whole_run_each_row_is_of_the_newest_that_has_it():
-    scans = a_run("scans", "2026-11-24", {"ours": {"scan": [1.0]}, "hudi": {"scan": [2.0]}})
-    rivals = a_run("rivals", "2026-11-25", {"hudi": {"scan": [3.0]}})
-    writes = a_run("writes", "2026-11-23", {"ours": {"scan": [5.0], "upsert_1": [5.0]}})
-    assert shown([rivals, scans, writes]) == {"upsert_1": "writes", "scan": "scans"}
-
-
-def test_other_scales_and_other_sparks_are_left_out():
-    large, small = everything("large", "2026-11-24"), everything("small", "2026-11-23")
+def test_the_newest_whole_run_of_a_spark_is_published():
+    partial = a_run("partial", "2026-11-24", {"ours": {"scan": [1.0]}, "hudi": {"scan": [2.0]}})
+    large = everything("large", "2026-11-24")
     large.document["scale"] = 10.0
-    assert set(shown([large, small]).values()) == {"small"}
-    assert shown([large, small], "4") == {}
+    runs = [partial, large, everything("whole", "2026-11-23"), everything("older", "2026-11-22")]
+    assert {series: run.name for series, run in published_runs(runs).items()} == {"3.5": "whole"}
+    runs.insert(0, everything("newest", "2026-11-25", "4"))
+    assert {series: run.name for series, run in published_runs(runs).items()} == {"3.5": "whole", "4": "newest"}
 
 
-def test_a_ratio_is_ours_by_theirs_of_one_run():
-    timed: dict[str, Any] = {"ours": {"scan": [3.0]}, "hudi": {"scan": [6.0]}}
-    row, *more = newest_rows([a_run("a", "2026-11-24", timed), everything("b", "2026-11-23")][:1], "3.5")
-    assert not more
-    assert (row.ratio("hudi"), row.ratio("iceberg")) == (0.5, None)
-
-
-def test_growth_is_of_the_run_with_the_most_deltas_then_of_the_newest():
-    few = a_run("few", "2026-11-25", {"ours": {"scan": [1.0], "mor_scan_1": [1.0]}})
-    many = {"ours": {"scan": [1.0], "mor_scan_1": [1.0], "mor_scan_5": [1.0]}}
-    runs = [few, a_run("newer", "2026-11-24", many), a_run("older", "2026-11-23", many)]
-    found = deltas_run(runs, "3.5")
-    assert found is not None
-    assert found.name == "newer"
-    assert deltas_run([a_run("a", "2026-11-25", {"ours": {"scan": [1.0]}})], "3.5") is None
+def test_rows_are_of_work_that_ours_did():
+    run = a_run("a", "2026-11-24", {"ours": {"scan": [3.0]}, "hudi": {"scan": [6.0], "point": [1.0]}})
+    [row] = rows_of(run, "3.5")
+    assert (row.work, row.ratio("hudi"), row.ratio("iceberg")) == ("scan", 0.5, None)
+    assert rows_of(run, "4") == []
