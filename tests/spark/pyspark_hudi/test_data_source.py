@@ -111,7 +111,7 @@ META = ("_hoodie_record_key", "_hoodie_partition_path")
 def _rows(spark: SparkSession, first: int = 0) -> DataFrame:
     return spark.range(first, first + 40, numPartitions=3).selectExpr(
         "id",
-        "CASE id % 4 WHEN 0 THEN 'a b' WHEN 1 THEN 'x:y%' WHEN 2 THEN null ELSE '' END AS p",
+        "CASE id % 4 WHEN 0 THEN 'a b' WHEN 1 THEN 'x#y%' WHEN 2 THEN null ELSE '' END AS p",
         "date_add(DATE '2024-02-27', CAST(id % 3 AS INT)) AS day",
         "CAST(id / 7 AS DECIMAL(20, 9)) AS amount",
         "timestamp_micros(id * 1234567) AS at",
