@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -156,8 +155,8 @@ def rebuild_metadata(updates: MetadataUpdates, before: TableConfig) -> None:
     active = ActiveTimeline.load(storage, now.layout)
     try:
         with updates.generator.reserve(locked=True) as reserved:
-            context = replace(updates, opts=opts.merged(enabled)).context(active, reserved)
-            built = build_enabled_partitions(context, now)
+            table = updates.locked_table(now, active, reserved).with_options(opts.merged(enabled))
+            built = build_enabled_partitions(table)
     except Exception as failure:  # The next write tries again.
         _log.warning("the metadata table of %s has not been rebuilt yet: %s", storage.root, failure)
         return

@@ -279,11 +279,12 @@ class Transaction:
                 request.exchange_table(done)
                 self._publication = Publication(done)
                 return None
-            index, metadata_context = request.index or IndexDelta(), self._metadata_updates.context(active, reserved)
-            self.config = update_from_commit(metadata_context, self.config, self.instant, recorded.metadata, index)
+            table = self._metadata_updates.locked_table(self.config, active, reserved)
+            index = request.index or IndexDelta()
+            self.config = update_from_commit(table, self.instant, recorded.metadata, index)
             done = self._publish(recorded, content, active, reserved)
             self._publication = Publication(done)  # Services of the metadata table may fail.
-            job = self._metadata_updates.plan_services(metadata_context, self.config)
+            job = self._metadata_updates.plan_services(table.with_config(self.config))
             self._publication = Publication(done, job)
         return None
 

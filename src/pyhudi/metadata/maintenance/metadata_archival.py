@@ -13,33 +13,32 @@ from pyhudi.timeline.archive.archiver import ArchiveOptions, archival_end, archi
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
-    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.timeline.timeline import Timeline
 
 
-def archive_metadata_timeline(metadata_context: MetadataWriteContext, config: TableConfig) -> None:
+def archive_metadata_timeline(table: LockedTable) -> None:
     """Archive instants of the metadata table if there are many, and complete an interrupted archival.
 
     Raises:
         LockError: The lock of the table was lost.
     """
-    opts = metadata_context.opts
+    opts = table.opts
     if not opts.get_typed(options.AUTO_ARCHIVE):
         return
-    active = metadata_context.own_timeline(config)
+    active = table.metadata_timeline()
     if finish_archival(active):
         active = active.reload()
     instants = archivable_instants(
         active.timeline,
-        metadata_context.data.timeline,
+        table.active.timeline,
         least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
         most=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
         beyond_savepoints=opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT),
     )
     instants = [i for i in instants if can_archive(active.layout, i)]
     if instants:
-        archive(active, instants, ArchiveOptions.from_options(opts, config.timezone), metadata_context.reserved.lock)
+        archive(active, instants, ArchiveOptions.from_options(opts, table.config.timezone), table.reserved.lock)
 
 
 def archivable_instants(

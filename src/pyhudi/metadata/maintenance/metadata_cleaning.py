@@ -18,9 +18,8 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan, clean_metadata
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 CLEAN_SUFFIX = "002"
@@ -29,12 +28,12 @@ RETAINED = 20
 """Number of delta commits whose slices are retained, as in Apache Hudi."""
 
 
-def clean_metadata_table(metadata_context: MetadataWriteContext, config: TableConfig, active: ActiveTimeline) -> None:
+def clean_metadata_table(table: LockedTable, active: ActiveTimeline) -> None:
     """Delete the files of slices of the metadata table that ended before the last `RETAINED` delta commits.
 
-    ``active`` is its timeline.
+    ``active`` is the timeline of the metadata table.
     """
-    storage, version = metadata_context.storage, config.version
+    storage, config, version = table.storage, table.config, table.config.version
     deltas = [i for i in active.timeline.completed().by_completion() if i.action == Action.DELTA_COMMIT]
     if len(deltas) <= RETAINED:
         return
@@ -52,7 +51,7 @@ def clean_metadata_table(metadata_context: MetadataWriteContext, config: TableCo
     )
     if not files.num_rows:
         return
-    instant = metadata_context.new_time() if version >= 8 else f"{last.requested[:17]}{CLEAN_SUFFIX}"
+    instant = table.new_time() if version >= 8 else f"{last.requested[:17]}{CLEAN_SUFFIX}"
     if instant in active.timeline:
         return
     started = time.monotonic()
@@ -68,7 +67,7 @@ def clean_metadata_table(metadata_context: MetadataWriteContext, config: TableCo
     storage.delete_many(join_path(METADATA_FOLDER, path) for path in plan.paths().to_pylist())
     millis = int((time.monotonic() - started) * 1000)
     done = clean_metadata(plan, instant, millis, version=version, dropped=())
-    active.complete(entry, done, metadata_context.completed_at(version))
+    active.complete(entry, done, table.completed_at(version))
 
 
 def _expired(

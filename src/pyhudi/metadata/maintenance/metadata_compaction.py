@@ -49,7 +49,7 @@ from pyhudi.timeline.operation_types import COMPACT
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -86,7 +86,7 @@ class MetadataServiceResult:
     reason: str = ""
 
 
-def schedule_compaction(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
+def schedule_compaction(table: LockedTable) -> MetadataCompactionJob | None:
     """Add a compaction to the metadata table's timeline if one is due; otherwise return None. The caller holds the lock
     of the table.
 
@@ -94,10 +94,11 @@ def schedule_compaction(metadata_context: MetadataWriteContext, config: TableCon
     (`pyhudi.metadata.maintenance.compaction_attempts`). A corrupt metadata table is disabled; the next write rebuilds
     it.
     """
+    storage, config = table.storage, table.config
     if FILES not in config.metadata_partitions:
         return None
-    storage, active = metadata_context.storage, metadata_context.own_timeline(config)
-    due = metadata_context.opts.get_typed(options.METADATA_COMPACT_MAX_DELTA_COMMITS)
+    active = table.metadata_timeline()
+    due = table.opts.get_typed(options.METADATA_COMPACT_MAX_DELTA_COMMITS)
     since = delta_commits_since_compaction(active.timeline)
     deltas = 0 if since is None else since.count
     if deltas < due or active.timeline.pending().of_actions(Action.COMPACTION).last is not None:
@@ -106,7 +107,7 @@ def schedule_compaction(metadata_context: MetadataWriteContext, config: TableCon
     attempts = load_attempts(storage, "" if last is None else last.requested)
     if deltas < attempts.next_at(due):
         return None
-    instant = _next_instant(metadata_context, config, active.timeline)
+    instant = _next_instant(table, active.timeline)
     if instant is None:
         return None
     try:
@@ -115,40 +116,41 @@ def schedule_compaction(metadata_context: MetadataWriteContext, config: TableCon
         _disable_after_failure(storage, config, failure)
         return None
     # Delta commits that others have completed since are in none of the slices.
-    metadata_context.reserved.lock.ensure_held()
+    table.reserved.lock.ensure_held()
     attempts.begin(deltas).save(storage)
     job = MetadataCompactionJob(
         storage, config.version, instant, metadata_block_view(active.timeline, config.version), slices
     )
     if config.version >= 8:  # While the lock is held, no other process can be compacting.
-        heartbeat_of(job, metadata_context.opts).refresh()  # The thread starts with the work.
+        heartbeat_of(job, table.opts).refresh()  # The thread starts with the work.
     _begin(active, job)
     return job
 
 
-def compact_now(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataServiceResult:
+def compact_now(table: LockedTable) -> MetadataServiceResult:
     """Merge all log files into base files, regardless of whether it is due. The caller holds the lock of the table
     throughout.
 
     Raises:
         FormatError, MetadataTableError: Files are corrupt or missing.
     """
-    active = metadata_context.own_timeline(config)
-    slices = _slices(metadata_context.storage, config, active)
+    active = table.metadata_timeline()
+    storage, config = table.storage, table.config
+    slices = _slices(storage, config, active)
     if not slices:
         return MetadataServiceResult(reason="there are no log files")
-    instant = _next_instant(metadata_context, config, active.timeline)
+    instant = _next_instant(table, active.timeline)
     if instant is None or active.timeline.pending().of_actions(Action.COMPACTION).last is not None:
         return MetadataServiceResult(reason="instants are pending")
     view = metadata_block_view(active.timeline, config.version)
-    job = MetadataCompactionJob(metadata_context.storage, config.version, instant, view, slices)
+    job = MetadataCompactionJob(storage, config.version, instant, view, slices)
     _begin(active, job)
     try:
         stats, millis = merge_file_groups(job)
     except BaseException:
-        discard_job(metadata_context, config, job)
+        discard_job(table, job)
         raise
-    return complete_compaction(metadata_context, config, job, stats, millis)
+    return complete_compaction(table, job, stats, millis)
 
 
 def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
@@ -170,8 +172,7 @@ def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tupl
 
 
 def complete_compaction(
-    metadata_context: MetadataWriteContext,
-    config: TableConfig,
+    table: LockedTable,
     job: MetadataCompactionJob,
     stats: list[Stat],
     merge_millis: int,
@@ -186,8 +187,8 @@ def complete_compaction(
         LockError: The lock was lost; nothing is published, because writes of others since then could be missing.
     """
     begun = time.perf_counter()
-    storage = job.storage
-    active = metadata_context.own_timeline(config)
+    storage, config = table.storage, table.config
+    active = table.metadata_timeline()
     entry = active.timeline.find(job.instant, Action.COMPACTION) if FILES in config.metadata_partitions else None
     if entry is None or entry.is_completed:
         _delete(storage, stats)
@@ -195,16 +196,16 @@ def complete_compaction(
     current = _unchanged(job, config)
     kept = [stat for stat in stats if stat["partitionPath"] in current]
     if not kept and stats:
-        discard_job(metadata_context, config, job)
+        discard_job(table, job)
         return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
-    metadata_context.reserved.lock.ensure_held()
-    done = metadata_context.completed_at(job.version)
+    table.reserved.lock.ensure_held()
+    done = table.completed_at(job.version)
     complete_delta_commit(active, entry, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
     delete_attempts(storage)
     try:
-        clean_metadata_table(metadata_context, config, active)
-        archive_metadata_timeline(metadata_context, config)
+        clean_metadata_table(table, active)
+        archive_metadata_timeline(table)
     except Exception as failure:  # After the next compaction.
         _log.warning("the metadata table of %s was not cleaned or archived: %s", storage.root, failure)
     return MetadataServiceResult(
@@ -217,47 +218,45 @@ def complete_compaction(
     )
 
 
-def rollback_failed_compaction(
-    metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob, failure: BaseException
-) -> None:
+def rollback_failed_compaction(table: LockedTable, job: MetadataCompactionJob, failure: BaseException) -> None:
     """Undo a failed compaction. The caller holds the lock.
 
     A corrupt metadata table is disabled, and the next write rebuilds it; after other errors the next attempt waits for
     more delta commits.
     """
-    discard_job(metadata_context, config, job)
+    discard_job(table, job)
     if isinstance(failure, _BROKEN) and not isinstance(failure, FileSizeError):
-        _disable_after_failure(job.storage, config, failure)
+        _disable_after_failure(table.storage, table.config, failure)
 
 
-def discard_job(metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob) -> None:
+def discard_job(table: LockedTable, job: MetadataCompactionJob) -> None:
     """Delete the files and the plan of a compaction, unless it was completed. The caller holds the lock of the
     table."""
-    active = metadata_context.own_timeline(config)
+    active = table.metadata_timeline()
     entry = active.timeline.find(job.instant, Action.COMPACTION)
     if entry is None and active.timeline.is_completed(job.instant):
         return
-    _delete_others(job.storage, config, job, ())
+    _delete_others(table.storage, table.config, job, ())
     if entry is not None:
         for state in active.states(entry):
             active.delete(state)
     job.storage.delete(heartbeat_path(job.instant, HEARTBEATS))
 
 
-def _next_instant(metadata_context: MetadataWriteContext, config: TableConfig, timeline: Timeline) -> str | None:
+def _next_instant(table: LockedTable, timeline: Timeline) -> str | None:
     """Return the instant of a new compaction; None if there cannot be one now.
 
     In version 6, pending instants of the table may still write to the slices, so there must not be any. From version 8
     on a log file belongs to a slice by its completion time; only a delta commit that is completed before its instant in
     the table would be missed.
     """
-    pending = metadata_context.data.timeline.pending()
-    if config.version < 8 and pending:
+    pending, version = table.active.timeline.pending(), table.config.version
+    if version < 8 and pending:
         return None
     if any(timeline.is_completed(i.requested) for i in pending):
         return None
-    if config.version >= 8:
-        return metadata_context.new_time()
+    if version >= 8:
+        return table.new_time()
     last = timeline.completed().of_actions(Action.DELTA_COMMIT).last
     assert last is not None
     instant = f"{last.requested[:17]}{COMPACTION_SUFFIX}"

@@ -33,7 +33,7 @@ from pyhudi.metadata.writer.index_build_state import recover_index_builds
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.table_snapshot import TableSnapshot
@@ -68,10 +68,10 @@ def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:
     return enabled
 
 
-def recover_metadata_table(metadata_context: MetadataWriteContext, config: TableConfig) -> TableConfig:
+def recover_metadata_table(table: LockedTable) -> TableConfig:
     """Delete a metadata table that is stale, and complete or remove interrupted builds of indexes."""
-    config = _delete_if_stale(metadata_context.snapshot(config))
-    return recover_index_builds(metadata_context.snapshot(config))
+    table = table.with_config(_delete_if_stale(table.snapshot))
+    return recover_index_builds(table.snapshot)
 
 
 def _delete_if_stale(table: TableSnapshot) -> TableConfig:
@@ -106,13 +106,11 @@ def drop_unmaintained_partitions(
     return retire_partitions(storage, config, retired) if retired else config
 
 
-def build_missing_partitions(
-    metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema
-) -> TableConfig:
+def build_missing_partitions(table: LockedTable, columns: pa.Schema) -> TableConfig:
     """Build and declare the missing partitions, and statistics if other columns are requested now."""
-    storage = metadata_context.storage
+    storage, config = table.storage, table.config
     declared = set(config.metadata_partitions)
-    needed = declared | set(enabled_partitions(config, metadata_context.opts))
+    needed = declared | set(enabled_partitions(config, table.opts))
     needed -= set(config.metadata_partitions_inflight)  # Another process is building it.
     is_renewed = COLUMN_STATS in needed and bool(columns.names) and _are_statistics_outdated(storage, config, columns)
     renewed = {COLUMN_STATS, PARTITION_STATS} & needed if is_renewed else set()
@@ -123,7 +121,7 @@ def build_missing_partitions(
         return config
     if renewed & declared:
         config = drop_partitions(storage, config, sorted(renewed & declared))
-    build_partitions(metadata_context, config, missing, columns)
+    build_partitions(table.with_config(config), missing, columns)
     definitions = {}
     if config.version >= 8 and COLUMN_STATS in missing:
         definitions[COLUMN_STATS] = column_stats_definition(columns.names, config.version)
@@ -140,23 +138,22 @@ def _are_statistics_outdated(storage: Storage, config: TableConfig, columns: pa.
     return is_outdated or set(columns.names) != set(definition.get("sourceFields") or ())
 
 
-def build_all(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:
+def build_all(table: LockedTable, columns: pa.Schema) -> TableConfig:
     """Build the metadata table of a table that has none, without pending instants of the table. Return the table's
     configuration."""
-    return build_missing_partitions(metadata_context, delete_metadata_table(metadata_context.storage, config), columns)
+    config = delete_metadata_table(table.storage, table.config)
+    return build_missing_partitions(table.with_config(config), columns)
 
 
-def build_enabled_partitions(
-    metadata_context: MetadataWriteContext, config: TableConfig, *, only_if_none: bool = False
-) -> TableConfig:
+def build_enabled_partitions(table: LockedTable, *, only_if_none: bool = False) -> TableConfig:
     """Build the missing parts of the metadata table that the options enable, independently of a write. Return the
     table's configuration.
 
     Pending instants of the table are omitted. ``only_if_none``: do nothing if there is a valid metadata table,
     regardless of its partitions.
     """
-    config = recover_metadata_table(metadata_context, config)
-    if only_if_none and FILES in config.metadata_partitions:
-        return config
-    columns = columns_to_index(metadata_context.snapshot(config), metadata_context.opts)
-    return build_missing_partitions(metadata_context, config, columns)
+    table = table.with_config(recover_metadata_table(table))
+    if only_if_none and FILES in table.config.metadata_partitions:
+        return table.config
+    columns = columns_to_index(table.snapshot, table.opts)
+    return build_missing_partitions(table, columns)

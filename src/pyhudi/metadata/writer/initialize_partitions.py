@@ -39,7 +39,7 @@ from pyhudi.metadata.metadata_layout import (
 from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records, partition_stats_records
 from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
-from pyhudi.metadata.writer.initial_statistics import PARTITION, FileStatsReader, InitialFileGroups
+from pyhudi.metadata.writer.initial_statistics import PARTITION, InitialFileGroups
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER, PARTITION_METADATA
@@ -51,9 +51,7 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.timeline.timeline import Timeline
 
 INIT_PREFIX = "0" * 14
@@ -92,34 +90,29 @@ def table_contents(table: TableSnapshot) -> TableContents:
     return TableContents(files.combine_chunks(), live.combine_chunks(), view.partitions)
 
 
-def build_partitions(
-    metadata_context: MetadataWriteContext, config: TableConfig, partitions: Sequence[str], columns: pa.Schema
-) -> None:
+def build_partitions(table: LockedTable, partitions: Sequence[str], columns: pa.Schema) -> None:
     """Rebuild partitions of the metadata table, including ``files`` unless it exists. They are not declared here.
 
     Pending instants of the table are omitted. ``partitions`` are in build order, ``columns`` are those with statistics.
     """
-    create_metadata_folders(metadata_context.storage, config)
-    contents = table_contents(metadata_context.snapshot(config))
-    first = InitialBuild(metadata_context.stats_reader, metadata_context.storage, config, columns, contents)
+    create_metadata_folders(table.storage, table.config)
+    contents = table_contents(table.snapshot)
+    first = InitialBuild(table, columns, contents)
     for partition in partitions:
-        build_partition(
-            metadata_context, config, partition, initial_file_group_count(partition, metadata_context.opts), first.write
-        )
+        build_partition(table, partition, initial_file_group_count(partition, table.opts), first.write)
 
 
 def build_partition(
-    metadata_context: MetadataWriteContext,
-    config: TableConfig,
+    table: LockedTable,
     partition: str,
     groups: int | Sequence[str],
     write: Callable[[InitialFileGroups], list[Stat]],
 ) -> None:
     """Build one partition, whose base files ``write`` writes; it is removed if that fails. ``groups`` are the ids of
     its file groups, or their number."""
-    version, storage = config.version, metadata_context.storage
-    active = metadata_context.own_timeline(config)
-    instant = initial_instant(active.timeline, metadata_context.data.timeline, version)
+    storage, config, version = table.storage, table.config, table.config.version
+    active = table.metadata_timeline()
+    instant = initial_instant(active.timeline, table.active.timeline, version)
     files = GroupFiles(storage, partition, instant, version)
     ids = prepare_folder(files, groups)
     entry = begin_delta_commit(active, instant)
@@ -132,8 +125,8 @@ def build_partition(
         raise
     commit = MetadataCommit(stats, BULK_INSERT_PREPPED)
     # It would lack the writes that another process has committed meanwhile.
-    metadata_context.reserved.lock.ensure_held()
-    complete_delta_commit(active, entry, commit, version, metadata_context.completed_at(version))
+    table.reserved.lock.ensure_held()
+    complete_delta_commit(active, entry, commit, version, table.completed_at(version))
 
 
 def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:
@@ -180,17 +173,10 @@ class InitialBuild:
     """Writes the first base files of partitions of a table with these ``contents``. Data needed for several partitions
     are computed once."""
 
-    def __init__(
-        self,
-        stats_reader: FileStatsReader,
-        storage: Storage,
-        config: TableConfig,
-        columns: pa.Schema,
-        contents: TableContents,
-    ) -> None:
-        self._stats_reader, self._contents, self._version = stats_reader, contents, config.version
+    def __init__(self, table: LockedTable, columns: pa.Schema, contents: TableContents) -> None:
+        self._stats_reader, self._contents, self._version = table.stats_reader, contents, table.config.version
         newest = pc.max(self._base_files()["instant"]).as_py() or INIT_PREFIX
-        self._records = FileRecords.from_table(storage, config, columns, newest)
+        self._records = FileRecords.from_table(table.storage, table.config, columns, newest)
         self._bounds: pa.Table | None = None
 
     def write(self, groups: InitialFileGroups) -> list[Stat]:

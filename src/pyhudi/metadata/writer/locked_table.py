@@ -1,8 +1,8 @@
-"""Context of updates of the metadata table."""
+"""A table whose lock is held, for changes to its metadata table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.metadata.metadata_layout import metadata_timeline
@@ -18,32 +18,54 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataWriteContext:
-    """A table whose lock is held, for changes to its metadata table.
+class LockedTable:
+    """A table whose lock is held, with its configuration and timeline.
 
-    ``data`` is the current timeline of the table, ``reserved`` the time that was read under the lock. ``stats_reader``
-    reads the files of the table to build indexes. The configuration of the table changes meanwhile, so it is a separate
-    argument.
+    A change to the metadata table changes the configuration, too. It returns the new one, for `with_config`.
+
+    Attributes:
+        snapshot: Current configuration and timeline of the table.
+        opts: Options of the writer or service.
+        reserved: Instant time that was read under the lock.
+        stats_reader: Reads files of the table to build indexes.
     """
 
-    storage: Storage
+    snapshot: TableSnapshot
     opts: Options
-    data: ActiveTimeline
     reserved: ReservedTime
     stats_reader: FileStatsReader
 
-    def snapshot(self, config: TableConfig) -> TableSnapshot:
-        """Return the table with its current configuration."""
-        return TableSnapshot(self.storage, config, self.data)
+    @property
+    def storage(self) -> Storage:
+        """Storage of the table."""
+        return self.snapshot.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """Current content of hoodie.properties."""
+        return self.snapshot.config
+
+    @property
+    def active(self) -> ActiveTimeline:
+        """Current timeline of the table."""
+        return self.snapshot.active
+
+    def with_config(self, config: TableConfig) -> LockedTable:
+        """Return the table with a new configuration."""
+        return replace(self, snapshot=replace(self.snapshot, config=config))
+
+    def with_options(self, opts: Options) -> LockedTable:
+        """Return the table with other options."""
+        return replace(self, opts=opts)
 
     def new_time(self) -> str:
         """Return a new time, later than all known ones."""
-        return self.reserved.take(self.data.latest_time)
+        return self.reserved.take(self.active.latest_time)
 
     def completed_at(self, version: int) -> str | None:
         """Return a new completion time for a timeline with completion times, otherwise None."""
         return self.new_time() if version >= 8 else None
 
-    def own_timeline(self, config: TableConfig) -> ActiveTimeline:
+    def metadata_timeline(self) -> ActiveTimeline:
         """Load the metadata table's timeline by one listing."""
-        return metadata_timeline(self.storage, config.version)
+        return metadata_timeline(self.storage, self.config.version)

@@ -52,7 +52,7 @@ from pyhudi.timeline.operation_types import COMPACTIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -62,8 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 def update_from_commit(
-    metadata_context: MetadataWriteContext,
-    config: TableConfig,
+    table: LockedTable,
     instant: str,
     metadata: CommitMetadata,
     index: IndexDelta,
@@ -73,43 +72,40 @@ def update_from_commit(
     A metadata table that is missing or outdated is rebuilt; one that the options disable is deleted. Partitions that
     cannot be maintained are removed. ``instant`` is inflight in the table's timeline.
     """
-    storage = metadata_context.storage
-    if not is_metadata_enabled(metadata_context.opts):
-        return delete_metadata_table(storage, config)
+    if not is_metadata_enabled(table.opts):
+        return delete_metadata_table(table.storage, table.config)
     try:
-        return _apply_commit(metadata_context, config, instant, metadata, index)
+        return _apply_commit(table, instant, metadata, index)
     except CorruptTableError as failure:
-        _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
-        config = delete_metadata_table(storage, config)
-        return _apply_commit(metadata_context, config, instant, metadata, index)
+        _log.warning("rebuilding the metadata table of %s: %s", table.storage.root, failure)
+        config = delete_metadata_table(table.storage, table.config)
+        return _apply_commit(table.with_config(config), instant, metadata, index)
 
 
 def _apply_commit(
-    metadata_context: MetadataWriteContext,
-    config: TableConfig,
+    table: LockedTable,
     instant: str,
     metadata: CommitMetadata,
     index: IndexDelta,
 ) -> TableConfig:
-    storage = metadata_context.storage
-    config = recover_metadata_table(metadata_context, config)
-    retyped = retyped_indexes(metadata_context.snapshot(config), metadata)
+    storage = table.storage
+    table = table.with_config(recover_metadata_table(table))
+    retyped = retyped_indexes(table.snapshot, metadata)
     if retyped:
-        config = retire_partitions(storage, config, retyped)
-    columns = columns_after_write(metadata_context.snapshot(config), metadata_context.opts, metadata)
-    index, listed = delta_of_current_indexes(
-        storage, config, _with_unaffected_indexes(storage, config, metadata, index)
-    )
-    config = _bring_partitions_up_to_date(metadata_context, config, instant, columns, index)
-    active = metadata_context.own_timeline(config)
-    _remove_leftovers(metadata_context, config, active, instant, index=index, listed=listed)
+        table = table.with_config(retire_partitions(storage, table.config, retyped))
+    columns = columns_after_write(table.snapshot, table.opts, metadata)
+    index = _with_unaffected_indexes(storage, table.config, metadata, index)
+    index, listed = delta_of_current_indexes(storage, table.config, index)
+    table = table.with_config(_bring_partitions_up_to_date(table, instant, columns, index))
+    config, active = table.config, table.metadata_timeline()
+    _remove_leftovers(table, active, instant, index=index, listed=listed)
     entry = begin_delta_commit(active, instant)
-    alone = not completed_concurrently(metadata_context.data, instant)
+    alone = not completed_concurrently(table.active, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
     commit = MetadataCommit(stats, acknowledged=acknowledged)
-    complete_delta_commit(active, entry, commit, config.version, metadata_context.completed_at(config.version))
+    complete_delta_commit(active, entry, commit, config.version, table.completed_at(config.version))
     return config
 
 
@@ -129,19 +125,18 @@ def _with_unaffected_indexes(
 
 
 def _bring_partitions_up_to_date(
-    metadata_context: MetadataWriteContext, config: TableConfig, instant: str, columns: pa.Schema, index: IndexDelta
+    table: LockedTable, instant: str, columns: pa.Schema, index: IndexDelta
 ) -> TableConfig:
     """Remove partitions that a write does not maintain, and build those that are missing."""
-    storage = metadata_context.storage
-    config = drop_unmaintained_partitions(storage, config, metadata_context.opts, index)
-    if PARTITION_STATS in config.metadata_partitions and has_later_overwrite(metadata_context.data, instant):
+    storage = table.storage
+    config = drop_unmaintained_partitions(storage, table.config, table.opts, index)
+    if PARTITION_STATS in config.metadata_partitions and has_later_overwrite(table.active, instant):
         config = drop_partitions(storage, config, [PARTITION_STATS])
-    return build_missing_partitions(metadata_context, config, columns)
+    return build_missing_partitions(table.with_config(config), columns)
 
 
 def _remove_leftovers(
-    metadata_context: MetadataWriteContext,
-    config: TableConfig,
+    table: LockedTable,
     active: ActiveTimeline,
     instant: str,
     *,
@@ -149,48 +144,47 @@ def _remove_leftovers(
     listed: Mapping[str, pa.Array],
 ) -> None:
     """Remove delta commits of dead writers, and what an abandoned attempt at this write left behind."""
-    _drop_unfinished(metadata_context, active, config)
+    storage, config = table.storage, table.config
+    _drop_unfinished(table, active)
     recorded = frozenset(stat["path"] for stat in index.stats)
     if instant in active.timeline:
-        delete_instant(metadata_context.storage, active, instant, config, recorded)
-    delete_unrecorded(metadata_context.storage, instant, config, recorded, listed)
+        delete_instant(storage, active, instant, config, recorded)
+    delete_unrecorded(storage, instant, config, recorded, listed)
 
 
-def _drop_unfinished(metadata_context: MetadataWriteContext, active: ActiveTimeline, config: TableConfig) -> None:
-    pending = [i.requested for i in metadata_context.data.timeline.pending()]
-    heartbeats = HeartbeatPolicy.from_options(metadata_context.opts)
-    drop_unfinished(metadata_context.storage, active, pending, config, heartbeats)
+def _drop_unfinished(table: LockedTable, active: ActiveTimeline) -> None:
+    pending = [i.requested for i in table.active.timeline.pending()]
+    heartbeats = HeartbeatPolicy.from_options(table.opts)
+    drop_unfinished(table.storage, active, pending, table.config, heartbeats)
 
 
-def update_from_clean(
-    metadata_context: MetadataWriteContext, config: TableConfig, instant: str, deleted: pa.Table, dropped: Sequence[str]
-) -> TableConfig:
+def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropped: Sequence[str]) -> TableConfig:
     """Record files deleted by a clean in the metadata table. Return the table's configuration.
 
     Args:
-        metadata_context: The table, whose lock is held.
-        config: The table's configuration.
+        table: The table, whose lock is held.
         instant: The clean, which is inflight in the table's timeline.
         deleted: The files (`pyhudi.metadata.records.record_factory.FILE_COLUMNS`; sizes are ignored).
         dropped: Partitions without files.
     """
-    storage = metadata_context.storage
+    storage, config = table.storage, table.config
     if FILES not in config.metadata_partitions:
         return config
     try:
-        config = recover_metadata_table(metadata_context, config)
+        config = recover_metadata_table(table)
         if FILES not in config.metadata_partitions:
             return config
-        active = metadata_context.own_timeline(config)
-        _drop_unfinished(metadata_context, active, config)
+        table = table.with_config(config)
+        active = table.metadata_timeline()
+        _drop_unfinished(table, active)
         if instant in active.timeline:
             delete_instant(storage, active, instant, config)
         entry = begin_delta_commit(active, instant)
-        columns = columns_to_index(metadata_context.snapshot(config), metadata_context.opts).names
+        columns = columns_to_index(table.snapshot, table.opts).names
         records = clean_records(storage, config, deleted, dropped, columns)
         stats = write_records(storage, config, active, instant, records)
         commit = MetadataCommit(stats, acknowledged=config.metadata_partitions_inflight)
-        complete_delta_commit(active, entry, commit, config.version, metadata_context.completed_at(config.version))
+        complete_delta_commit(active, entry, commit, config.version, table.completed_at(config.version))
     except CorruptTableError as failure:
         _log.warning("deleting the metadata table of %s: %s", storage.root, failure)
         return delete_metadata_table(storage, config)

@@ -242,18 +242,18 @@ class Cleaner:
     def _complete(self, plan: CleanPlan, begun: float) -> bool:
         with self._generator.reserve() as reserved:
             table = current_snapshot(self._storage, self._client.config)
-            config, active = table.config, table.active
+            active = table.active
             entry = _pending(active, plan.instant)
             if entry is None:
                 return False
             dropped = [] if _is_written(active) else self._drop_empty(plan.partitions)
-            metadata_context = self._metadata_updates.context(active, reserved)
-            config = update_from_clean(metadata_context, config, entry.requested, plan.files, dropped)
+            locked = self._metadata_updates.locked_table(table.config, active, reserved)
+            config = update_from_clean(locked, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
             content = clean_metadata(plan, entry.requested, millis, version=config.version, dropped=dropped)
             self._generator.lock.ensure_held()
-            active.complete(entry, content, metadata_context.completed_at(config.version))
-            job = self._metadata_updates.plan_services(metadata_context, config)
+            active.complete(entry, content, locked.completed_at(config.version))
+            job = self._metadata_updates.plan_services(locked.with_config(config))
         self._metadata_updates.run_services(config, job)
         return True
 

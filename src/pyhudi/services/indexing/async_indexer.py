@@ -24,9 +24,10 @@ from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.index_build_state import begin_index_build, files_exist, is_in_use, rollback_index_build
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
-from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, LockedTable, lock_table
+from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, columns_of, lock_table
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare_indexes
 from pyhudi.services.indexing.index_requests import build_options, check_metadata_enabled, request_of
 from pyhudi.table.config.table_config import TableConfig
@@ -180,59 +181,59 @@ class IndexBuildAttempt:
                 if (
                     stats is not None
                     and files_exist(table.storage, stats)
-                    and not begun.missed_updates.missed(table.data, metadata)
+                    and not begun.missed_updates.missed(table.active, metadata)
                 ):
                     self._check(table, begun)
-                    if table.data.timeline.completed().writes() != data.timeline.completed().writes():
-                        begun.verify(stats, table.data)
+                    if table.active.timeline.completed().writes() != data.timeline.completed().writes():
+                        begun.verify(stats, table.active)
                     return self._publish(table, begun, stats)
                 begun = self.begin(table, renew=True)
                 if begun is not None and not left:  # Nobody writes now, so nothing can be missed.
-                    table = replace(table, config=TableConfig.load(table.storage))
+                    table = table.with_config(TableConfig.load(table.storage))
                     return self._publish(table, begun, [stat for one in begun.prepared for stat in one.write()])
         return ()
 
     def begin(self, table: LockedTable, *, renew: bool = False) -> RunningBuild | None:
         """Announce the partitions, with ``renew`` under a new instant. Return None if there is nothing left to do."""
-        storage, data, is_running = table.storage, table.data, self._heartbeat is not None
-        entry = data.timeline.find(self._instant, Action.INDEXING)
+        storage, active, is_running = table.storage, table.active, self._heartbeat is not None
+        entry = active.timeline.find(self._instant, Action.INDEXING)
         if entry is None or entry.is_completed:
             return None
         several = failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER
         if several and entry.state is State.INFLIGHT and not is_running:
             check_no_heartbeat(storage, entry, self._opts)
         config = rollback_index_build(storage, table.config, self._instant, self._plan.partitions)
-        config = build_enabled_partitions(table, config, only_if_none=True)
+        config = build_enabled_partitions(table.with_config(config), only_if_none=True)
         left = [r for r in self._requests if r.partition not in config.metadata_partitions]
         if not left or is_in_use(storage, config, self._instant, self._plan.partitions):
-            data.delete_pending(self._instant, Action.INDEXING)
+            active.delete_pending(self._instant, Action.INDEXING)
             return None
-        now = replace(table, config=config)
+        table = table.with_config(config)
         for request in left:
-            request.check(storage, config, now.schema)
+            request.check(storage, config, columns_of(table))
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
         metadata = metadata_timeline(storage, config.version)
         renew = renew or was_written_since(metadata, self._instant, self._plan.partitions)
         instant = table.new_time() if renew else self._instant
-        prepared = prepare_indexes(now, left, instant, preparer)
+        prepared = prepare_indexes(table, left, instant, preparer)
         if instant != self._instant:
-            entry = self._renew(now, instant)
+            entry = self._renew(table, instant)
         if entry.state is State.REQUESTED:
-            entry = data.to_inflight(entry)
+            entry = active.to_inflight(entry)
         self._claim.take()
         if several and self._heartbeat is None:
             self._heartbeat = Heartbeat.from_options(storage, self._instant, self._opts)
             self._heartbeat.start()
         definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
         begin_index_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)
-        missed = MissedUpdateDetector(data.timeline, [one.partition for one in prepared])
+        missed = MissedUpdateDetector(active.timeline, [one.partition for one in prepared])
         return RunningBuild(prepared, missed, entry, self._progress)
 
     def _renew(self, table: LockedTable, instant: str) -> Instant:
         """Replace the plan in the timeline by one with a new instant. Return it."""
         content = replace(self._plan, instant=instant).encode(table.config.version)
-        entry = table.data.create_requested(Action.INDEXING, instant, content)
-        table.data.delete_pending(self._instant, Action.INDEXING)
+        entry = table.active.create_requested(Action.INDEXING, instant, content)
+        table.active.delete_pending(self._instant, Action.INDEXING)
         self._claim.release()
         if self._heartbeat is not None:
             self._heartbeat.stop()
@@ -241,17 +242,17 @@ class IndexBuildAttempt:
         return entry
 
     def _publish(self, table: LockedTable, begun: RunningBuild, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        storage, config, data = table.storage, table.config, table.data
+        storage, config, active = table.storage, table.config, table.active
         partitions = [one.partition for one in begun.prepared]
         table.reserved.lock.ensure_held()  # A write that another process has committed since may be missing.
-        active = table.own_timeline(config)
-        entry = begin_delta_commit(active, self._instant)
+        metadata = table.metadata_timeline()
+        entry = begin_delta_commit(metadata, self._instant)
         commit, version = MetadataCommit(stats, BULK_INSERT_PREPPED), config.version
-        complete_delta_commit(active, entry, commit, version, table.completed_at(version))
-        upto = last_contiguous_write(data) or self._plan.upto
+        complete_delta_commit(metadata, entry, commit, version, table.completed_at(version))
+        upto = last_contiguous_write(active) or self._plan.upto
         content = encode_completed_build(partitions, max(upto, self._plan.upto), version)
         table.reserved.lock.ensure_held()
-        data.complete(begun.entry, content, table.completed_at(version))
+        active.complete(begun.entry, content, table.completed_at(version))
         declare_partitions(storage, config, partitions)
         self._claim.release()
         return partitions
@@ -265,7 +266,7 @@ class IndexBuildAttempt:
         built = {one.partition for one in begun.prepared}
         for request in self._requests:
             if request.partition in built:
-                request.check(table.storage, table.config, table.schema)
+                request.check(table.storage, table.config, columns_of(table))
 
     def _check_not_dropped(self, table: LockedTable, begun: RunningBuild) -> None:
         partitions = {one.partition for one in begun.prepared}
@@ -279,17 +280,17 @@ class IndexBuildAttempt:
     def roll_back(self) -> None:
         """Revert to the state before the attempt."""
         with lock_table(self._client, self._opts, self._stats_reader) as table:
-            entry = table.data.timeline.find(self._instant, Action.INDEXING)
+            entry = table.active.timeline.find(self._instant, Action.INDEXING)
             if entry is None or entry.is_completed or not self._claim.is_current():
                 return
             rollback_index_build(table.storage, table.config, self._instant, self._plan.partitions)
-            inflight = table.data.in_state(entry, State.INFLIGHT)
+            inflight = table.active.in_state(entry, State.INFLIGHT)
             if inflight is not None:
-                table.data.delete(inflight)
+                table.active.delete(inflight)
             self._claim.release()
 
     def _refuse_if_superseded(self, table: LockedTable) -> None:
-        entry = table.data.timeline.find(self._instant, Action.INDEXING)
+        entry = table.active.timeline.find(self._instant, Action.INDEXING)
         if entry is None or entry.state is not State.INFLIGHT or not self._claim.is_current():
             raise ConflictError(
                 f"the indexing {self._instant} no longer belongs to this attempt: another process considered it "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.index_build_state import cancel_index_plans
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.services.indexing.index_requests import (
@@ -32,7 +32,6 @@ from pyhudi.services.indexing.index_requests import (
     indexes_of,
     partitions_to_drop,
 )
-from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.plans.index_plan import pending_index_plans
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.table_checks import current_snapshot
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 PROGRESS = "build indexes"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
-Builder = Callable[["LockedTable", IndexRequest], "TableConfig"]
+Builder = Callable[[LockedTable, IndexRequest], "TableConfig"]
 """Builds the record index, a secondary index or an expression index with an engine. Returns the table's configuration.
 A record index is declared then, the others are not."""
 
@@ -57,24 +56,6 @@ class IndexResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LockedTable(MetadataWriteContext):
-    """A table whose lock is held, with its current configuration."""
-
-    config: TableConfig
-
-    @property
-    def current(self) -> TableSnapshot:
-        """The table with its current configuration."""
-        return self.snapshot(self.config)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the table's columns; none before its first write."""
-        columns = resolve_table_schema(self.current)
-        return pa.schema([]) if columns is None else columns.schema
-
-
 @contextmanager
 def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsReader = LOCAL) -> Iterator[LockedTable]:
     """Hold the lock of the table.
@@ -85,8 +66,13 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
     """
     storage = client.storage
     with make_time_generator(storage, opts, client.config.timezone).reserve() as reserved:
-        table = current_snapshot(storage, client.config)
-        yield LockedTable(storage, opts, table.active, reserved, stats_reader, table.config)
+        yield LockedTable(current_snapshot(storage, client.config), opts, reserved, stats_reader)
+
+
+def columns_of(table: LockedTable) -> pa.Schema:
+    """Return the table's columns; none before its first write."""
+    columns = resolve_table_schema(table.snapshot)
+    return pa.schema([]) if columns is None else columns.schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +110,7 @@ def build_index(
             if request.if_not_exists:
                 return IndexResult(reason=existing)
             raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
-        request.check(table.storage, table.config, table.schema)
+        request.check(table.storage, table.config, columns_of(table))
         if dry_run:
             return IndexResult((request.partition,))
         report_progress(progress, PROGRESS, 0, 1)
@@ -137,7 +123,7 @@ def existing_index(table: LockedTable, partition: str) -> str | None:
     """Return the reason why an index cannot be created (it exists, or is planned); None if there is none."""
     if partition in table.config.metadata_partitions:
         return f"the index {partition} exists"
-    plan = next((p for p in pending_index_plans(table.data) if partition in p.partitions), None)
+    plan = next((p for p in pending_index_plans(table.active) if partition in p.partitions), None)
     if plan is None:
         return None
     return f"the index {partition} is planned by the indexing {plan.instant}, which run_index executes"
@@ -145,13 +131,13 @@ def existing_index(table: LockedTable, partition: str) -> str | None:
 
 def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
     storage, before = table.storage, table.config
-    config = build_enabled_partitions(table, before, only_if_none=request.needs_spark)
+    config = build_enabled_partitions(table, only_if_none=request.needs_spark)
     if request.needs_spark:
         assert builder is not None
-        at = replace(table, config=config)
+        table = table.with_config(config)
         if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
-            request.check(storage, config, table.schema)  # It was removed together with a corrupt metadata table.
-        config = builder(at, request)
+            request.check(storage, config, columns_of(table))  # It was removed together with a corrupt metadata table.
+        config = builder(table, request)
     definition = request.definition(config.version)
     if definition is not None:
         config = declare_partitions(storage, config, [request.partition], {request.partition: definition})
@@ -170,7 +156,7 @@ def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: 
         ConfigError: The index does not exist, or a planned one requires it.
     """
     with lock_table(client, opts) as table:
-        planned = [partition for plan in pending_index_plans(table.data) for partition in plan.partitions]
+        planned = [partition for plan in pending_index_plans(table.active) for partition in plan.partitions]
         dropped = partitions_to_drop(table.storage, table.config, name, planned)
         if not dropped:
             existing = ", ".join(indexes_of(table.storage, table.config)) or "none"
@@ -179,7 +165,7 @@ def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: 
             raise ConfigError(f"the table has no index {name!r}; it has {existing}")
         needing = [p for p in table.config.metadata_partitions if is_secondary(p)] if RECORD_INDEX in dropped else []
         if not dry_run:
-            cancel_index_plans(table.data, dropped)  # First, so that its builder detects it.
+            cancel_index_plans(table.active, dropped)  # First, so that its builder detects it.
             _drop(table, dropped, needing)
         return IndexResult((*dropped, *needing))
 

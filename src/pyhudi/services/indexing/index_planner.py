@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
@@ -11,7 +10,8 @@ from pyhudi.metadata.indexes.index_declarations import define_indexes
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
-from pyhudi.services.indexing.index_builder import LockedTable, existing_index, lock_table
+from pyhudi.metadata.writer.locked_table import LockedTable
+from pyhudi.services.indexing.index_builder import columns_of, existing_index, lock_table
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.index_plan import IndexPlan, last_contiguous_write
@@ -42,23 +42,22 @@ def schedule_index(
             if request.if_not_exists:
                 return IndexPlan(reason=existing)
             raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
-        request.check(table.storage, table.config, table.schema)
-        upto = last_contiguous_write(table.data)
+        request.check(table.storage, table.config, columns_of(table))
+        upto = last_contiguous_write(table.active)
         if upto is None:
             return IndexPlan(reason="the table has no completed write, so there is nothing to index")
         if dry_run:
             return IndexPlan(_partitions(table, request), upto)
-        table_with_options = replace(table, opts=opts.merged(build_options(request, opts)))
-        config = build_enabled_partitions(table_with_options, table.config, only_if_none=True)
+        with_options = table.with_options(opts.merged(build_options(request, opts)))
+        config = build_enabled_partitions(with_options, only_if_none=True)
         if request.partition in config.metadata_partitions:
             return IndexPlan(reason="the table had no metadata table; it was built now, including this index")
         definition = request.definition(config.version)
         if definition is not None:  # First, because the plan itself does not contain the indexed columns.
             config = define_indexes(table.storage, config, {request.partition: definition})
-        now = replace(table, config=config)
-        plan = IndexPlan(_partitions(now, request), upto)
+        plan = IndexPlan(_partitions(table.with_config(config), request), upto)
         instant = table.new_time()
-        table.data.create_requested(Action.INDEXING, instant, plan.encode(config.version))
+        table.active.create_requested(Action.INDEXING, instant, plan.encode(config.version))
         return plan.scheduled(instant)
 
 

@@ -16,7 +16,7 @@ from pyhudi.metadata.writer.initial_statistics import InitialFileGroups
 from pyhudi.metadata.writer.initialize_partitions import InitialBuild, initial_file_group_count, table_contents
 
 if TYPE_CHECKING:
-    from pyhudi.services.indexing.index_builder import LockedTable
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.services.indexing.index_requests import IndexRequest
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
@@ -54,12 +54,12 @@ def prepare_indexes(
     local_partitions = [request.partition for request in requests if not request.needs_spark]
     prepared = []
     if local_partitions:
-        columns = columns_to_index(table.current, table.opts)
+        columns = columns_to_index(table.snapshot, table.opts)
         if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(local_partitions):
             raise UnsupportedTableError(
                 f"{local_partitions[0]} cannot be built for this table, because its columns are not known yet"
             )
-        first = InitialBuild(table.stats_reader, storage, config, columns, table_contents(table.current))
+        first = InitialBuild(table, columns, table_contents(table.snapshot))
     for request in requests:
         partition = request.partition
         if request.needs_spark:

@@ -31,7 +31,7 @@ def create_metadata_table(client: TableMetaClient, opts: Options, stats_reader: 
                 f"the metadata table already exists in {client.storage.uri(METADATA_FOLDER)}; "
                 "`services.delete_metadata_table()`, or CALL delete_metadata_table, deletes it"
             )
-        built = build_enabled_partitions(table, table.config)
+        built = build_enabled_partitions(table)
     return tuple(built.metadata_partitions)
 
 

@@ -31,7 +31,7 @@ from pyhudi.timeline.instant import Action
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -41,21 +41,22 @@ JOURNAL = f"{AUX_FOLDER}/pyhudi_upgrade.json"
 _log = logging.getLogger(__name__)
 
 
-def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, dropped: Sequence[str]) -> TableConfig:
+def prepare_metadata_table(table: LockedTable, dropped: Sequence[str]) -> TableConfig:
     """Drop partitions of the metadata table, and compact the others. Return the table's configuration.
 
     An invalid metadata table is deleted. The lock is held, and nothing is pending in the table.
     """
-    storage = context.storage
+    storage, config = table.storage, table.config
     if FILES not in config.metadata_partitions:
         return delete_metadata_table(storage, config) if has_metadata_table(config) else config
     if config.metadata_partitions_inflight:
         config = drop_inflight_partitions(storage, config, config.metadata_partitions_inflight)
     if dropped:
         config = drop_partitions(storage, config, dropped)
+    table = table.with_config(config)
     try:
-        open_timeline(context.snapshot(config))
-        compact_now(context, config)
+        open_timeline(table.snapshot)
+        compact_now(table)
         problem = _reason_to_rebuild(storage, config)
     except (FormatError, MetadataTableError, NotFoundError) as failure:
         problem = str(failure)

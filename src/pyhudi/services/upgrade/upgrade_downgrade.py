@@ -247,8 +247,8 @@ class UpgradeDowngrade:
         if rebuild:
             return delete_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as reserved:
-            context = self._metadata_updates.context(active, reserved)
-            return metadata_table_conversion.prepare_metadata_table(context, config, self._dropped)
+            table = self._metadata_updates.locked_table(config, active, reserved)
+            return metadata_table_conversion.prepare_metadata_table(table, self._dropped)
 
     def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
         """Set the version of the table, which activates the other version."""

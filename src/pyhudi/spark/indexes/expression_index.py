@@ -35,6 +35,7 @@ from pyhudi.metadata.writer.initialize_partitions import (
 )
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.schema.name_resolution import field_type
+from pyhudi.services.indexing.index_builder import columns_of
 from pyhudi.spark.indexes.expression_values import check_expression, summarize_files
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
@@ -42,7 +43,7 @@ from pyhudi.spark.spark_errors import refused_values
 from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
-    from pyhudi.services.indexing.index_builder import LockedTable
+    from pyhudi.metadata.writer.locked_table import LockedTable
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
 
@@ -68,10 +69,11 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
         ConfigError: Spark has no such function for a column of that type.
         UnsupportedTableError: Some values are null and the index has bloom filters.
     """
-    check_expression(spark, index.expression, table.schema)
-    records = first_records(spark, table, index, table_contents(table.current).live, table.schema)
+    columns = columns_of(table)
+    check_expression(spark, index.expression, columns)
+    records = first_records(spark, table, index, table_contents(table.snapshot).live, columns)
     count = initial_file_group_count(index.partition, table.opts)
-    build_partition(table, table.config, index.partition, count, lambda groups: groups.write(records))
+    build_partition(table, index.partition, count, lambda groups: groups.write(records))
 
 
 def first_records(

@@ -15,7 +15,8 @@ from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
 from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.metadata.writer.initial_statistics import InitialFileGroups
 from pyhudi.metadata.writer.initialize_partitions import initial_file_group_count, table_contents
-from pyhudi.services.indexing.index_builder import Builder, LockedTable
+from pyhudi.metadata.writer.locked_table import LockedTable
+from pyhudi.services.indexing.index_builder import Builder, columns_of
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.expression_index import build_expression_index, first_records
@@ -36,7 +37,7 @@ def spark_index_builder(spark: SparkSession) -> Builder:
             build_expression_index(spark, table, request.expression)
             return table.config
         if request.kind != SECONDARY:
-            return build_record_index(spark, table, table.config)
+            return build_record_index(spark, table)
         build_secondary_index(spark, table, request.secondary)
         return table.config
 
@@ -52,7 +53,7 @@ def spark_index_preparer(spark: SparkSession) -> Preparer:
         if request.kind == SECONDARY:
             entries = InitialEntries.from_table(spark, table, request.secondary)
             return PreparedIndex(request.partition, entries.groups, None, partial(entries.write, instant))
-        keys = InitialKeys.from_table(spark, table.current, table.opts)
+        keys = InitialKeys.from_table(spark, table.snapshot, table.opts)
         definition = record_index_definition(partitioned=keys.groups.partitioned) if table.config.version >= 9 else None
         return PreparedIndex(
             request.partition,
@@ -68,9 +69,10 @@ def spark_index_preparer(spark: SparkSession) -> Preparer:
 def _prepared_expression(
     spark: SparkSession, table: LockedTable, index: ExpressionIndex, instant: str
 ) -> PreparedIndex:
-    check_expression(spark, index.expression, table.schema)
+    columns = columns_of(table)
+    check_expression(spark, index.expression, columns)
     groups = file_group_ids(index.partition, initial_file_group_count(index.partition, table.opts))
-    live, columns = table_contents(table.current).live, table.schema
+    live = table_contents(table.snapshot).live
 
     def write() -> Sequence[Mapping[str, Any]]:
         records = first_records(spark, table, index, live, columns)

@@ -38,7 +38,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
-    from pyhudi.services.indexing.index_builder import LockedTable
+    from pyhudi.metadata.writer.locked_table import LockedTable
 
 _log = logging.getLogger(__name__)
 
@@ -53,9 +53,7 @@ def build_secondary_index(spark: SparkSession, table: LockedTable, index: Second
         UnsupportedTableError: A value is too long for the index.
     """
     first = InitialEntries.from_table(spark, table, index)
-    build_partition(
-        table, table.config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
-    )
+    build_partition(table, index.partition, first.groups, lambda groups: first.write(groups.files.instant))
     return len(first.groups)
 
 
@@ -75,7 +73,7 @@ class InitialEntries:
     @classmethod
     def from_table(cls, spark: SparkSession, locked: LockedTable, index: SecondaryIndex) -> InitialEntries:
         """Load the file slices of a table; reads no rows."""
-        table = locked.current
+        table = locked.snapshot
         slices = FileSystemView.load(table).latest_slices()
         count = sum(estimated_rows(locked.storage, slices))
         groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))

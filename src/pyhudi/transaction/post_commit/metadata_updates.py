@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from pyhudi.metadata.indexes.indexed_columns import columns_of_new_table
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
 from pyhudi.metadata.writer.enabled_partitions import build_all, is_metadata_enabled
-from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.operation_types import COMPACT
 from pyhudi.transaction.table_checks import current_config
@@ -46,23 +47,23 @@ class MetadataUpdates:
     generator: TimeGenerator
     stats_reader: FileStatsReader
 
-    def context(self, active: ActiveTimeline, reserved: ReservedTime) -> MetadataWriteContext:
-        """Return the context for changes of the metadata table. The caller holds the lock of the table."""
-        return MetadataWriteContext(self.storage, self.opts, active, reserved, self.stats_reader)
+    def locked_table(self, config: TableConfig, active: ActiveTimeline, reserved: ReservedTime) -> LockedTable:
+        """Return the table for changes of its metadata table. The caller holds the lock of the table."""
+        return LockedTable(TableSnapshot(self.storage, config, active), self.opts, reserved, self.stats_reader)
 
-    def plan_services(self, context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
+    def plan_services(self, table: LockedTable) -> MetadataCompactionJob | None:
         """Plan the compaction of the metadata table if it is due, for `run_services`; otherwise return None. In tables
         of version 6 it is executed immediately. The caller holds the lock of the table."""
         try:
-            job = compaction.schedule_compaction(context, config)
-            if job is None or config.version >= 8:
+            job = compaction.schedule_compaction(table)
+            if job is None or table.config.version >= 8:
                 return job
             try:
                 stats, millis = compaction.merge_file_groups(job, self.stats_reader)
-                self._report(config, compaction.complete_compaction(context, config, job, stats, millis))
+                self._report(table.config, compaction.complete_compaction(table, job, stats, millis))
             except Exception as failure:
                 self._log_failure(failure)
-                compaction.rollback_failed_compaction(context, config, job, failure)
+                compaction.rollback_failed_compaction(table, job, failure)
         except Exception as failure:  # A later commit tries again.
             self._log_failure(failure)
         return None
@@ -96,10 +97,10 @@ class MetadataUpdates:
             self._log_failure(error)
         with self.generator.reserve() as reserved:
             config = current_config(self.storage, config)
-            context = self.context(ActiveTimeline.load(self.storage, config.layout), reserved)
+            table = self.locked_table(config, ActiveTimeline.load(self.storage, config.layout), reserved)
             if failure is None:
-                return compaction.complete_compaction(context, config, job, stats, millis)
-            compaction.rollback_failed_compaction(context, config, job, failure)
+                return compaction.complete_compaction(table, job, stats, millis)
+            compaction.rollback_failed_compaction(table, job, failure)
         return None
 
     def build(self, metadata: CommitMetadata) -> None:
@@ -112,7 +113,7 @@ class MetadataUpdates:
             active = ActiveTimeline.load(self.storage, config.layout)
             columns = columns_of_new_table(config, self.opts, metadata)
             with self.generator.reserve(locked=True) as reserved:
-                build_all(self.context(active, reserved), config, columns)
+                build_all(self.locked_table(config, active, reserved), columns)
         except Exception as failure:  # The next write tries again.
             _log.warning("the table at %s has no metadata table yet: %s", self.storage.root, failure)
 

@@ -154,7 +154,7 @@ def test_dying_while_archiving(mor: MorTable) -> None:
     def act(storage: Storage) -> None:
         client = table(mor.root.with_name("dead"), mor.version, storage).client
         with lock_table(client, Options.parse(OPTIONS)) as locked:
-            archive_metadata_timeline(locked, locked.config)
+            archive_metadata_timeline(locked)
 
     seen = set()
     for storage in deaths(mor.root, act):

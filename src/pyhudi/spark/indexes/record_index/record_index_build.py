@@ -14,7 +14,7 @@ from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.metadata_layout import FILES, RECORD_INDEX
 from pyhudi.metadata.writer.initialize_partitions import build_partition
-from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, check_no_duplicates
 from pyhudi.spark.indexes.record_index.record_index_verify import count_duplicate_keys
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def build_record_index(spark: SparkSession, metadata_context: MetadataWriteContext, config: TableConfig) -> TableConfig:
+def build_record_index(spark: SparkSession, table: LockedTable) -> TableConfig:
     """Build the record index of the table at its timeline, and declare it. Runs a Spark job.
 
     The caller holds the lock. The index is partitioned unless the options request a global one.
@@ -39,13 +39,11 @@ def build_record_index(spark: SparkSession, metadata_context: MetadataWriteConte
             location per key; or tables of that version have no partitioned index.
         LockError: The lock was lost.
     """
-    first = InitialKeys.from_table(spark, metadata_context.snapshot(config), metadata_context.opts)
-    build_partition(
-        metadata_context, config, RECORD_INDEX, first.groups.ids, lambda groups: first.write(groups.files.instant)
-    )
+    first = InitialKeys.from_table(spark, table.snapshot, table.opts)
+    build_partition(table, RECORD_INDEX, first.groups.ids, lambda groups: first.write(groups.files.instant))
     definition = record_index_definition(partitioned=first.groups.partitioned)
-    definitions = None if config.version < 9 else {RECORD_INDEX: definition}
-    return declare_partitions(metadata_context.storage, config, [RECORD_INDEX], definitions)
+    definitions = None if table.config.version < 9 else {RECORD_INDEX: definition}
+    return declare_partitions(table.storage, table.config, [RECORD_INDEX], definitions)
 
 
 def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
@@ -74,7 +72,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
         with lock_table(client, opts) as table:
             if not wants_record_index(opts, table.config):
                 return False
-            build_record_index(spark, table, table.config)
+            build_record_index(spark, table)
     except HudiError as reason:
         _log.warning("the record index of %s was not built: %s", storage.root, reason)
         return False

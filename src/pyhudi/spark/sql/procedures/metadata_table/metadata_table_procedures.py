@@ -54,7 +54,7 @@ def init_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
         MetadataTable.open(TableSnapshot.load(client))
         return [(f"Opened Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
     with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
-        build_enabled_partitions(table, table.config)
+        build_enabled_partitions(table)
     return [(f"Initialized Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
 
 
