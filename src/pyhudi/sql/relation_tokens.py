@@ -7,6 +7,7 @@ parser: after FROM and JOIN, and after the commas between them.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -78,11 +79,13 @@ class RelationScanner:
         cursor: The tokens of the query.
         relations: The relations in text order, without those that WITH defines and functions.
         aliases: All aliases, and names that WITH defines, in lower case.
+        streamed: Names after STREAM, with or without parentheses.
     """
 
     cursor: Cursor
     relations: list[Relation] = field(default_factory=list)
     aliases: list[str] = field(default_factory=list)
+    streamed: list[Name] = field(default_factory=list)
     _open: list[_Parentheses] = field(default_factory=lambda: [_Parentheses(reads=True)])
     _definitions: list[_Definition] = field(default_factory=list)
     _expects: bool = False
@@ -136,6 +139,7 @@ class RelationScanner:
         return before in _BEFORE_COLUMNS or (before == "DISTINCT" and self.cursor.word(-2) in ("IS", "NOT"))
 
     def _relation(self) -> None:
+        self._stream()
         cursor, at = self.cursor, self.cursor.at
         try:
             name = cursor.name()
@@ -154,6 +158,15 @@ class RelationScanner:
         )
         if not defined:
             self.relations.append(Relation(name, start, end, alias))
+
+    def _stream(self) -> None:
+        """Note the name after STREAM. Does not consume anything."""
+        cursor, at = self.cursor, self.cursor.at
+        if cursor.take("STREAM"):
+            cursor.take("(")
+            with suppress(SqlSyntaxError):
+                self.streamed.append(cursor.name())
+        cursor.at = at
 
     def _alias(self) -> str | None:
         """Consume the alias of a relation, and return it."""

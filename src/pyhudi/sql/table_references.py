@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,18 +101,9 @@ def streamed_names(query: str) -> tuple[Name, ...]:
     if "stream" not in query.lower():
         return ()
     try:
-        cursor = Cursor(query)
-    except NotUnderstoodError:
+        return tuple(RelationScanner.scanned(Cursor(query)).streamed)
+    except SqlSyntaxError:  # which Spark reports
         return ()
-    names = []
-    for at in range(1, len(cursor.tokens)):
-        cursor.at = at
-        if cursor.word(-1) not in ("FROM", "JOIN", ",", "(") or not cursor.take("STREAM"):
-            continue
-        cursor.take("(")
-        with suppress(SqlSyntaxError):
-            names.append(cursor.name())
-    return tuple(names)
 
 
 def _parsed(query: str) -> Any:

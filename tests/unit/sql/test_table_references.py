@@ -11,7 +11,7 @@ pytest.importorskip("sqlglot")
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql import table_references
 from pyhudi.sql.table_query_shorthand import expand_table_statements
-from pyhudi.sql.table_references import find_references, replaced
+from pyhudi.sql.table_references import find_references, replaced, streamed_names
 from pyhudi.sql.time_travel_clause import TimeTravel
 
 
@@ -107,6 +107,22 @@ def test_tables_are_found_without_a_parser(monkeypatch, query):
 @pytest.mark.parametrize("query", BEYOND_SQLGLOT)
 def test_tables_are_found_in_queries_that_sqlglot_cannot_parse(query):
     assert swapped(query) == BEYOND_SQLGLOT[query]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("SELECT id FROM STREAM t", [("t",)]),
+        ("SELECT id FROM a, stream(db.t) AS s JOIN STREAM b ON true", [("db", "t"), ("b",)]),
+        ("INSERT INTO t FROM STREAM t", [("t",)]),
+        ("SELECT * FROM (SELECT 1 FROM (STREAM t))", [("t",)]),
+        ("SELECT id, stream b FROM a", []),
+        ("SELECT stream b, max(stream) FROM a ORDER BY id, stream", []),
+        ("SELECT id FROM stream", []),
+    ],
+)
+def test_streams_are_told_from_columns_of_that_name(query, names):
+    assert [*streamed_names(query)] == names
 
 
 def test_times_and_arguments():
