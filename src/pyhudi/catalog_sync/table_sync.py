@@ -37,6 +37,7 @@ from pyhudi.errors import (
 )
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Instant
 
@@ -101,6 +102,7 @@ class _TableState:
     @classmethod
     def load(cls, client: TableMetaClient, opts: Options) -> Self:
         table = TableSnapshot.load(client)
+        refuse_moved_instants(table.active)
         now = SyncedInstants.of_timeline(table.active.timeline)
         schema = resolve_table_schema(table)
         if schema is None or now is None:

@@ -24,6 +24,7 @@ from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.storage.concurrent_reads import read_each
+from pyhudi.table.moved_instants import load_whole_timeline
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -150,14 +151,14 @@ class Restorer:
         Raises:
             InstantNotFoundError: The active timeline has no such completed write, or no restore is pending.
             TransactionError: Another restore is pending, cleaning has deleted files of that snapshot, or a later write
-                has been archived or has a savepoint.
+                has been archived or has a savepoint, or Apache Hudi has changed the version of the table halfway.
             BusyError: A write is running.
             LockError: The lock of the table could not be acquired, or was lost; the restore is pending then.
         """
         with in_process_writer_lock(self._storage, self._opts), self._generator.lock:
             with self._phases("plan"):
                 config = current_config(self._storage, self._client.config)
-                active = ActiveTimeline.load(self._storage, config.layout)
+                active = load_whole_timeline(self._storage, config.layout)
                 plan = self._resumed_plan(active, to)
                 if plan is None:  # one without targets is false, too
                     plan = self._scheduled(active, config, to)

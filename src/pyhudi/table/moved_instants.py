@@ -11,6 +11,7 @@ originals were archived or rolled back since, and those of a table that was over
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -29,6 +30,7 @@ from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pyhudi.storage import Storage
     from pyhudi.timeline.instant import Instant
 
 
@@ -39,11 +41,32 @@ def refuse_moved_instants(active: ActiveTimeline) -> None:
         TransactionError: The message has one of the commits, and the cure. Or the version of the table has changed
             since its properties were read.
     """
-    storage, layout = active.storage, active.layout
+    if (other := _other_layout(active.layout)) is not None:
+        _refuse_moved(active, ActiveTimeline.load(active.storage, other))
+
+
+def load_whole_timeline(storage: Storage, layout: Layout) -> ActiveTimeline:
+    """Load the timeline of a table that is to be changed, and the folder of the other layout at the same time.
+
+    Raises:
+        TransactionError: As in `refuse_moved_instants`.
+    """
+    other = _other_layout(layout)
+    if other is None:
+        return ActiveTimeline.load(storage, layout)
+    active, there = concurrent_map(partial(ActiveTimeline.load, storage), [layout, other])
+    _refuse_moved(active, there)
+    return active
+
+
+def _other_layout(layout: Layout) -> Layout | None:
+    """Return the other layout; None if it has the same folder."""
     other = LAYOUT_1 if layout.version >= 2 else LAYOUT_2
-    if other.folder == layout.folder:
-        return
-    there = ActiveTimeline.load(storage, other)
+    return None if other.folder == layout.folder else other
+
+
+def _refuse_moved(active: ActiveTimeline, there: ActiveTimeline) -> None:
+    storage, layout, other = active.storage, active.layout, there.layout
     left = [i for i in there.timeline.writes() if not active.timeline.is_completed(i.requested)]
     if not left:
         return

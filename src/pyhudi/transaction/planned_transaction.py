@@ -21,7 +21,6 @@ from pyhudi.errors import BusyError, ConflictError
 from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.storage.concurrent_reads import concurrent_map
-from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
@@ -121,7 +120,6 @@ class PlannedTransaction(Transaction):
         storage, instant = self.storage, attempt.instant
         table = current_snapshot(storage, client.config)
         self.config, active = table.config, table.active
-        refuse_moved_instants(active)
         entry = self._requested_plan(active, attempt, take_over=take_over)
         if entry is None:
             return False

@@ -8,12 +8,13 @@ from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import TransactionError
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.moved_instants import load_whole_timeline
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def current_config(storage: Storage, expected: TableConfig) -> TableConfig:
@@ -39,11 +40,12 @@ def current_snapshot(storage: Storage, expected: TableConfig) -> TableSnapshot:
         expected: Configuration with which it was opened.
 
     Raises:
-        TransactionError: A restore is pending, or the table was upgraded or downgraded in the meantime.
+        TransactionError: A restore is pending, the table was upgraded or downgraded in the meantime, or Apache Hudi has
+            changed its version halfway.
         UnsupportedTableError: The table is read-only.
     """
     config = current_config(storage, expected)
-    active = ActiveTimeline.load(storage, config.layout)
+    active = load_whole_timeline(storage, config.layout)
     refuse_pending_restore(active)
     return TableSnapshot(storage, config, active)
 

@@ -274,9 +274,12 @@ def test_columns_that_another_writer_adds_meanwhile(
     assert columns() == ["a", "b", "d", "c"]
 
 
-@pytest.mark.parametrize("has_metadata", ["true", "false"])
+@pytest.mark.parametrize(
+    ("has_metadata", "operation"),
+    [("true", "upsert"), ("false", "upsert"), ("true", "bulk_insert"), ("true", "delete_partition")],
+)
 def test_a_table_that_apache_hudi_has_moved_halfway_is_not_written(
-    spark: SparkSession, tmp_path: Path, has_metadata: str
+    spark: SparkSession, tmp_path: Path, has_metadata: str, operation: str
 ) -> None:
     """Its last commit is in the folder of version 6: its rows would be inserted again."""
     root, given = tmp_path / "t", options("upsert", hoodie__metadata__enable="false")
@@ -286,6 +289,7 @@ def test_a_table_that_apache_hudi_has_moved_halfway_is_not_written(
     for path in (root / ".hoodie/timeline").glob(f"{instant}*"):
         path.rename(root / ".hoodie" / re.sub("_[0-9]+", "", path.name))
     before = tree(root)
+    given |= {"hoodie.datasource.write.operation": operation}
     with pytest.raises(TransactionError, match="Apache Hudi is changing the version"):
         write(frame(spark, [("b", "p", 2, "y")]), str(root), given, "append")
     assert tree(root) == before

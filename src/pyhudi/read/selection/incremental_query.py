@@ -28,6 +28,7 @@ from pyhudi.read.selection.incremental_files import CompletedWrite, lost_files, 
 from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, has_logs_named_by_slice
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -46,7 +47,9 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
 
     Raises:
         QueryError: Files of the range no longer exist and falling back is not allowed, or an earlier write is pending.
+        TransactionError: Apache Hudi has changed the version of the table halfway.
     """
+    refuse_moved_instants(table.active)
     active, instants = table.active, query.instants
     active_writes = _active_writes(active, query)
     archived = _archived_writes(table, instants, active_writes)
@@ -102,7 +105,9 @@ def data_writes(table: TableSnapshot, query: Query) -> list[CompletedWrite]:
 
     Raises:
         QueryError: An earlier write is pending, and the range refers to requested times.
+        TransactionError: Apache Hudi has changed the version of the table halfway.
     """
+    refuse_moved_instants(table.active)
     instants = query.instants
     active_writes = _active_writes(table.active, query)
     bounded = instants if instants.begin is not None else replace(instants, begin="0")

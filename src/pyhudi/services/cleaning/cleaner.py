@@ -35,6 +35,7 @@ from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
@@ -99,7 +100,7 @@ class Cleaner:
             LockError: The lock of the table could not be acquired.
         """
         with self._phases("plan"):
-            table = TableSnapshot.load(self._client.reload())
+            table = TableSnapshot.load(self._client)
             table.config.check_writable()
             refuse_pending_restore(table.active)
             self._roll_back_failed(table)
@@ -192,6 +193,7 @@ class Cleaner:
         """Refuse a pending plan, possibly of another program, with files that are still needed."""
         if not len(plan):
             return
+        refuse_moved_instants(table.active)
         paths = plan.paths()
         view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
         latest = view.latest_slices()

@@ -23,6 +23,7 @@ from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.storage import join_path
 from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
@@ -72,10 +73,12 @@ def find_orphan_files(table: TableSnapshot, partitions: Sequence[str] | None = N
 
     Raises:
         CorruptInstantError: The timeline cannot be read, so nothing is certain.
+        TransactionError: Apache Hudi has changed the version of the table halfway.
     """
     # A file is written after its instant is created, and instants are archived before they are removed.
     files, _ = list_files(table.storage, partitions, (BASE, LOG, CDC))
     active = table.active.reload()
+    refuse_moved_instants(active)
     history = read_archived_timeline(table.storage, table.config.layout)
     first, listed, recorded = _instants(active, history)
     named, silent = _recorded_files(files["path"], active, history)

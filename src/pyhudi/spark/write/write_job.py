@@ -14,7 +14,6 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.metadata.writer.enabled_partitions import is_metadata_enabled
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
@@ -22,7 +21,6 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
@@ -204,8 +202,6 @@ class WriteJob:
         Raises:
             TransactionError: Apache Hudi has changed the version of the table halfway.
         """
-        if not (self.config.metadata_partitions and is_metadata_enabled(self.opts)):  # else the metadata table tells
-            refuse_moved_instants(active)
         table = TableSnapshot(self.storage, self.config, active)
         lister: Lister | None = None
         if self.config.version >= 8:
