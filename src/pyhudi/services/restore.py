@@ -30,7 +30,7 @@ from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
@@ -219,10 +219,11 @@ class Restorer:
     def _undo(self, active: ActiveTimeline, rollbacks: RollbackExecutor, plan: RestorePlan) -> None:
         rollbacks.complete_and_roll_back(active, [])  # Those started by an earlier attempt.
         for number, (requested, action) in enumerate(plan.targets):
-            target = active.timeline.find(requested, action)
+            actions = action, completed_action(action)
+            target = active.timeline.find(requested, *actions)
             # A pending write may be completed before its rollback can stop it; then it is rolled back, too.
             while target is not None and rollbacks.roll_back(active, target, with_plan=True) is None:
-                target = active.timeline.find(requested, action)
+                target = active.timeline.find(requested, *actions)
             if target is not None:
                 # After a rollback the plan of a started service remains, to be retried; a restore removes it, too.
                 active.delete_pending(requested, action)

@@ -23,7 +23,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant import Action, Instant, State, current_instant
 from tests.cases import seldom
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -355,6 +355,26 @@ def check_rows(mor: MorTable, rows: Rows) -> None:
     assert mor.rows() == rows
     listed = HudiTable.for_path(str(mor.root), PLAIN).scan(columns=["id", "p", "o", "v"]).to_arrow().to_pylist()
     assert {r["id"]: r for r in listed} == rows
+
+
+@pytest.mark.parametrize("service", ["compaction", "clustering"])
+def test_a_service_that_another_program_completes_meanwhile_is_undone(
+    mor: MorTable, seen: list[tuple[str, Rows]], service: str
+) -> None:
+    """The restore has died after its plan, in which the service is pending."""
+    instant, rows = seen[-1]
+    getattr(mor.table.services, f"schedule_{service}")()
+    other = MorTable(Path(shutil.copytree(mor.root, mor.root.with_name("other"))), mor.version, options=mor.options)
+    getattr(other.table.services, f"run_{service}")()
+    plan = mor.table.services.restore(instant, dry_run=True)
+    ((pending, _),) = plan.targets
+    active = mor.client.active_timeline()
+    active.create_requested(Action.RESTORE, current_instant(mor.client.config.timezone), plan.encode(mor.version))
+    shutil.copytree(other.root, mor.root, dirs_exist_ok=True)
+    assert mor.client.active_timeline().timeline.is_completed(pending)
+    mor.table.services.restore()
+    assert not [path for path in mor.root.rglob("*") if pending in path.name and path.parent.name in FILE_IDS]
+    check(mor, rows)
 
 
 def test_another_restore_has_to_wait(hand: HandMadeTable) -> None:
