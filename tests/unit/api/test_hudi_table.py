@@ -401,6 +401,8 @@ def test_lookup_by_fields(made, table):
         open_storage(made.root), set={"hoodie.table.recordkey.fields": "id,p"}
     )
     assert table.lookup([{"id": "x", "p": "a"}, {"p": "b", "id": "x"}], ["v"]).to_pylist() == [{"v": 2}]
+    many = [{"id": f"x{number}", "p": "a"} for number in range(15_000)]  # as many alternatives would crash Arrow
+    assert table.lookup([*many, {"id": "x", "p": "a"}], ["v"]).to_pylist() == [{"v": 2}]
     for keys, message in (
         ([{"id": "x"}], "the key {'id': 'x'} must be a dict with the fields .*id, p"),
         ([{"id": "x", "p": "a"}, "x"], "the key 'x' must be a dict"),

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import LISTS, is_nan
+from pyhudi.read.filters.row_value_lists import row_value_lists
 from pyhudi.read.filters.sql_predicate import equivalent_conditions, implied_predicate, literal_of_other_type
 from pyhudi.read.filters.terms import OPERATORS, Term
 from pyhudi.read.filters.unknown_columns import unknown_column, unquoted_text
@@ -73,14 +74,13 @@ class RowFilter:
             return self.without_sql(schema).arrow(schema)
         if self.expression is not None:
             return self.expression
-        return reduce(
-            lambda a, b: a | b,
-            (
-                reduce(lambda a, b: a & b, (term.arrow(schema) for term in conjunction))
-                for conjunction in self.anyof
-                if conjunction
-            ),
+        lists, others = row_value_lists(self.anyof, schema)
+        alternatives = (
+            reduce(lambda a, b: a & b, (term.arrow(schema) for term in conjunction))
+            for conjunction in others
+            if conjunction
         )
+        return reduce(lambda a, b: a | b, (*lists, *alternatives))
 
     def bind(self, schema: pa.Schema, zone: dt.tzinfo = dt.UTC) -> RowFilter:
         """Return the filter adapted to the column types of that schema (`Term.bind`).
@@ -130,11 +130,11 @@ class RowFilter:
         if not self.anyof:
             return self
         row = pa.table({name: pa.array([value], schema.field(name).type) for name, value in values.items()})
+        given = {name for name in self._names() if resolve_column(name, schema)[0] in values}
         conjunctions = []
         for conjunction in self.anyof:
-            evaluated = [t for t in conjunction if resolve_column(t.column, schema)[0] in values]
-            if all(row.filter(term.arrow(schema)).num_rows for term in evaluated):
-                conjunctions.append(tuple(t for t in conjunction if t not in evaluated))
+            if all(row.filter(term.arrow(schema)).num_rows for term in conjunction if term.column in given):
+                conjunctions.append(tuple(term for term in conjunction if term.column not in given))
         return True if () in conjunctions else bool(conjunctions) and RowFilter(anyof=tuple(conjunctions))
 
     def is_for_row_groups(self, schema: pa.Schema) -> bool:
@@ -179,8 +179,12 @@ class RowFilter:
         if self.expression is not None:
             text = str(self.expression)
             return [name for name in schema.names if name in text]
-        used = {resolve_column(term.column, schema)[0] for conjunction in self.anyof for term in conjunction}
+        used = {resolve_column(name, schema)[0] for name in self._names()}
         return [name for name in schema.names if name in used]
+
+    def _names(self) -> set[str]:
+        """Return the columns of the terms, as they are written."""
+        return {term.column for conjunction in self.anyof for term in conjunction}
 
     def __str__(self) -> str:
         if self.sql is not None:

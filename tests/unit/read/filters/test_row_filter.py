@@ -203,6 +203,25 @@ def test_long_lists_of_numbers_of_several_types_leave_nothing_out_wrongly():
     assert not cannot_match(Term("n", "in", (*range(300), 900.0)), bounds)[:2].any()
 
 
+@pytest.mark.parametrize("separator", ["", "\x1f", "\x1f\x1e\x1d\x00"])
+def test_many_combinations_of_values(separator):
+    """Also texts that have the signs by which values are joined, and other comparisons beside the combinations."""
+    texts = dict.fromkeys(["a", "b", "", f"a{separator}b", f"{separator}b", f"a{separator}"])
+    days = [date(2024, 1, 1), date(1, 1, 1)]
+    combinations = [(i, s, d) for i in (-1, 1, 2, None) for s in (*texts, None) for d in (*days, None)]
+    table = pa.table(dict(zip("isd", zip(*combinations, strict=True), strict=True))).cast(
+        pa.schema([("i", pa.int32()), ("s", pa.string()), ("d", pa.date32())])
+    )
+    wanted = {row for row in combinations if None not in row and row[0] < 2 and len(row[1]) != 1}
+    unmatched = [(n, f"none{separator}", days[0]) for n in range(100)]
+    alternatives = [[("s", "=", s), ("i", "=", i), ("d", "=", d)] for i, s, d in [*wanted, *unmatched]]
+    others = [[("i", "=", 2), ("s", "=", "b"), ("d", ">", days[1])], [("i", "=", 1 << 40)], [("i", "=", 0.5)]]
+    nulls = [[("i", "=", None), ("s", "=", "a"), ("d", "=", days[1])]]
+    condition = RowFilter.parse([*alternatives, *others, *nulls]).arrow(table.schema)
+    found = [tuple(row.values()) for row in table.filter(condition).to_pylist()]
+    assert sorted(map(repr, found)) == sorted(map(repr, {*wanted, (2, "b", days[0]), (None, "a", days[1])}))
+
+
 def test_no_filter():
     assert RowFilter.parse(None) is None
     assert RowFilter.parse([]) is None
