@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pyhudi
@@ -89,6 +90,29 @@ def test_scans(table):
     assert table.scan(begin=at(12), end=at(24)).to_arrow().num_rows == 0
     assert table.scan(read_optimized=True).count() == 3
     assert table.scan([("v", ">", 1)]).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (
+            pc.field("w") == 1,
+            r"\(w == 1\) cannot be evaluated: No match for FieldRef.Name\(w\); the columns are .* v \(int",
+        ),
+        (pc.field("v") == "1", "no kernel matching input types"),
+        (pc.field("v"), "must evaluate to bool"),
+        (pc.scalar(None), "must evaluate to bool"),
+        (pc.field(7) == 1, r"refers to a column by its position; use pc.field\(name\)"),
+    ],
+)
+def test_expressions_that_are_no_conditions_on_the_columns(table, expression, message):
+    with pytest.raises(QueryError, match=message):
+        table.scan(expression, columns=["id"]).to_arrow()
+
+
+def test_a_list_without_conditions_is_no_filter(table):
+    assert table.scan([[]]).count() == table.scan([[], [("v", "=", 9)]]).count() == 3
+    assert table.scan(pc.field("id") != "FieldPath(0)").count() == 3
 
 
 def test_a_scan_is_immutable(table):

@@ -7,6 +7,7 @@ A filter is ``[(column, op, value), …]`` (a conjunction), a list of such lists
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -25,6 +26,7 @@ from pyhudi.read.schema.column_paths import resolve_column, type_at
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
 """Forms of a filter in the public API."""
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class RowFilter:
 
     @classmethod
     def parse(cls, value: Filter | RowFilter | None) -> RowFilter | None:
-        """Parse a filter in any of its forms; None and an empty list mean no filter. One that is parsed is returned.
+        """Parse a filter in any of its forms; None, an empty list, and one in which a list is empty mean no filter. One
+        that is parsed is returned.
 
         Raises:
             QueryError: The filter has another form, or an operator is unknown.
@@ -62,7 +65,8 @@ class RowFilter:
         if isinstance(value[0], str):
             raise QueryError(f"a filter must be a list of (column, op, value), not {value!r}; write [{tuple(value)!r}]")
         conjunctions = [value] if isinstance(value[0], tuple) else value
-        return cls(anyof=tuple(tuple(_term(term) for term in conjunction) for conjunction in conjunctions))
+        parsed = tuple(tuple(_term(term) for term in conjunction) for conjunction in conjunctions)
+        return None if () in parsed else cls(anyof=parsed)
 
     def arrow(self, schema: pa.Schema) -> pc.Expression:
         """Return the filter as a pyarrow expression on batches of that schema.
@@ -76,9 +80,7 @@ class RowFilter:
             return self.expression
         lists, others = row_value_lists(self.anyof, schema)
         alternatives = (
-            reduce(lambda a, b: a & b, (term.arrow(schema) for term in conjunction))
-            for conjunction in others
-            if conjunction
+            reduce(lambda a, b: a & b, (term.arrow(schema) for term in conjunction)) for conjunction in others
         )
         return reduce(lambda a, b: a | b, (*lists, *alternatives))
 
@@ -86,8 +88,11 @@ class RowFilter:
         """Return the filter adapted to the column types of that schema (`Term.bind`).
 
         Raises:
-            QueryError: An unknown column, or a value that cannot be compared with the column.
+            QueryError: An unknown column, a value that cannot be compared with the column, or a pyarrow expression that
+                cannot be evaluated.
         """
+        if self.expression is not None:
+            _check_expression(self.expression, schema)
         if not self.anyof:
             return self
         return RowFilter(
@@ -195,6 +200,23 @@ class RowFilter:
             "(" + " and ".join(f"{t.column} {t.op} {t.value!r}" for t in conjunction) + ")"
             for conjunction in self.anyof
         )
+
+
+def _check_expression(expression: pc.Expression, schema: pa.Schema) -> None:
+    """Evaluate a pyarrow expression on no rows.
+
+    Raises:
+        QueryError: It has an unknown column or an operation that the types do not have, it is no condition, or it
+            refers to columns by position, which depends on the columns that are read.
+    """
+    if "FieldPath(" in _QUOTED.sub("", str(expression)):
+        raise QueryError(f"the filter {expression} refers to a column by its position; use pc.field(name)")
+    try:
+        schema.empty_table().filter(expression)
+    except pa.ArrowException as error:
+        columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
+        reason = str(error).partition(f" in {schema.names[0]}:")[0]  # it may list the columns line by line
+        raise QueryError(f"the filter {expression} cannot be evaluated: {reason}; the columns are {columns}") from error
 
 
 def _is_floating(term: Term, schema: pa.Schema) -> bool:
