@@ -335,6 +335,15 @@ def test_names_by_identifier_clauses_and_in_double_quotes(spark):
         spark.conf.unset("spark.sql.ansi.doubleQuotedIdentifiers")
 
 
+def test_texts_where_backslashes_are_no_escapes(spark):
+    """Files are not skipped by the text that the backslashes would mean elsewhere."""
+    stats = "'hoodie.metadata.index.column.stats.enable' = 'true'"
+    spark.sql(f"CREATE TABLE t (id INT, v STRING) USING hudi TBLPROPERTIES (primaryKey = 'id', {stats})")
+    with session_setting(spark, "spark.sql.parser.escapedStringLiterals", "true"):
+        spark.sql(r"INSERT INTO t VALUES (1, '\n')")
+        assert rows(spark, r"SELECT id FROM t WHERE v = '\n'") == [(1,)]
+
+
 def test_subqueries_and_blobs_in_the_clauses_of_merge(spark):
     spark.sql("CREATE TABLE t (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
     spark.sql("CREATE TABLE w (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")

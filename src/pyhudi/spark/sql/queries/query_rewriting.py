@@ -17,7 +17,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.session import spark_sql
-from pyhudi.spark.session_settings import quotes_names_by_double_quotes
+from pyhudi.spark.session_settings import has_escapes, quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.queries.function_arguments import FunctionResolver
 from pyhudi.spark.sql.queries.joined_tables import JoinedTables
@@ -78,6 +78,9 @@ def _rewritten(
         references = [  # the parser takes such names for strings
             replace(reference, predicate=None, joined=()) for reference in references
         ]
+    if "\\" in query and any(one.predicate for one in references) and not has_escapes(spark):
+        # the parser takes backslashes for escapes
+        references = [replace(reference, predicate=None) for reference in references]
     _refuse_streams(spark, query, scope)
     rewritten = _QueryRewriter(spark, query, tuple(references), scope).result()
     return rewritten if query == written else replace(rewritten, reads_hudi_tables=True)
