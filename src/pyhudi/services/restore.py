@@ -37,6 +37,7 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
+from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
@@ -228,6 +229,8 @@ class Restorer:
                 # After a rollback the plan of a started service remains, to be retried; a restore removes it, too.
                 active.delete_pending(requested, action)
             report_progress(self._progress, "undo writes", number + 1, len(plan))
+        resizes = {requested for requested, action in plan.targets if action in late_data_files.RESIZES}
+        late_data_files.delete_slices_of_removed_plans(active, resizes)
 
     def _complete(self, active: ActiveTimeline, entry: Instant, plan: RestorePlan, millis: int) -> int:
         """Complete the restore with the results of its rollbacks, which are removed from the timeline. Return the

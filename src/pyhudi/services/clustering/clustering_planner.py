@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.index.consistent_hashing import VisibleGroups, load_metadata, partitions_with_buckets
+from pyhudi.services.clustering.bucket_resizing import is_resizing
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, clustering_inputs
 from pyhudi.services.service_plans import LockedTimeline, lock_timeline, read_plans
@@ -24,6 +25,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.rollback.late_data_files import delete_slices_of_removed_plans
 from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
@@ -92,6 +94,8 @@ def reschedule_clustering(client: TableMetaClient, plan: ClusteringPlan, opts: O
         # Removed first, because two plans must not have the same file groups. If the process is killed in between, the
         # file groups are free, and a later plan includes them.
         locked.remove(plan.instant, plan.action)
+        if is_resizing(plan.strategy):
+            delete_slices_of_removed_plans(table.active, {plan.instant})
         return _requested(client, locked, renewed) if len(renewed) else None
 
 

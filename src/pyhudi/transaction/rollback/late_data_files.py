@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _log = logging.getLogger(__name__)
-_RESIZES = (Action.CLUSTERING, Action.REPLACE_COMMIT)
-MAY_HAVE_SEVERAL_ATTEMPTS = (Action.COMPACTION, Action.LOG_COMPACTION, *_RESIZES)
+RESIZES = (Action.CLUSTERING, Action.REPLACE_COMMIT)
+"""Actions of plans to split and merge the buckets of consistent hashing, besides other ones."""
+MAY_HAVE_SEVERAL_ATTEMPTS = (Action.COMPACTION, Action.LOG_COMPACTION, *RESIZES)
 """Actions of which another attempt may have been completed under the same instant; clusterings of version 6 are
 replacecommits."""
 
@@ -80,7 +81,7 @@ def delete_slices_of_resizes(active: ActiveTimeline, start: str) -> None:
     plans = [
         plan
         for _, plan in _rollbacks(active)
-        if plan.action in _RESIZES and passed <= plan.instant < start and plan.instant not in timeline
+        if plan.action in RESIZES and passed <= plan.instant < start and plan.instant not in timeline
     ]
     delete_slices_of_removed_plans(active, {plan.instant for plan in plans} - _archived_later_attempts(active, plans))
 
@@ -89,7 +90,7 @@ def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[
     """Delete the file slices of consistent hashing buckets that were opened for plans which are no longer in the
     timeline. The caller holds the lock of the table.
 
-    During a resize of buckets, writers of Apache Hudi 0.15 write updates to the old buckets and also to the new ones,
+    During a resize of buckets, writers of Apache Hudi write updates to the old buckets and also to the new ones,
     in log files with the instant of the resize. They are copies, which readers ignore only until the start of the
     timeline passes that instant. The metadata table has them, too, and is deleted, to be rebuilt.
     """

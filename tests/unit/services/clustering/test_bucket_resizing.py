@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -33,6 +35,8 @@ from pyhudi.index.consistent_hashing import (
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.clustering.bucket_resizing import PLAN_STRATEGY, BucketRouting, ResizingRules, new_buckets
 from pyhudi.services.clustering.clustering_job import ClusteringJob
+from pyhudi.services.clustering.clustering_planner import reschedule_clustering, schedule_clustering
+from pyhudi.services.restore import Restorer, pending_restore
 from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.table_config import TableConfig
@@ -265,7 +269,7 @@ ARCHIVING = {
 
 
 def _updated_during_resize(root: Path) -> tuple[HandMadeTable, str]:
-    """A table with a planned resize, during which a writer of release 0.15 has written an update to the bucket that is
+    """A table with a planned resize, during which Apache Hudi has written an update to the bucket that is
     split and to one of its halves, whose log file has the instant of the resize; and the id of the former."""
     table = HandMadeTable(root, 6, properties={"hoodie.table.type": "MERGE_ON_READ"})
     first = HashingMetadata.first("a", 1)
@@ -347,6 +351,61 @@ def test_updates_of_a_resize_that_is_still_planned_stay(tmp_path: Path) -> None:
         table.log(n, {("a", old): [ROWS[1] | {"v": n}]}, base=1)
     services.archive()
     assert copy.exists()
+
+
+def test_a_restore_deletes_copies_of_updates_even_after_a_death(tmp_path: Path) -> None:
+    """It removes the plan, and its own rollbacks, so that nothing tells of the resize any more."""
+    table, old = _updated_during_resize(tmp_path / "t")
+    options = Options.parse(ARCHIVING)
+
+    def act(storage: Storage) -> object:
+        client = TableMetaClient.open(storage, options)
+        return Restorer(client, options, LOCAL).run(None if pending_restore(client.active_timeline()) else at(1))
+
+    for storage in deaths(table.root, act):
+        dead = copy(table)
+        dead.root, dead.active = tmp_path / "dead", ActiveTimeline.load(storage, table.active.layout)
+        if len(dead.active.timeline) > 1:
+            act(storage)
+        dead.active.refresh()
+        for n in range(6, 12):
+            dead.log(n, {("a", old): [ROWS[1] | {"v": n}]}, base=1)
+        services = HudiTable.for_path(str(dead.root), ARCHIVING).services
+        assert services.archive()
+        assert _values(dead) == [1, 11]
+        slices = FileSystemView.load(dead.client()).latest_slices()
+        assert slices["file_id"].to_pylist() == [old]
+
+
+def test_a_plan_that_is_renewed_leaves_no_copies_of_updates(tmp_path: Path) -> None:
+    """The new plan creates the same buckets, under another instant."""
+    table, old = _updated_during_resize(tmp_path / "t")
+    table.active.delete_pending(at(2), Action.REPLACE_COMMIT)
+    options = Options.parse(
+        ARCHIVING
+        | {
+            "hoodie.clustering.plan.strategy.class": PLAN_STRATEGY,
+            "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.bucket.index.max.num.buckets": "2",
+            "hoodie.parquet.max.file.size": "100",
+        }
+    )
+    plan = schedule_clustering(table.client(), options)
+    assert plan.instant is not None
+    (update,) = (table.root / "a").glob(f".{old}_*")
+    opened = update.with_name(f".{new_file_id(_buckets_of(plan)[0], 0)}_{plan.instant}.log.1_0-3-0")
+    shutil.copy(update, opened)
+    renewed = reschedule_clustering(table.client(), plan, options)
+    assert renewed is not None
+    assert _buckets_of(renewed) == _buckets_of(plan)
+    assert update.exists()
+    assert not opened.exists()
+
+
+def _buckets_of(plan: ClusteringPlan) -> list[str]:
+    """Return the prefixes of the buckets that a plan of one group creates."""
+    (extra,) = plan.extra
+    return [node["fileIdPrefix"] for node in json.loads(extra["clustering.group.child.node"])]
 
 
 def test_deleted_copies_are_not_in_the_metadata_table_either(tmp_path: Path) -> None:
