@@ -13,7 +13,6 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -23,7 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import AlreadyExistsError, FormatError
+from pyhudi.config.options import INITIAL_BUCKETS
+from pyhudi.errors import AlreadyExistsError, ConflictError, FormatError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.format.xxh32 import xxh32
 from pyhudi.index.bucket_hash import hashed_values_of_keys
@@ -246,11 +246,23 @@ def partitions_with_buckets(storage: Storage) -> list[str]:
 
 
 def store_first_metadata(storage: Storage, metadata: Mapping[str, HashingMetadata]) -> None:
-    """Write the first files of partitions, unless they exist."""
+    """Write the first files of partitions, unless another writer has created identical ones.
+
+    Raises:
+        ConflictError: Another writer has created other buckets of a partition.
+        FormatError: The file of another writer is corrupt.
+    """
     for partition, first in metadata.items():
-        # Another writer may have created it.
-        with suppress(AlreadyExistsError):
-            storage.create(_path(partition, FIRST_INSTANT), first.encode())
+        path = _path(partition, FIRST_INSTANT)
+        try:
+            storage.create(path, first.encode())
+        except AlreadyExistsError:
+            existing = HashingMetadata.decode(storage.read(path), path)
+            if existing.prefixes != first.prefixes:
+                raise ConflictError(
+                    f"another writer has created the partition {partition!r} with {len(existing.prefixes)} buckets, "
+                    f"and this one with {len(first.prefixes)}: set the same {INITIAL_BUCKETS.key} for all writers"
+                ) from None
 
 
 def _path(partition: str, instant: str) -> str:

@@ -12,7 +12,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.errors import FormatError
+from pyhudi.errors import ConflictError, FormatError
 from pyhudi.format.xxh32 import xxh32
 from pyhudi.index.bucket_hash import PARTS
 from pyhudi.index.consistent_hashing import (
@@ -101,7 +101,9 @@ def test_the_newest_file_of_a_completed_instant_counts(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path))
     first = HashingMetadata.first("a/b", 2)
     store_first_metadata(storage, {"a/b": first})
-    store_first_metadata(storage, {"a/b": HashingMetadata.first("a/b", 8)})  # another writer was faster
+    store_first_metadata(storage, {"a/b": first})  # another writer was faster
+    with pytest.raises(ConflictError, match=r"'a/b' with 2 buckets, and this one with 8: .*num\.buckets"):
+        store_first_metadata(storage, {"a/b": HashingMetadata.first("a/b", 8)})
     halves = HashingMetadata("a/b", "20260101000000000", first.ends[1:], first.prefixes[1:])
     storage.write(f"{FOLDER}/a/b/20260101000000000.hashing_meta", halves.encode())
     assert load_metadata(storage, ["a/b", "c"], [])["a/b"].instant == FIRST_INSTANT
