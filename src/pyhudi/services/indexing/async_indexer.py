@@ -210,7 +210,7 @@ class IndexBuildAttempt:
             return None
         table = table.with_config(config)
         for request in left:
-            request.check(storage, config, columns_of(table))
+            request.check(table.snapshot, columns_of(table))
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
         metadata = metadata_timeline(storage, config.version)
         renew = renew or was_written_since(metadata, self._instant, self._plan.partitions)
@@ -266,7 +266,7 @@ class IndexBuildAttempt:
         built = {one.partition for one in begun.prepared}
         for request in self._requests:
             if request.partition in built:
-                request.check(table.storage, table.config, columns_of(table))
+                request.check(table.snapshot, columns_of(table))
 
     def _check_not_dropped(self, table: LockedTable, begun: RunningBuild) -> None:
         partitions = {one.partition for one in begun.prepared}

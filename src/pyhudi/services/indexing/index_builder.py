@@ -110,7 +110,7 @@ def build_index(
             if request.if_not_exists:
                 return IndexResult(reason=existing)
             raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
-        request.check(table.storage, table.config, columns_of(table))
+        request.check(table.snapshot, columns_of(table))
         if dry_run:
             return IndexResult((request.partition,))
         report_progress(progress, PROGRESS, 0, 1)
@@ -136,7 +136,7 @@ def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -
         assert builder is not None
         table = table.with_config(config)
         if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
-            request.check(storage, config, columns_of(table))  # It was removed together with a corrupt metadata table.
+            request.check(table.snapshot, columns_of(table))  # It was removed together with a corrupt metadata table.
         config = builder(table, request)
     definition = request.definition(config.version)
     if definition is not None:

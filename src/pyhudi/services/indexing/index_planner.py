@@ -42,7 +42,7 @@ def schedule_index(
             if request.if_not_exists:
                 return IndexPlan(reason=existing)
             raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
-        request.check(table.storage, table.config, columns_of(table))
+        request.check(table.snapshot, columns_of(table))
         upto = last_contiguous_write(table.active)
         if upto is None:
             return IndexPlan(reason="the table has no completed write, so there is nothing to index")

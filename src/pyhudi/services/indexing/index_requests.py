@@ -37,10 +37,12 @@ from pyhudi.metadata.indexes.secondary_index_definition import (
 )
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.enabled_partitions import is_metadata_enabled
+from pyhudi.table.schema_history import SchemaHistory
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 BUILT_IN = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
 """Indexes that exist at most once per table."""
@@ -124,15 +126,17 @@ class IndexRequest:
             )
         return cls(partition, kind, tuple(columns), index, tuple(texts.items()))
 
-    def check(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
-        """Check that the table supports the index.
+    def check(self, table: TableSnapshot, schema: pa.Schema) -> None:
+        """Check that a table with these columns supports the index.
 
         Raises:
             UnsupportedTableError: It does not.
             ConfigError: A column is unknown, or a prerequisite of the index is missing.
         """
+        storage, config = table.storage, table.config
         if self.expression is not None:
             _check_expression(self.expression, config, schema)
+            _check_same_column(self.expression, table)
             return
         if self.kind == PARTITION_STATS and not config.is_partitioned:
             raise UnsupportedTableError("partition_stats require a partitioned table")
@@ -213,6 +217,19 @@ def _check_expression(index: ExpressionIndex, config: TableConfig, schema: pa.Sc
         raise UnsupportedTableError(
             "Apache Hudi cannot write to merge-on-read tables with bloom filters of an expression, so pyhudi does "
             "not build them"
+        )
+
+
+def _check_same_column(index: ExpressionIndex, table: TableSnapshot) -> None:
+    """Refuse a column that files may have under another name, or whose name another column may have there: values are
+    computed from files by name."""
+    history = SchemaHistory.load(table.active)
+    column = index.expression.column
+    if history is not None and column not in history.unchanged():
+        raise UnsupportedTableError(
+            f"{index.expression} cannot be computed from files: column {column!r} was renamed, or has the name of an "
+            "earlier column, so older files have other values under this name. Copy the rows into a new table to index "
+            "the column"
         )
 
 

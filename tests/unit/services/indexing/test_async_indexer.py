@@ -260,6 +260,29 @@ def test_dying_while_dropping(mor: MorTable) -> None:
         check(left, last=True)
 
 
+@pytest.mark.parametrize("mor", [9], indirect=True)
+def test_expressions_of_columns_that_older_files_name_otherwise_are_refused(mor: MorTable) -> None:
+    """Values are computed from files, where such a column is null or another one."""
+    services = mor.table.services
+
+    def preview(column: str) -> IndexPlan:
+        expression = {"using": "column_stats", "index_options": {"expr": "lower"}}
+        return services.schedule_index("letters", column, dry_run=True, **expression)
+
+    with mor.table.alter_schema() as columns:
+        columns.add_column("more", "string")
+    assert preview("v").partitions
+    with mor.table.alter_schema() as columns:
+        columns.rename_column("v", "w")
+    assert preview("more").partitions
+    with pytest.raises(UnsupportedTableError, match="column 'w' was renamed"):
+        preview("w")
+    with mor.table.alter_schema() as columns:
+        columns.add_column("v", "string")
+    with pytest.raises(UnsupportedTableError, match=r"lower\(v\) cannot be computed"):
+        preview("v")
+
+
 def test_refused(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
     services = mor.table.services
     with pytest.raises(ConfigError, match="requires a name"):
