@@ -55,8 +55,9 @@ def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, with
             appended = append_requests(*planned_logs(active, target))
     partitions, names = split_paths(paths)
     parsed = parse_names(names)
-    if target.action == Action.COMPACTION:
-        # Compactions create only base files; in version 6 log files of the following slice contain its instant, too.
+    if target.action in (Action.COMPACTION, Action.CLUSTERING):
+        # They create only base files. Log files of others may contain the instant, too: in version 6 those of the slice
+        # that a compaction opens, and in all versions those that Apache Hudi writes to the buckets of a pending resize.
         made = pc.equal(parsed["kind"], BASE).combine_chunks()
         partitions, names, parsed = partitions.filter(made), names.filter(made), parsed.filter(made)
     if version < 8:

@@ -353,6 +353,29 @@ def test_updates_of_a_resize_that_is_still_planned_stay(tmp_path: Path) -> None:
     assert copy.exists()
 
 
+def test_updates_of_a_resize_that_was_begun_stay_in_version_9(tmp_path: Path) -> None:
+    """Their log files have the instant of the resize, too, but the attempt at it has not written them."""
+    table = HandMadeTable(tmp_path / "t", 9, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    first = HashingMetadata.first("a", 1)
+    (old,) = first.file_ids()
+    store_first_metadata(table.storage, {"a": first})
+    table.write(1, {("a", old): ROWS}, action=Action.DELTA_COMMIT)
+    entry = table.active.create_requested(Action.CLUSTERING, at(2), ClusteringPlan().encode(9, table.storage.uri))
+    table.log(3, {("a", old): [ROWS[0] | {"v": 7}]})
+    (update,) = (table.root / "a").glob(f".{old}_*")
+    opened = update.with_name(f".{HALF}_{at(2)}.log.1_0-3-0")
+    shutil.copy(update, opened)
+    table.active.to_inflight(entry)
+    services = HudiTable.for_path(str(table.root), ARCHIVING).services
+    services.rollback(at(2))
+    assert at(2) in table.active.reload().timeline
+    assert opened.exists()
+    services.rollback(at(2))
+    assert at(2) not in table.active.reload().timeline
+    assert not opened.exists()
+    assert _values(table) == [1, 7]
+
+
 def test_a_restore_deletes_copies_of_updates_even_after_a_death(tmp_path: Path) -> None:
     """It removes the plan, and its own rollbacks, so that nothing tells of the resize any more."""
     table, old = _updated_during_resize(tmp_path / "t")
