@@ -11,7 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from pyhudi.catalog_sync.catalogs.catalog import Catalog
-from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogPartition, CatalogTable
+from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogEntry, CatalogPartition
 from pyhudi.catalog_sync.catalogs.catalog_kinds import catalog_kinds
 from pyhudi.catalog_sync.catalogs.open_catalog import open_catalog
 from pyhudi.catalog_sync.entries.planned_entry import EntryPlan, UnchangeableEntryError, check_is_hudi
@@ -209,7 +209,7 @@ class _TableSync:
             return self._recreate(entry)
         return self._complete(wanted, synced, TableSyncResult(entry.database, entry.name, is_altered=wanted != entry))
 
-    def _synced(self, entry: CatalogTable) -> SyncedInstants | None:
+    def _synced(self, entry: CatalogEntry) -> SyncedInstants | None:
         """Return the commit from which changes of partitions are taken; None: all partitions are compared."""
         if not self.settings.is_incremental:
             return None
@@ -224,7 +224,7 @@ class _TableSync:
         created = self.catalog.table(new.database, new.name) or new  # with what the metastore adds
         return self._complete(created, None, TableSyncResult(created.database, created.name, is_created=True))
 
-    def _recreate(self, entry: CatalogTable) -> TableSyncResult:
+    def _recreate(self, entry: CatalogEntry) -> TableSyncResult:
         """Drop an entry and create it again, if the catalog takes the new one: under another name it is tried first."""
         trial = self.plan.new_entry(self.settings.database, SyncedName(f"{self.name.table}{_TRIAL}"))
         left = self.catalog.table(trial.database, trial.name)
@@ -237,12 +237,12 @@ class _TableSync:
         self._drop(entry)
         return self._create()
 
-    def _drop(self, entry: CatalogTable) -> None:
+    def _drop(self, entry: CatalogEntry) -> None:
         """Drop an entry, unless another writer has just dropped it."""
         with suppress(NotInCatalogError):
             self.catalog.drop_table(entry.database, entry.name)
 
-    def _change(self, entry: CatalogTable) -> CatalogTable:
+    def _change(self, entry: CatalogEntry) -> CatalogEntry:
         wanted = self.plan.changed_entry(entry, self.name)
         if wanted != entry:
             columns = wanted.columns != entry.columns
@@ -255,7 +255,7 @@ class _TableSync:
                 ) from error
         return wanted
 
-    def _complete(self, entry: CatalogTable, synced: SyncedInstants | None, result: TableSyncResult) -> TableSyncResult:
+    def _complete(self, entry: CatalogEntry, synced: SyncedInstants | None, result: TableSyncResult) -> TableSyncResult:
         """Sync the partitions, and record the last commit, after which the sync counts as done."""
         if entry.partition_columns and self.settings.layout.adds_partitions:
             changes = self._partition_changes(entry, synced)
@@ -272,7 +272,7 @@ class _TableSync:
             self._record(entry, synced, result)
         return result
 
-    def _record(self, entry: CatalogTable, synced: SyncedInstants | None, result: TableSyncResult) -> None:
+    def _record(self, entry: CatalogEntry, synced: SyncedInstants | None, result: TableSyncResult) -> None:
         """Record the last commit in the entry as it is now: another process may have changed it meanwhile."""
         stored = self.catalog.table(entry.database, entry.name)
         before = SyncedInstants.of_properties(entry.properties)
@@ -289,7 +289,7 @@ class _TableSync:
         if recorded != stored:
             self.catalog.alter_table(recorded)
 
-    def _partition_changes(self, entry: CatalogTable, synced: SyncedInstants | None) -> PartitionChanges:
+    def _partition_changes(self, entry: CatalogEntry, synced: SyncedInstants | None) -> PartitionChanges:
         commits = None if synced is None else self._commits_after(synced)
         if commits is None:
             wanted = self._partitions(self.state.partitions.all)
@@ -322,7 +322,7 @@ class _TableSync:
         paths = [path for path in (*changed.present, *changed.gone) if layout.decodes_paths and "%" in path]
         return partitions_of_paths(paths, layout.extractor, self.plan.location, layout.partition_fields)
 
-    def _apply(self, entry: CatalogTable, changes: PartitionChanges, synced: SyncedInstants | None) -> None:
+    def _apply(self, entry: CatalogEntry, changes: PartitionChanges, synced: SyncedInstants | None) -> None:
         if changes.add:
             self.catalog.add_partitions(entry, changes.add)
         if changes.move:

@@ -29,7 +29,7 @@ class StorageFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogTable:
+class CatalogEntry:
     """A table.
 
     Attributes:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyhudi.catalog_sync.catalogs.catalog_entries import (
     EXTERNAL_TABLE,
     CatalogColumn,
+    CatalogEntry,
     CatalogPartition,
-    CatalogTable,
     StorageFormat,
 )
 from pyhudi.errors import (
@@ -105,7 +105,7 @@ class GlueCatalog:
         except AlreadyInCatalogError:
             return
 
-    def table(self, database: str, name: str) -> CatalogTable | None:
+    def table(self, database: str, name: str) -> CatalogEntry | None:
         """Return a table; None if there is none."""
         try:
             stored = self._send("get_table", DatabaseName=database, Name=name)["Table"]
@@ -113,7 +113,7 @@ class GlueCatalog:
             return None
         return _table(database.lower(), stored)
 
-    def create_table(self, table: CatalogTable) -> None:
+    def create_table(self, table: CatalogEntry) -> None:
         """Create a table.
 
         Raises:
@@ -123,7 +123,7 @@ class GlueCatalog:
         made["PartitionKeys"] = _columns(table.partition_columns)
         self._send("create_table", DatabaseName=table.database, TableInput=made)
 
-    def alter_table(self, table: CatalogTable, *, cascade: bool = False) -> None:
+    def alter_table(self, table: CatalogEntry, *, cascade: bool = False) -> None:
         """Change columns, location, format and properties of a table to those of ``table``, and nothing else of it.
 
         Args:
@@ -150,13 +150,13 @@ class GlueCatalog:
         """Drop the entry of a table. Files stay."""
         self._send("delete_table", DatabaseName=database, Name=name)
 
-    def _content(self, table: CatalogTable) -> dict[str, Any]:
+    def _content(self, table: CatalogEntry) -> dict[str, Any]:
         listing = {_METADATA_LISTING: str(self._lists_metadata).upper()}
         return {"StorageDescriptor": _descriptor(table, table.location), "Parameters": {**table.properties, **listing}}
 
     # --- partitions ------------------------------------------------------------------------------------------------
 
-    def partitions(self, table: CatalogTable) -> Iterator[CatalogPartition]:
+    def partitions(self, table: CatalogEntry) -> Iterator[CatalogPartition]:
         """Return all partitions of a table."""
         token: dict[str, str] = {}
         while True:
@@ -172,7 +172,7 @@ class GlueCatalog:
                 return
             token = {"NextToken": page["NextToken"]}
 
-    def partitions_of(self, table: CatalogTable, values: Iterable[Sequence[str]]) -> Iterator[CatalogPartition]:
+    def partitions_of(self, table: CatalogEntry, values: Iterable[Sequence[str]]) -> Iterator[CatalogPartition]:
         """Return those of some partitions that exist, by their values."""
         for some in self._batches(values, _READ):
             wanted = [{"Values": list(one)} for one in some]
@@ -188,7 +188,7 @@ class GlueCatalog:
                     )
                 wanted = rest
 
-    def add_partitions(self, table: CatalogTable, partitions: Iterable[CatalogPartition]) -> None:
+    def add_partitions(self, table: CatalogEntry, partitions: Iterable[CatalogPartition]) -> None:
         """Add partitions with the columns and the format of their table. Those that exist are left as they are."""
         for some in self._batches(partitions, _CHANGE):
             answer = self._send(
@@ -199,7 +199,7 @@ class GlueCatalog:
             )
             self._check(answer, "AlreadyExistsException")
 
-    def move_partitions(self, table: CatalogTable, partitions: Iterable[CatalogPartition]) -> None:
+    def move_partitions(self, table: CatalogEntry, partitions: Iterable[CatalogPartition]) -> None:
         """Change partitions to the locations, and to the format and columns of their table."""
         for some in self._batches(partitions, _CHANGE):
             entries = [
@@ -210,11 +210,11 @@ class GlueCatalog:
             )
             self._check(answer)
 
-    def touch_partitions(self, table: CatalogTable, values: Iterable[Sequence[str]]) -> None:
+    def touch_partitions(self, table: CatalogEntry, values: Iterable[Sequence[str]]) -> None:
         """Write partitions again as they are."""
         self.move_partitions(table, self.partitions_of(table, values))
 
-    def drop_partitions(self, table: CatalogTable, values: Iterable[Sequence[str]]) -> None:
+    def drop_partitions(self, table: CatalogEntry, values: Iterable[Sequence[str]]) -> None:
         """Drop the entries of partitions, those that exist. Files stay."""
         for some in self._batches(values, _DELETE):
             gone = [{"Values": list(one)} for one in some]
@@ -275,11 +275,11 @@ def _connect(endpoint: GlueEndpoint) -> BaseClient:
         raise ConfigError(f"cannot connect to AWS Glue ({error}); set hoodie.aws.glue.region, or AWS_REGION") from error
 
 
-def _table(database: str, stored: Mapping[str, Any]) -> CatalogTable:
+def _table(database: str, stored: Mapping[str, Any]) -> CatalogEntry:
     sd = stored.get("StorageDescriptor", {})
     serde = sd.get("SerdeInfo", {})
     properties = {key: value for key, value in stored.get("Parameters", {}).items() if key != _METADATA_LISTING}
-    return CatalogTable(
+    return CatalogEntry(
         database,
         stored["Name"],
         _entries(sd.get("Columns", ())),
@@ -300,7 +300,7 @@ def _columns(columns: Iterable[CatalogColumn]) -> list[dict[str, str]]:
     return [{"Name": column.name, "Type": column.type, "Comment": column.comment} for column in columns]
 
 
-def _descriptor(table: CatalogTable, location: str) -> dict[str, Any]:
+def _descriptor(table: CatalogEntry, location: str) -> dict[str, Any]:
     return {
         "Columns": _columns(table.columns),
         "Location": s3_uri(location),
@@ -310,7 +310,7 @@ def _descriptor(table: CatalogTable, location: str) -> dict[str, Any]:
     }
 
 
-def _partition_input(table: CatalogTable, partition: CatalogPartition) -> dict[str, Any]:
+def _partition_input(table: CatalogEntry, partition: CatalogPartition) -> dict[str, Any]:
     return {"Values": list(partition.values), "StorageDescriptor": _descriptor(table, partition.location)}
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from pyhudi.catalog_sync.catalogs.catalog_entries import (
     EXTERNAL_TABLE,
     CatalogColumn,
+    CatalogEntry,
     CatalogPartition,
-    CatalogTable,
     StorageFormat,
 )
 from pyhudi.errors import AlreadyInCatalogError, NotInCatalogError
@@ -68,12 +68,12 @@ class HiveMetastoreCatalog:
         except AlreadyInCatalogError:
             return
 
-    def table(self, database: str, name: str) -> CatalogTable | None:
+    def table(self, database: str, name: str) -> CatalogEntry | None:
         """Return a table; None if there is none."""
         found = self._find(database, name)
         return None if found is None else _table(found)
 
-    def create_table(self, table: CatalogTable) -> None:
+    def create_table(self, table: CatalogEntry) -> None:
         """Create a table.
 
         Raises:
@@ -95,7 +95,7 @@ class HiveMetastoreCatalog:
         )
         self._client.send(lambda client: client.create_table(created))
 
-    def alter_table(self, table: CatalogTable, *, cascade: bool = False) -> None:
+    def alter_table(self, table: CatalogEntry, *, cascade: bool = False) -> None:
         """Change columns, location, format and properties of a table to those of ``table``, and nothing else of it.
 
         Args:
@@ -138,16 +138,16 @@ class HiveMetastoreCatalog:
 
     # --- partitions ------------------------------------------------------------------------------------------------
 
-    def partitions(self, table: CatalogTable) -> Iterator[CatalogPartition]:
+    def partitions(self, table: CatalogEntry) -> Iterator[CatalogPartition]:
         """Return all partitions of a table."""
         names = self._client.send(lambda client: client.get_partition_names(table.database, table.name, -1))
         return map(_partition, self._named(table, names))
 
-    def partitions_of(self, table: CatalogTable, values: Iterable[Sequence[str]]) -> Iterator[CatalogPartition]:
+    def partitions_of(self, table: CatalogEntry, values: Iterable[Sequence[str]]) -> Iterator[CatalogPartition]:
         """Return those of some partitions that exist, by their values."""
         return map(_partition, self._named(table, self._names(table, values)))
 
-    def add_partitions(self, table: CatalogTable, partitions: Iterable[CatalogPartition]) -> None:
+    def add_partitions(self, table: CatalogEntry, partitions: Iterable[CatalogPartition]) -> None:
         """Add partitions with the columns and the format of their table. Those that exist are left as they are."""
         from pymetastore.hive_metastore import ttypes
 
@@ -163,7 +163,7 @@ class HiveMetastoreCatalog:
             )
             self._client.send(lambda client, request=request: client.add_partitions_req(request))  # type: ignore[misc]
 
-    def move_partitions(self, table: CatalogTable, partitions: Iterable[CatalogPartition]) -> None:
+    def move_partitions(self, table: CatalogEntry, partitions: Iterable[CatalogPartition]) -> None:
         """Change partitions to the locations, and to the format and columns of their table."""
         stored = self._find(table.database, table.name)
         assert stored is not None
@@ -176,7 +176,7 @@ class HiveMetastoreCatalog:
                 lambda client, some=some: client.alter_partitions(table.database, table.name, some)  # type: ignore[misc]
             )
 
-    def touch_partitions(self, table: CatalogTable, values: Iterable[Sequence[str]]) -> None:
+    def touch_partitions(self, table: CatalogEntry, values: Iterable[Sequence[str]]) -> None:
         """Record in partitions that they were changed now (their property ``transient_lastDdlTime``)."""
         now = str(int(time.time()))
         for some in _batches(self._named(table, self._names(table, values)), self._batch):
@@ -186,7 +186,7 @@ class HiveMetastoreCatalog:
                 lambda client, some=some: client.alter_partitions(table.database, table.name, some)  # type: ignore[misc]
             )
 
-    def drop_partitions(self, table: CatalogTable, values: Iterable[Sequence[str]]) -> None:
+    def drop_partitions(self, table: CatalogEntry, values: Iterable[Sequence[str]]) -> None:
         """Drop the entries of partitions, those that exist. Files stay."""
         for one in values:
             try:
@@ -198,11 +198,11 @@ class HiveMetastoreCatalog:
             except NotInCatalogError:
                 continue
 
-    def _names(self, table: CatalogTable, values: Iterable[Sequence[str]]) -> Iterator[str]:
+    def _names(self, table: CatalogEntry, values: Iterable[Sequence[str]]) -> Iterator[str]:
         columns = [column.name for column in table.partition_columns]
         return (partition_name(columns, one) for one in values)
 
-    def _named(self, table: CatalogTable, names: Iterable[str]) -> Iterator[Partition]:
+    def _named(self, table: CatalogEntry, names: Iterable[str]) -> Iterator[Partition]:
         for some in _batches(names, self._batch):
             yield from self._client.send(
                 lambda client, some=some: client.get_partitions_by_names(  # type: ignore[misc]
@@ -218,10 +218,10 @@ def _get_table(client: Client, database: str, name: str) -> Table:
     return client.get_table_req(request).table
 
 
-def _table(stored: Table) -> CatalogTable:
+def _table(stored: Table) -> CatalogEntry:
     sd = stored.sd
     serde: SerDeInfo | None = sd.serdeInfo
-    return CatalogTable(
+    return CatalogEntry(
         stored.dbName,
         stored.tableName,
         _columns(sd.cols),
@@ -244,7 +244,7 @@ def _fields(columns: Iterable[CatalogColumn]) -> list[FieldSchema]:
     return [FieldSchema(name=column.name, type=column.type, comment=column.comment) for column in columns]
 
 
-def _descriptor(table: CatalogTable) -> StorageDescriptor:
+def _descriptor(table: CatalogEntry) -> StorageDescriptor:
     from pymetastore.hive_metastore.ttypes import StorageDescriptor
 
     made = StorageDescriptor(
@@ -260,7 +260,7 @@ def _descriptor(table: CatalogTable) -> StorageDescriptor:
     return made
 
 
-def _set_format(sd: StorageDescriptor, table: CatalogTable) -> None:
+def _set_format(sd: StorageDescriptor, table: CatalogEntry) -> None:
     from pymetastore.hive_metastore.ttypes import SerDeInfo
 
     sd.inputFormat, sd.outputFormat = table.format.input, table.format.output

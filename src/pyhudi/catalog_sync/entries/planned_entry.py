@@ -12,7 +12,7 @@ from pyhudi.catalog_sync.catalogs.catalog_entries import (
     MANAGED_TABLE,
     VIEW,
     CatalogColumn,
-    CatalogTable,
+    CatalogEntry,
 )
 from pyhudi.catalog_sync.entries.hive_columns import hive_columns, hive_type
 from pyhudi.catalog_sync.entries.spark_properties import spark_properties, without_spark_schema
@@ -48,17 +48,17 @@ class EntryPlan:
     location: str
     layout: TableLayout
 
-    def new_entry(self, database: str, name: SyncedName) -> CatalogTable:
+    def new_entry(self, database: str, name: SyncedName) -> CatalogEntry:
         """Return the entry of a table that the catalog does not have."""
         has, new = self.layout.has_timestamps, self.layout.new_timestamps
         return self._entry(database, name, timestamps=new if has is None else has)
 
-    def _entry(self, database: str, name: SyncedName, *, timestamps: bool) -> CatalogTable:
+    def _entry(self, database: str, name: SyncedName, *, timestamps: bool) -> CatalogEntry:
         layout = self.layout
         data, partitioning = hive_columns(
             self._synced_schema(), layout.partition_fields, timestamps=timestamps, comments=layout.has_comments
         )
-        return CatalogTable(
+        return CatalogEntry(
             database,
             name.table,
             data,
@@ -70,7 +70,7 @@ class EntryPlan:
             MANAGED_TABLE if layout.is_managed else EXTERNAL_TABLE,
         )
 
-    def changed_entry(self, entry: CatalogTable, name: SyncedName) -> CatalogTable:
+    def changed_entry(self, entry: CatalogEntry, name: SyncedName) -> CatalogEntry:
         """Return an existing entry with the desired content. Its other properties, its comments unless they are synced,
         and whether it is managed stay.
 
@@ -90,7 +90,7 @@ class EntryPlan:
             properties={**others, **self._properties()},
         )
 
-    def _timestamps_of(self, entry: CatalogTable) -> bool:
+    def _timestamps_of(self, entry: CatalogEntry) -> bool:
         """Return True if timestamps of an entry are timestamps, not numbers."""
         stored = {column.name: column.type for column in (*entry.columns, *entry.partition_columns)}
         names = (field.name.lower() for field in self.schema if _TIMESTAMP in hive_type(field.type, timestamps=True))
@@ -127,7 +127,7 @@ def _without_comments(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def check_is_hudi(entry: CatalogTable) -> None:
+def check_is_hudi(entry: CatalogEntry) -> None:
     """Check that an entry is one of a Hudi table, which may be changed.
 
     Raises:
@@ -144,7 +144,7 @@ def check_is_hudi(entry: CatalogTable) -> None:
     )
 
 
-def _check_partition_columns(entry: CatalogTable, new: CatalogTable) -> None:
+def _check_partition_columns(entry: CatalogEntry, new: CatalogEntry) -> None:
     stored = [(column.name, column.type) for column in entry.partition_columns]
     wanted = [(column.name, column.type) for column in new.partition_columns]
     if stored != wanted:
