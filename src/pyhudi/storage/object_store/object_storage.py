@@ -12,7 +12,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import os
-import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +25,6 @@ from pyhudi.errors import (
     HudiError,
     NotFoundError,
     PreconditionFailedError,
-    SetupError,
     StorageError,
     UnansweredError,
 )
@@ -34,6 +32,7 @@ from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.object_store.object_store_location import PREFIX as OPTION_PREFIX
 from pyhudi.storage.object_store.object_store_location import ObjectStoreLocation, reason_of
 from pyhudi.storage.object_store.object_streams import ObjectReader, Upload
+from pyhudi.storage.object_store.obstore_package import memory_store, obstore, obstore_exceptions
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path, join_path
 
 _LIST_CHUNK = 10_000
@@ -48,8 +47,6 @@ _PUT_WORD = "pyhudiput"
 underscores."""
 _WAITS_FOR_OTHERS = (0.0, 0.1, 0.3, 1.0)
 """Seconds before each attempt to create an object for which other requests are in progress."""
-_memory_guard = threading.Lock()
-_memory_stores: dict[str, Any] = {}
 
 
 class ObjectStorage:
@@ -105,11 +102,12 @@ class ObjectStorage:
     def _store(self) -> Any:
         pid = os.getpid()
         if self._connected is None or self._connected[0] != pid:
-            self._connected = (pid, _memory(self._location) if self._location.kind == "memory" else self._connect())
+            self._connected = (pid, self._connect())
         return self._connected[1]
 
     def _connect(self) -> Any:
-        return self._location.connect(_obstore())
+        is_memory = self._location.kind == "memory"
+        return memory_store(self._location) if is_memory else self._location.connect(obstore())
 
     def _key(self, path: str) -> str:
         return join_path(self._location.prefix, clean_path(path))
@@ -118,15 +116,15 @@ class ObjectStorage:
 
     def read(self, path: str) -> bytes:
         with self._errors(path):
-            return bytes(_obstore().get(self._store(), self._key(path)).bytes())
+            return bytes(obstore().get(self._store(), self._key(path)).bytes())
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         if length <= 0:
             return b""
         with self._errors(path):
             try:
-                return bytes(_obstore().get_range(self._store(), self._key(path), start=offset, length=length))
-            except (_exceptions().GenericError, ValueError):  # each store rejects ranges past the end differently
+                return bytes(obstore().get_range(self._store(), self._key(path), start=offset, length=length))
+            except (obstore_exceptions().GenericError, ValueError):  # by store, where the range is past the end
                 stat = self.stat(path)
                 if stat is None or stat.size > offset:
                     raise
@@ -135,7 +133,7 @@ class ObjectStorage:
     def stat(self, path: str) -> FileStat | None:
         with self._errors(path):
             try:
-                meta = _obstore().head(self._store(), self._key(path))
+                meta = obstore().head(self._store(), self._key(path))
             except FileNotFoundError:
                 return None
         return FileStat(path, meta["size"], int(meta["last_modified"].timestamp() * 1000), self._version(meta))
@@ -156,11 +154,11 @@ class ObjectStorage:
             return self._size_of(path), b""
         with self._errors(path):
             try:
-                answer = _obstore().get(self._store(), self._key(path), options={"range": {"suffix": _END}})
+                answer = obstore().get(self._store(), self._key(path), options={"range": {"suffix": _END}})
                 return answer.meta["size"], bytes(answer.bytes())
             except FileNotFoundError:
                 raise
-            except (_exceptions().BaseError, ValueError):  # such as that an empty object has no such range
+            except (obstore_exceptions().BaseError, ValueError):  # such as that an empty object has no such range
                 return self._size_of(path), b""
 
     def _size_of(self, path: str) -> int:
@@ -175,11 +173,11 @@ class ObjectStorage:
         prefix = self._key(path)
         with self._errors(path):
             if recursive:
-                stream = _obstore().list(self._store(), prefix, chunk_size=_LIST_CHUNK, return_arrow=True)
+                stream = obstore().list(self._store(), prefix, chunk_size=_LIST_CHUNK, return_arrow=True)
                 batches = [pa.record_batch(batch) for batch in stream]
                 listing = pa.Table.from_batches(batches) if batches else None
             else:
-                listing = pa.table(_obstore().list_with_delimiter(self._store(), prefix, return_arrow=True)["objects"])
+                listing = pa.table(obstore().list_with_delimiter(self._store(), prefix, return_arrow=True)["objects"])
         if listing is None or not listing.num_rows:
             return LISTING_SCHEMA.empty_table()
         listing = self._without_placeholders(listing.select(["path", "size", "last_modified"]), prefix)
@@ -212,20 +210,20 @@ class ObjectStorage:
     def _absent(self, keys: builtins.list[str]) -> Iterator[str]:
         for key in keys:
             try:
-                _obstore().head(self._store(), key)
+                obstore().head(self._store(), key)
             except FileNotFoundError:
                 yield key
 
     def list_dirs(self, path: str = "") -> builtins.list[str]:
         with self._errors(path):
-            prefixes = _obstore().list_with_delimiter(self._store(), self._key(path))["common_prefixes"]
+            prefixes = obstore().list_with_delimiter(self._store(), self._key(path))["common_prefixes"]
         return sorted(prefix.rsplit("/", 1)[-1] for prefix in prefixes)
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def write(self, path: str, data: bytes) -> None:
         with self._errors(path):
-            _obstore().put(self._store(), self._key(path), data, mode="overwrite", use_multipart=False)
+            obstore().put(self._store(), self._key(path), data, mode="overwrite", use_multipart=False)
 
     def create(self, path: str, data: bytes) -> None:
         with self._errors(path):
@@ -240,7 +238,7 @@ class ObjectStorage:
                 return self._version(self._conditional_put(path, data, {by: version}))
             except FileNotFoundError as error:  # Some stores respond so if the object to match no longer exists.
                 raise PreconditionFailedError(f"{self.uri(path)!r} no longer exists") from error
-            except _exceptions().AlreadyExistsError as error:
+            except obstore_exceptions().AlreadyExistsError as error:
                 raise PreconditionFailedError(f"{self.uri(path)!r} already exists") from error
 
     def _conditional_put(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
@@ -253,10 +251,10 @@ class ObjectStorage:
         for wait in _WAITS_FOR_OTHERS:
             time.sleep(wait)
             try:
-                return _obstore().put(
+                return obstore().put(
                     self._store(), self._key(path), data, mode=mode, use_multipart=False, attributes={_PUT_WORD: word}
                 )
-            except (_exceptions().AlreadyExistsError, _exceptions().PreconditionError):
+            except (obstore_exceptions().AlreadyExistsError, obstore_exceptions().PreconditionError):
                 stored = self._head(path)
                 if stored is not None and stored.attributes.get(_PUT_WORD) == word:
                     return stored.meta
@@ -269,7 +267,7 @@ class ObjectStorage:
     def _head(self, path: str) -> Any | None:
         """Return the response for an object without its content; None if it does not exist."""
         try:
-            return _obstore().get(self._store(), self._key(path), options={"head": True})
+            return obstore().get(self._store(), self._key(path), options={"head": True})
         except FileNotFoundError:
             return None
 
@@ -284,7 +282,7 @@ class ObjectStorage:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
-        upload = Upload(_obstore(), self._store(), self._key(path))
+        upload = Upload(obstore(), self._store(), self._key(path))
         try:
             yield cast("BinaryIO", upload)
         except BaseException:
@@ -314,17 +312,17 @@ class ObjectStorage:
     def _delete_keys(self, keys: builtins.list[str]) -> None:
         with self._errors(keys[0]):
             try:
-                _obstore().delete(self._store(), keys)
+                obstore().delete(self._store(), keys)
             except FileNotFoundError:  # Stores without bulk requests stop at an absent object.
                 concurrent_map(self._delete_if_exists, keys)
 
     def _delete_if_exists(self, key: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            _obstore().delete(self._store(), key)
+            obstore().delete(self._store(), key)
 
     def delete_tree(self, path: str) -> None:
         with self._errors(path):
-            for chunk in _obstore().list(self._store(), self._key(path), chunk_size=_DELETE_BATCH):
+            for chunk in obstore().list(self._store(), self._key(path), chunk_size=_DELETE_BATCH):
                 if chunk:
                     self._delete_keys([meta["path"] for meta in chunk])
 
@@ -337,42 +335,11 @@ class ObjectStorage:
             raise
         except FileNotFoundError as error:
             raise NotFoundError(f"no object {self.uri(path)!r}") from error
-        except _exceptions().AlreadyExistsError as error:
+        except obstore_exceptions().AlreadyExistsError as error:
             raise AlreadyExistsError(f"object {self.uri(path)!r} already exists") from error
-        except _exceptions().PreconditionError as error:
+        except obstore_exceptions().PreconditionError as error:
             raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by another process") from error
-        except (_exceptions().GenericError, TimeoutError) as error:  # Also after the retries have failed.
+        except (obstore_exceptions().GenericError, TimeoutError) as error:  # Also after the retries have failed.
             raise UnansweredError(f"{self.uri(path)!r}: {reason_of(error)}") from error
-        except (_exceptions().BaseError, OSError, ValueError) as error:
+        except (obstore_exceptions().BaseError, OSError, ValueError) as error:
             raise StorageError(f"{self.uri(path)!r}: {reason_of(error)}") from error
-
-
-def _memory(location: ObjectStoreLocation) -> Any:
-    if location.home != os.getpid():
-        raise StorageError(
-            f"{location.root!r} is in the memory of another process and cannot be accessed from this one"
-        )
-    with _memory_guard:
-        name = location.bucket
-        if name not in _memory_stores:
-            _memory_stores[name] = _obstore().store.MemoryStore()
-        return _memory_stores[name]
-
-
-def _obstore() -> Any:
-    try:
-        import arro3.core  # noqa: F401 - listings come through it
-        import obstore
-        import obstore.store
-    except ImportError as error:
-        raise SetupError(
-            f"object stores need the packages of the extra 'objectstore' ({error.name} is missing): run pip "
-            "install 'pyhudi[objectstore]'"
-        ) from error
-    return obstore
-
-
-def _exceptions() -> Any:
-    import obstore.exceptions
-
-    return obstore.exceptions
