@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+_SPECIAL = ("'", '"', "\\", "${", "\a", "\f", "\v")
+"""Parts of texts that Spark may read otherwise. To Spark ``'\\a'``, ``'\\f'`` and ``'\\v'`` are letters, and to older
+releases of sqlglot control characters."""
 _COMPARISONS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>"}
 
 
@@ -144,5 +147,5 @@ def _literal(tree: Any) -> str | None:
         return None
     if not tree.is_string:
         return str(tree.this)
-    plain = not any(sign in tree.this for sign in ("'", '"', "\\", "${"))
+    plain = not any(sign in tree.this for sign in _SPECIAL)
     return f"'{tree.this}'" if plain else None

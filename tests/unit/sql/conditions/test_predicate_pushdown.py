@@ -95,3 +95,10 @@ def test_joined_keys(query: str, expected: list[list[tuple[str, str, str]]] | No
         ) == sorted(map(sorted, [[("a", "u", "b")], [("b", "t", "a"), ("d", "v", "c")], [("c", "u", "d")]]))
     else:
         assert keys == expected
+
+
+@pytest.mark.parametrize("escaped", ["a", "f", "v", "x", "%", "0", "n"])
+def test_escapes_mean_what_they_mean_to_spark(escaped):
+    (table,) = find_references(f"SELECT * FROM t WHERE n = '\\{escaped}'")
+    means = {"0": "\0", "n": "\n"}.get(escaped, escaped)
+    assert table.predicate in (None, f"`n` = '{means}'")
