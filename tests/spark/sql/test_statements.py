@@ -150,6 +150,8 @@ def test_what_is_shown(spark, tmp_path):
     assert dict(rows_of(spark, "CALL show_table_properties('rides', limit => 100)"))["hoodie.table.name"] == "rides"
     one = "CALL show_table_properties(table => 'rides', limit => 100, filter => \"key = 'hoodie.table.name'\")"
     assert rows_of(spark, one) == [("hoodie.table.name", "rides")]
+    with pytest.raises(Exception, match=r"PARSE_SYNTAX_ERROR"):
+        spark.sql(one.replace("name'", "name' AND")).collect()
     # what was shown makes the same table
     spark.sql("CREATE TABLE copied LIKE rides USING hudi")
     assert dict(rows_of(spark, "SHOW TBLPROPERTIES copied"))["type"] == "mor"

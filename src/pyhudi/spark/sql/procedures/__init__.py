@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.spark.column_names import expression
 from pyhudi.spark.sql.procedures import (
     files,
     help_procedure,
@@ -39,10 +40,11 @@ def call_procedure(spark: SparkSession, statement: Call) -> DataFrame:
 
     Raises:
         QueryError: No procedure has the name, or an argument is invalid.
+        ParseException: The argument ``filter`` is no complete condition.
     """
     signature = signature_of(statement.procedure)
     values = signature.bind(statement)
+    condition = expression(str(text)) if (text := values.get("filter")) else None
     procedure = PROCEDURES[signature.name]
     rows = result_frame(spark, signature.schema, procedure(spark, Arguments(signature, values)))
-    condition = values.get("filter")
-    return rows.where(str(condition)) if condition else rows
+    return rows if condition is None else rows.where(condition)
