@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import UnsupportedTableError
+from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.spark.write.dataframe_writer import write
-from tests.spark.model import options, rows_of
+from tests.spark.model import options, rows_of, tree
 
 SCHEMA = "id string, part string, ts bigint, a string, b int"
 COLUMNS = ("id", "ts", "a", "b")
@@ -87,6 +89,48 @@ def balance() -> Iterator[dict[str, str]]:
     register_merger(Balance())
     yield {"hoodie__write__record__merge__strategy__id": Balance.strategy_id, "hoodie__compact__inline": "false"}
     unregister_merger(Balance.strategy_id)
+
+
+class Locked(RecordMerger):
+    """The later version, under a lock."""
+
+    strategy_id = "0c5a3f8e-0000-4000-8000-000000000003"
+
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
+        self.lock = lock
+
+    def merge(self, older: Records, newer: Records) -> Records:
+        with self.lock:
+            return choose(older, newer, pa.array([True] * len(newer)))
+
+
+def test_a_merger_that_cannot_be_pickled_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    given = {
+        "hoodie__write__record__merge__strategy__id": Locked.strategy_id,
+        "hoodie__datasource__write__table__type": "MERGE_ON_READ",
+        "hoodie__compact__inline": "false",
+    }
+    rows = frame(spark, ("x", 1, "a", 1))
+    register_merger(Locked(threading.Lock()))
+    try:
+        with pytest.raises(ConfigError, match=f"Locked .*{Locked.strategy_id}.*cannot be pickled.*lock.*in merge"):
+            write(rows, str(path), options("upsert", **given))
+        assert not path.exists()
+        write(rows, str(path), options("bulk_insert", **given))
+        register_merger(Locked(nullcontext()))
+        write(rows, str(path), options("upsert", **given))
+        register_merger(Locked(threading.Lock()))
+        table = HudiTable.for_path(str(path))
+        table.services.schedule_compaction()
+        before = tree(path)
+        for use in (table.services.run_compaction, table.scan().to_spark):
+            with pytest.raises(ConfigError, match="cannot be pickled"):
+                use()
+        assert tree(path) == before
+        assert table.scan().to_arrow().num_rows == 1  # without Spark
+    finally:
+        unregister_merger(Locked.strategy_id)
 
 
 WITH_MARK = "id string, part string, ts bigint, a string, b int, _hoodie_is_deleted boolean"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -119,6 +121,23 @@ def test_a_table_is_read_and_maintained_without_the_generator(spark, tmp_path):
     table.services.compact()
     assert stored(spark, path) == expected
     assert len(table.lookup([{"tenant": "ACME", "id": 1}])) == 1
+
+
+def test_a_function_that_cannot_be_pickled_is_refused_before_a_write(spark, tmp_path):
+    lock = threading.Lock()
+
+    class Locked(TenantKeyGenerator):
+        def record_key(self):
+            @F.udf("string")
+            def key(tenant):
+                with lock:
+                    return tenant
+
+            return key("tenant")
+
+    with registered(Locked()), pytest.raises(ConfigError, match=f"{CLASS}.record_key has .*lock.* inside of the func"):
+        write(spark, str(tmp_path / "t"), FIRST)
+    assert not (tmp_path / "t").exists()
 
 
 class UsesAnyColumn(TenantKeyGenerator):

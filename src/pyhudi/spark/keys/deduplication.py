@@ -20,6 +20,7 @@ from pyhudi.merge.ordering_values import SEQUENCE_DIGITS
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted, resolve
+from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
 from pyhudi.write.location_columns import IS_DELETE
 
@@ -163,6 +164,8 @@ def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFra
     marked = df if IS_DELETE in df.columns else df.withColumn(IS_DELETE, F.lit(False))
     out = df.drop(POSITION)
     drop = (POSITION,) if IS_DELETE in df.columns else (POSITION, IS_DELETE)
-    how = SortedDeduplicator(tuple(by), IS_DELETE, MergeRules.for_batch(merging), drop)
+    rules = MergeRules.for_batch(merging)
+    check_picklable(rules)
+    how = SortedDeduplicator(tuple(by), IS_DELETE, rules, drop)
     together = marked.repartition(*by).sortWithinPartitions(*by, POSITION)
     return together.mapInArrow(how.run, out.schema)

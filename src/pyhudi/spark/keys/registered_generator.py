@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pickle import PicklingError
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
@@ -67,6 +68,8 @@ def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], 
     declared = dict.fromkeys(top_column(name, df.columns) for name in fields)
     try:
         kind = df.select(*map(quoted_name, declared)).select(expression.alias("text")).schema["text"].dataType
+    except PicklingError as e:  # in Spark Connect
+        raise _not_picklable(method, e) from e
     except AnalysisException as e:
         raise ConfigError(
             f"{method} cannot be evaluated over the columns in {option} ({', '.join(declared)}), which are all that it "
@@ -76,15 +79,26 @@ def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], 
         raise ConfigError(f"{method} returns a column of the type {kind.simpleString()}; cast it to string")
 
 
+def _not_picklable(method: str, error: PicklingError) -> ConfigError:
+    return ConfigError(
+        f"{method} has a function that cannot be pickled, so Spark cannot send it to its executors: {error}. Create "
+        "what cannot be pickled (locks, connections, open files, sessions) inside of the function"
+    )
+
+
 def _record_key(class_name: str) -> Column:
-    return _column(registered_generator(class_name).record_key(), f"{class_name}.record_key")
+    return _column(registered_generator(class_name).record_key, f"{class_name}.record_key")
 
 
 def _partition_path(class_name: str) -> Column:
-    return _column(registered_generator(class_name).partition_path(), f"{class_name}.partition_path")
+    return _column(registered_generator(class_name).partition_path, f"{class_name}.partition_path")
 
 
-def _column(expression: Column | str | None, method: str) -> Column:
+def _column(make: Callable[[], Column | str | None], method: str) -> Column:
+    try:
+        expression = make()
+    except PicklingError as e:
+        raise _not_picklable(method, e) from e
     if expression is None:
         raise ConfigError(f"{method} returns None; return a Column or SQL text, or do not override it")
     if not isinstance(expression, str) and not hasattr(expression, "alias"):  # a Column, of any kind of session

@@ -24,6 +24,7 @@ from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import union
+from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.helper_columns import SCANNED_ROW
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
@@ -129,8 +130,13 @@ def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
 
     Returns:
         The rows, with the columns of the plan.
+
+    Raises:
+        ConfigError: There are log files, and the merger of the table cannot be pickled.
     """
     plan = scan.plan
+    if plan.merging is not None:
+        check_picklable(plan.merging.context.rules)
     if plan.tasks.num_rows == 0:
         return scan.spark.createDataFrame([], spark_schema(plan.schema)).select(*map(quoted_name, plan.columns))
     skeletons, others = plan.bootstrapped()

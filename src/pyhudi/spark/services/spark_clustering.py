@@ -29,6 +29,7 @@ from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringT
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
+from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.write_stages import run_write_tasks
@@ -68,8 +69,13 @@ class SparkClusteringRunner:
         """Return the reader of files for index builds."""
         return SparkFileStatsReader(self.spark)
 
-    def check(self, config: TableConfig, job: ClusteringJob) -> None:
-        """Accept each job."""
+    def check(self, config: TableConfig, job: ClusteringJob) -> None:  # noqa: ARG002
+        """Refuse tables with a merger that cannot be pickled.
+
+        Raises:
+            ConfigError: It cannot.
+        """
+        check_picklable(job.task_context.reading.rules)
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all groups; return the write stats. Runs Spark jobs."""

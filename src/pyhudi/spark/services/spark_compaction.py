@@ -14,6 +14,7 @@ from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import PROGRESS, compact_one
+from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.indexes.expression_index import expression_delta
@@ -45,8 +46,13 @@ class SparkCompactionRunner:
         """Return the reader of files for index builds."""
         return SparkFileStatsReader(self.spark)
 
-    def check(self, config: TableConfig, job: CompactionJob) -> None:
-        """Accept each job."""
+    def check(self, config: TableConfig, job: CompactionJob) -> None:  # noqa: ARG002
+        """Refuse tables with a merger that cannot be pickled.
+
+        Raises:
+            ConfigError: It cannot.
+        """
+        check_picklable(job.reading.rules)
 
     def run(self, job: CompactionJob) -> pa.Table:
         """Compact all slices. Return the write stats. Runs a Spark job."""

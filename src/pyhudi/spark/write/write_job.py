@@ -15,6 +15,7 @@ from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.selection.table_files import TableFiles
+from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
 from pyhudi.storage import Storage
@@ -225,10 +226,10 @@ class WriteJob:
         """Check the options of files, such as codecs and sizes.
 
         Raises:
-            ConfigError: Options are invalid.
+            ConfigError: Options are invalid, or the merger of the table cannot be pickled.
             UnsupportedTableError: The merger of the table is not registered.
         """
-        self.context("")  # An instant makes no difference.
+        check_picklable(self.context("").merging.rules)  # An instant makes no difference.
 
     def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
         """Return the metadata of the commit."""
