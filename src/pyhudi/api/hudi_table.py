@@ -19,7 +19,7 @@ from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
 from pyhudi.keygen.key_spec import check_generator_registered
-from pyhudi.metadata.reader.metadata_validation import metadata_differences
+from pyhudi.metadata.reader.metadata_validation import is_usable, metadata_differences
 from pyhudi.read.query.other_contents import describe_contents
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
@@ -291,16 +291,35 @@ class HudiTable(TableQueries, TableWrites):
         upgrades."""
         return TableServices(self._path, self._options)
 
-    def validate_metadata(self) -> ResultTable:
+    def validate_metadata(self, *, indexes: bool = False, spark: SparkSession | None = None) -> ResultTable:
         """Compare the metadata table with the storage.
 
+        Args:
+            indexes: Also compare the record index and the secondary indexes with the rows: their numbers, the entries,
+                and the file groups that the record index names. Spark reads the record keys and indexed columns of all
+                rows.
+            spark: Session for ``indexes``; None for the active one.
+
         Returns:
-            One row per committed file on which the two differ, and per reason not to use the metadata table
-            (:data:`pyhudi.metadata.reader.metadata_validation.DIFFERENCE_SCHEMA`); no rows if the metadata table is
-            correct.
+            One row per committed file on which the two differ, per difference of an index, and per reason not to use
+            the metadata table (:data:`pyhudi.metadata.reader.metadata_validation.DIFFERENCE_SCHEMA`); no rows if the
+            metadata table is correct.
+
+        Raises:
+            SetupError: ``indexes`` needs Spark, and there is no session.
         """
         now = self._pin()
-        return ResultTable(metadata_differences(now))
+        if not indexes:
+            return ResultTable(metadata_differences(now))
+        from pyhudi.spark.session import active_session
+
+        session = spark or active_session()
+        from pyhudi.spark.indexes.index_validation import index_differences
+
+        differences = metadata_differences(now)
+        if not is_usable(differences):
+            return ResultTable(differences)
+        return ResultTable(pa.concat_tables([differences, index_differences(session, now, self._options)]))
 
     # --- showing ---------------------------------------------------------------------------------------------------
 

@@ -169,6 +169,10 @@ def test_differences_of_the_metadata_table_are_an_error(tmp_path: Path) -> None:
     assert found["path"] == lost
 
 
+def test_indexes_are_compared_with_rows_on_spark_only(path: Path) -> None:
+    assert "--spark" in pyhudi("metadata", "validate", path, "--indexes", code=1).stderr
+
+
 def test_statistics(table: HudiTable, path: Path) -> None:
     assert json_rows("stats", "file-sizes", path) == table.inspect.file_sizes().to_pylist()
     assert json_rows("stats", "write-amplification", path) == table.inspect.write_amplification().to_pylist()

@@ -28,14 +28,16 @@ def list_partitions(table: pyhudi.HudiTable, *, out: Output) -> None:
 
 @metadata.command("validate")
 @with_table
+@click.option("--indexes", is_flag=True, help="Also compare the indexes of keys with the rows, which needs --spark.")
 @with_limit
+@with_spark
 @with_output
-def validate(table: pyhudi.HudiTable, *, out: Output, limit: int | None) -> None:
+def validate(table: pyhudi.HudiTable, *, out: Output, indexes: bool, limit: int | None) -> None:
     """Compare the metadata table with the storage. The exit code is 1 if they differ.
 
     Python: HudiTable.for_path(PATH).validate_metadata()
     """
-    differences = table.validate_metadata()
+    differences = table.validate_metadata(indexes=indexes)
     has_metadata = bool(table.config.metadata_partitions)
     nothing = "the metadata table lists the files of the storage" if has_metadata else "no metadata table"
     out.rows(differences, METADATA_DIFFERENCES, limit=limit, nothing=nothing)

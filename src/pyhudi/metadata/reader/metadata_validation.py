@@ -75,6 +75,11 @@ def metadata_differences(table: TableSnapshot) -> pa.Table:
     return pa.concat_tables([_problems(broken), compared.filter(pc.is_valid(compared["problem"])).sort_by("path")])
 
 
+def is_usable(differences: pa.Table) -> bool:
+    """Return True unless one of the differences is that the metadata table cannot be used."""
+    return not pc.any(pc.starts_with(differences["problem"], UNUSABLE)).as_py()
+
+
 def _problems(texts: list[str]) -> pa.Table:
     count = len(texts)
     columns = [pa.array(texts, pa.string()), *(pa.nulls(count, field.type) for field in list(DIFFERENCE_SCHEMA)[1:])]
