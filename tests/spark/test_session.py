@@ -15,6 +15,7 @@ from pyhudi.errors import SetupError
 from pyhudi.spark import session
 from pyhudi.spark.session import check_not_stopped, check_workers
 from pyhudi.spark.session_settings import session_setting
+from pyhudi.transaction.transaction import Transaction
 from tests.cases import classic
 
 
@@ -120,6 +121,29 @@ def test_a_session_that_has_been_stopped(spark, tmp_path):
             table.insert(rows)
     finally:
         context._jsc = java
+
+
+@classic
+def test_a_session_that_is_stopped_during_a_write(spark, tmp_path, monkeypatch):
+    """The write is rolled back, and the next one goes on."""
+    table, rows = HudiTable.create(str(tmp_path / "t"), {"hoodie.table.name": "t"}), spark.range(1)
+    context = spark.sparkContext
+    java, begin = context._jsc, Transaction.to_inflight
+
+    def stop(*arguments):
+        begin(*arguments)
+        context._jsc = None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "to_inflight", stop)
+        try:
+            with pytest.raises(SetupError, match="has been stopped; start one with"):
+                table.insert(rows)
+        finally:
+            context._jsc = java
+    assert table.history()["action"].to_pylist() == ["rollback"]
+    table.insert(rows)
+    assert table.scan().to_arrow().num_rows == 1
 
 
 def test_nested_settings_of_one_key(spark):

@@ -6,17 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.errors import SetupError
+from pyhudi.errors import HudiError, SetupError
 from pyhudi.spark.java_runtime import ensure_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -187,6 +188,26 @@ def check_not_stopped(spark: SparkSession) -> None:
             f"the Spark session has been stopped; start one with {_START}, and create the DataFrame, or open the "
             "table, with that"
         ) from e
+
+
+@contextmanager
+def stopped_session_errors(spark: SparkSession) -> Iterator[None]:
+    """Return a context manager for work of a session that raises the error of `check_not_stopped` if the session is
+    stopped meanwhile; the errors of PySpark are then about Java objects that are gone.
+
+    Args:
+        spark: The session.
+
+    Raises:
+        SetupError: It has been stopped.
+    """
+    try:
+        yield
+    except HudiError:
+        raise
+    except Exception:
+        check_not_stopped(spark)
+        raise
 
 
 def _kind(value: object) -> str:

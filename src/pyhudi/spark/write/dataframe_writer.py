@@ -30,7 +30,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
-from pyhudi.spark.session import check_not_stopped, check_workers
+from pyhudi.spark.session import check_not_stopped, check_workers, stopped_session_errors
 from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.spark.write.operations.bootstrap import write_bootstrap
 from pyhudi.spark.write.operations.delete_partition import delete_partitions
@@ -108,11 +108,13 @@ def write(
             (`hoodie.write.num.retries.on.conflict.failures`); this write has been rolled back.
         NonRetryableConflictError: As ConflictError, but the rows were read from this table before that commit.
         ServiceAfterCommitError: The write is committed, but a service after it or the sync to a catalog failed.
+        SetupError: The session has been stopped. If it was meanwhile, this write has been rolled back.
     """
     request = _WriteRequest.from_arguments(df, target, write_options or {}, mode)
     request = replace(request, partitions=tuple(partitions), idempotent=idempotent, cached=cached)
     storage, opts = request.storage, request.opts
-    result = with_retries(storage, opts, lambda: _write_once(request), lambda: bool(snapshot_ids(df, storage)))
+    with stopped_session_errors(df.sparkSession):
+        result = with_retries(storage, opts, lambda: _write_once(request), lambda: bool(snapshot_ids(df, storage)))
     return sync_after_write(df.sparkSession, storage, opts, result)
 
 
@@ -134,7 +136,7 @@ def append_once(
         ConflictError: Another writer changed the same file groups first; this write has been rolled back.
     """
     request = replace(_WriteRequest.from_arguments(df, target, write_options, APPEND), partitions=tuple(partitions))
-    with in_process_writer_lock(request.storage, request.opts):
+    with stopped_session_errors(df.sparkSession), in_process_writer_lock(request.storage, request.opts):
         result = _write_once(request)
     return sync_after_write(df.sparkSession, request.storage, request.opts, result)
 
