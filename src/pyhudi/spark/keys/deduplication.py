@@ -20,7 +20,7 @@ from pyhudi.merge.ordering_values import SEQUENCE_DIGITS
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted, resolve
-from pyhudi.spark.execution.merger_pickling import check_picklable
+from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
 from pyhudi.write.location_columns import IS_DELETE
 

@@ -24,9 +24,9 @@ from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import union
-from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.helper_columns import SCANNED_ROW
+from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.cdc_frame import cdc_frame
 from pyhudi.spark.read.filter_columns import filter_column, with_conditions, with_sql_conditions

@@ -29,7 +29,6 @@ from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringT
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
-from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.write_stages import run_write_tasks
@@ -37,6 +36,7 @@ from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
+from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_errors import task_errors

@@ -14,12 +14,12 @@ from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import PROGRESS, compact_one
-from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
+from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.write.write_status import decode_stats
 
 if TYPE_CHECKING:

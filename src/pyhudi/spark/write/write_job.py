@@ -15,8 +15,8 @@ from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.selection.table_files import TableFiles
-from pyhudi.spark.execution.merger_pickling import check_picklable
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
+from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
