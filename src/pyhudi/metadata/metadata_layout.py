@@ -63,7 +63,7 @@ def metadata_layout(version: int) -> Layout:
     return Layout(2, f"{folder}/timeline", f"{folder}/timeline/history")
 
 
-def metadata_timeline(storage: Storage, version: int) -> ActiveTimeline:
+def load_metadata_timeline(storage: Storage, version: int) -> ActiveTimeline:
     """Load the metadata table's active timeline by one listing."""
     return ActiveTimeline.load(storage, metadata_layout(version))
 

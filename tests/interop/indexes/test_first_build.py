@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.spark.indexes import file_statistics_build
 from pyhudi.storage import open_storage
 from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, AlternatingWrites, rows
@@ -50,5 +50,5 @@ def test_apache_hudi_goes_on(
 
 def _initial(path: Path) -> list[str]:
     """Instants by which partitions of the metadata table were built."""
-    timeline = metadata_timeline(open_storage(path), 9).timeline
+    timeline = load_metadata_timeline(open_storage(path), 9).timeline
     return [i.requested for i in timeline if i.requested.startswith("0" * 14)]

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
-from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline, metadata_layout
 from pyhudi.storage import open_storage
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from tests.cases import seldom
@@ -30,7 +30,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     def archived() -> set[str]:
         storage = open_storage(both.path, {})
         gone = set(read_archived_timeline(storage, metadata_layout(version))["requested"].to_pylist())
-        assert not gone & {i.requested for i in metadata_timeline(storage, version).timeline}
+        assert not gone & {i.requested for i in load_metadata_timeline(storage, version).timeline}
         return gone
 
     for n in range(6):

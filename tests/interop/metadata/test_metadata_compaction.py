@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance import metadata_compaction
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instant import Action
 from tests.cases import seldom
@@ -40,7 +40,7 @@ def test_beside_apache_hudi(
     run, seen = metadata_compaction.run_job, []
 
     def timeline() -> Any:
-        return metadata_timeline(open_storage(both.path, {}), VERSIONS[oracle.release]).timeline
+        return load_metadata_timeline(open_storage(both.path, {}), VERSIONS[oracle.release]).timeline
 
     def killed(job: Any, engine: object = None) -> Any:
         run(job, engine)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.instant import Action
@@ -156,14 +156,14 @@ class Shared:
         """Completed actions on the metadata table's timeline, oldest first."""
         storage = open_storage(self.path)
         version = TableConfig.load(storage).version
-        return [i.action for i in metadata_timeline(storage, version).timeline.completed()]
+        return [i.action for i in load_metadata_timeline(storage, version).timeline.completed()]
 
     def initial(self) -> list[str]:
         """Instants by which partitions of the metadata table were built."""
         storage = open_storage(self.path)
         version = TableConfig.load(storage).version
         zeros = "0" * 14
-        return [i.requested for i in metadata_timeline(storage, version).timeline if i.requested.startswith(zeros)]
+        return [i.requested for i in load_metadata_timeline(storage, version).timeline if i.requested.startswith(zeros)]
 
 
 @pytest.mark.parametrize(("oracle", "version", "table_type"), CASES, indirect=["oracle"])

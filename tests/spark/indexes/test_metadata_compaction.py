@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.maintenance import metadata_compaction_job
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.write.dataframe_writer import write as write_df
 from pyhudi.storage import open_storage
@@ -40,7 +40,7 @@ def test_on_executors(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
         write_df(frame, path, options)
     assert jobs
     assert len(jobs[0].slices) > 1
-    done = metadata_timeline(open_storage(path, {}), 9).timeline.completed()
+    done = load_metadata_timeline(open_storage(path, {}), 9).timeline.completed()
     assert [i.requested for i in done if i.action == Action.COMMIT] == [job.instant for job in jobs]
     table = HudiTable.for_path(path)
     assert not table.validate_metadata().num_rows

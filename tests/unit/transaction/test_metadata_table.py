@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.errors import CorruptTableError, MetadataTableAheadError, MetadataTableError
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
-from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
+from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
@@ -99,10 +99,10 @@ def test_many_commits(folder: Path, version: int) -> None:
             with write().begin(storage) as tx:
                 write().write_files(tx)
         check(storage)
-    done = metadata_timeline(storage, version).timeline.completed()
+    done = load_metadata_timeline(storage, version).timeline.completed()
     assert len(done.of_actions(Action.COMMIT)) >= 3, "it is compacted"
     assert done.of_actions(Action.CLEAN), "it is cleaned"
-    assert not metadata_timeline(storage, version).timeline.pending()
+    assert not load_metadata_timeline(storage, version).timeline.pending()
 
 
 def test_dying_in_the_first_write(folder: Path, version: int) -> None:
@@ -119,7 +119,7 @@ def test_dying_in_the_first_write(folder: Path, version: int) -> None:
 def test_dying_in_a_write_that_compacts(folder: Path, version: int) -> None:
     not_twice(version)
     storage = opened(folder)
-    while len(metadata_timeline(storage, TableConfig.load(storage).version).timeline) < 9:
+    while len(load_metadata_timeline(storage, TableConfig.load(storage).version).timeline) < 9:
         write().run(storage)
     write().leave(storage)
     for storage in deaths(folder, write().run):
@@ -178,7 +178,7 @@ def test_another_partition_built_later_does_not_make_it_know_all(folder: Path, v
     mark(storage)
     write().run(storage)
     properties = TableConfig.load(storage).properties["hoodie.table.metadata.partitions"]
-    own = metadata_timeline(storage, version)
+    own = load_metadata_timeline(storage, version)
     kept = {path: storage.read(path) for path in storage.list(".hoodie/metadata", recursive=True)["path"].to_pylist()}
     Write(options=OPTIONS).run(storage)
     for path, data in kept.items():
@@ -296,7 +296,7 @@ def test_a_reader_whose_timeline_is_older_than_a_compaction(
     stale = replace(stale, config=config)
     known = list_from_metadata(MetadataTable.open(stale))[0]
     assert not known.num_rows, "what is pending is not seen"
-    while not metadata_timeline(storage, version).timeline.completed().of_actions(Action.COMMIT):
+    while not load_metadata_timeline(storage, version).timeline.completed().of_actions(Action.COMMIT):
         write().run(storage)
     with pytest.raises(MetadataTableAheadError, match="read again"):
         MetadataTable.open(stale)

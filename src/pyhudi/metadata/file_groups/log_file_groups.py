@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 
-def write_logs(files: GroupFiles, metadata: Timeline, records: RecordChanges) -> list[Stat]:
+def write_logs(files: GroupFiles, metadata_timeline: Timeline, records: RecordChanges) -> list[Stat]:
     """Write the records of a partition, one log file per file group with records, on threads. Return their write stats.
 
-    ``metadata`` is the metadata table's timeline.
+    ``metadata_timeline`` is the metadata table's timeline.
 
     Raises:
         CorruptTableError: The partition has no files.
     """
-    groups = group_slices(files.storage, metadata, files.partition, files.version)
+    groups = group_slices(files.storage, metadata_timeline, files.partition, files.version)
     parts = records.by_group(len(groups)).items()
     return concurrent_map(lambda part: files.write_log(groups[part[0]], part[1]), parts)
 
 
-def group_slices(storage: Storage, metadata: Timeline, partition: str, version: int) -> list[GroupSlice]:
+def group_slices(storage: Storage, metadata_timeline: Timeline, partition: str, version: int) -> list[GroupSlice]:
     """Return the file groups of a partition ordered by number, with the names of their next log files.
 
-    ``metadata`` is the metadata table's timeline. Costs one listing.
+    ``metadata_timeline`` is the metadata table's timeline. Costs one listing.
 
     Raises:
         CorruptTableError: The partition has no files.
@@ -54,7 +54,7 @@ def group_slices(storage: Storage, metadata: Timeline, partition: str, version: 
         )
     if version >= 8:
         return [GroupSlice(file_id) for file_id in ids]
-    pending = {i.requested for i in metadata.pending()}
+    pending = {i.requested for i in metadata_timeline.pending()}
     slices = []
     for file_id in ids:
         group_files = files.filter(pc.equal(files["file_id"], file_id))

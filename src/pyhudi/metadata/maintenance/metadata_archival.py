@@ -26,7 +26,7 @@ def archive_metadata_timeline(table: LockedTable) -> None:
     opts = table.opts
     if not opts.get_typed(options.AUTO_ARCHIVE):
         return
-    active = table.metadata_timeline()
+    active = table.load_metadata_timeline()
     if finish_archival(active):
         active = active.reload()
     instants = archivable_instants(
@@ -42,7 +42,7 @@ def archive_metadata_timeline(table: LockedTable) -> None:
 
 
 def archivable_instants(
-    metadata: Timeline, data: Timeline, *, least: int, most: int, beyond_savepoints: bool = False
+    metadata_timeline: Timeline, data_timeline: Timeline, *, least: int, most: int, beyond_savepoints: bool = False
 ) -> list[Instant]:
     """Return the instants to archive, oldest first: if there are more than ``most`` commits, those before the last
     ``least`` of them.
@@ -51,18 +51,18 @@ def archivable_instants(
     too. Such a write is older than the remaining timeline, so readers do not miss its delta commit, and it cannot be
     rolled back.
     """
-    compaction = metadata.completed().of_actions(Action.COMMIT).last
+    compaction = metadata_timeline.completed().of_actions(Action.COMMIT).last
     if compaction is None:
         return []
-    pending = [i.requested for i in data.pending()]
-    writes = [i.requested for i in data.completed().writes()]
+    pending = [i.requested for i in data_timeline.pending()]
+    writes = [i.requested for i in data_timeline.completed().writes()]
     if beyond_savepoints:
-        writes = [requested for requested in writes if not data.is_before_start(requested)]
-    end = archival_end(metadata, least=least, most=most, before=[compaction.requested, *pending, *writes])
+        writes = [requested for requested in writes if not data_timeline.is_before_start(requested)]
+    end = archival_end(metadata_timeline, least=least, most=most, before=[compaction.requested, *pending, *writes])
     if end is None:
         return []
     # Initial instants are not times; their age is that of their completion.
-    old = [i for i in metadata.completed() if i.requested < end and i.order_time < end]
+    old = [i for i in metadata_timeline.completed() if i.requested < end and i.order_time < end]
     # Readers take what is not on the timeline as archived only if it is before the first instant that is there.
-    first_kept = min((i.requested for i in metadata if i not in old), default=end)
+    first_kept = min((i.requested for i in metadata_timeline if i not in old), default=end)
     return [i for i in old if i.requested < first_kept]

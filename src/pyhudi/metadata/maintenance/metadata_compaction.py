@@ -97,7 +97,7 @@ def schedule_compaction(table: LockedTable) -> MetadataCompactionJob | None:
     storage, config = table.storage, table.config
     if FILES not in config.metadata_partitions:
         return None
-    active = table.metadata_timeline()
+    active = table.load_metadata_timeline()
     due = table.opts.get_typed(options.METADATA_COMPACT_MAX_DELTA_COMMITS)
     since = delta_commits_since_compaction(active.timeline)
     deltas = 0 if since is None else since.count
@@ -134,7 +134,7 @@ def compact_now(table: LockedTable) -> MetadataServiceResult:
     Raises:
         FormatError, MetadataTableError: Files are corrupt or missing.
     """
-    active = table.metadata_timeline()
+    active = table.load_metadata_timeline()
     storage, config = table.storage, table.config
     slices = _slices(storage, config, active)
     if not slices:
@@ -188,7 +188,7 @@ def complete_compaction(
     """
     begun = time.perf_counter()
     storage, config = table.storage, table.config
-    active = table.metadata_timeline()
+    active = table.load_metadata_timeline()
     entry = active.timeline.find(job.instant, Action.COMPACTION) if FILES in config.metadata_partitions else None
     if entry is None or entry.is_completed:
         _delete(storage, stats)
@@ -232,7 +232,7 @@ def rollback_failed_compaction(table: LockedTable, job: MetadataCompactionJob, f
 def discard_job(table: LockedTable, job: MetadataCompactionJob) -> None:
     """Delete the files and the plan of a compaction, unless it was completed. The caller holds the lock of the
     table."""
-    active = table.metadata_timeline()
+    active = table.load_metadata_timeline()
     entry = active.timeline.find(job.instant, Action.COMPACTION)
     if entry is None and active.timeline.is_completed(job.instant):
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
-def inflight_partitions(data: ActiveTimeline) -> Collection[str]:
+def inflight_partitions(active: ActiveTimeline) -> Collection[str]:
     """Return the partitions that are being built, also by a killed process. They must not be read, even if they are
     declared, because Apache Hudi declares a partition before it completes the indexing instant, without which its base
     files are not committed.
@@ -22,7 +22,7 @@ def inflight_partitions(data: ActiveTimeline) -> Collection[str]:
         MetadataTableError: A plan cannot be read.
     """
     try:
-        plans = [plan for plan in pending_index_plans(data) if plan.state is State.INFLIGHT]
+        plans = [plan for plan in pending_index_plans(active) if plan.state is State.INFLIGHT]
     except CorruptInstantError as unknown:
         raise MetadataTableError(f"cannot determine which indexes are being built: {unknown}") from unknown
     return frozenset(name for plan in plans for name in plan.partitions)

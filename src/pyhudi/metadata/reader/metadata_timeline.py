@@ -70,7 +70,7 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
     return MetadataTimeline(active, Timeline(_with_pending_state(i, pending) for i in active.timeline), data)
 
 
-def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> list[str]:
+def unknown_writes(storage: Storage, active: ActiveTimeline, data_timeline: Timeline) -> list[str]:
     """Return completed writes of the table without a completed instant in its metadata table (``active``: its
     timeline), although required.
 
@@ -79,7 +79,7 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> 
     """
     done = [i for i in active.timeline.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
     completed = {i.requested for i in done}
-    missing = [i for i in data.completed() if _is_recorded(i) and i.requested not in completed]
+    missing = [i for i in data_timeline.completed() if _is_recorded(i) and i.requested not in completed]
     if not missing:
         return []
     builds = _builds_of_files(storage, active, [i for i in done if is_initial_instant(i)])
@@ -110,20 +110,20 @@ def _builds_of_files(storage: Storage, active: ActiveTimeline, builds: list[Inst
     ]
 
 
-def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
+def _begun_since(metadata_timeline: Timeline, table: ActiveTimeline) -> set[str]:
     """Return writes that began after the timeline of the table was read, but are in the metadata table.
 
     Its own delta commits (after a restore) look the same, but never occur in the timeline of the table.
     """
     last = max((i.requested for i in table.timeline), default="")
-    newer = [i for i in metadata.completed() if i.requested[:V1_LENGTH] > last and not is_initial_instant(i)]
+    newer = [i for i in metadata_timeline.completed() if i.requested[:V1_LENGTH] > last and not is_initial_instant(i)]
     if not any(i.action == Action.DELTA_COMMIT for i in newer):
         return set()
     now = {i.requested for i in table.reload().timeline}
     return {i.requested for i in newer if i.requested in now}
 
 
-def _refuse_compacted(metadata: Timeline, pending: set[str]) -> None:
+def _refuse_compacted(metadata_timeline: Timeline, pending: set[str]) -> None:
     """Check whether a compaction has merged an instant that is pending in the timeline of the table, so that it cannot
     be excluded. Compactions merge instants that are completed in both timelines, so it was completed after that
     timeline was read.
@@ -131,7 +131,7 @@ def _refuse_compacted(metadata: Timeline, pending: set[str]) -> None:
     Raises:
         MetadataTableAheadError: A compaction has merged such an instant.
     """
-    done = metadata.completed()
+    done = metadata_timeline.completed()
     last = done.of_actions(Action.COMMIT).last
     if last is None:
         return
@@ -165,11 +165,11 @@ def _property_error(storage: Storage, properties: Mapping[str, str], key: str, e
     )
 
 
-def _has_last_write(active: ActiveTimeline, data: Timeline) -> bool:
+def _has_last_write(active: ActiveTimeline, data_timeline: Timeline) -> bool:
     """Return True if a metadata table (``active``: its timeline) was told the last completed write of a table, so that
     it is that table's, also under another name: ALTER TABLE … RENAME of Apache Hudi does not rename it, and that of
     pyhudi may have been interrupted."""
-    last = data.completed().writes().last
+    last = data_timeline.completed().writes().last
     return last is not None and active.timeline.is_completed(last.requested)
 
 

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from pyhudi.timeline.instant import Instant
 
 
-def completed_concurrently(data: ActiveTimeline, instant: str) -> list[Instant]:
+def completed_concurrently(active: ActiveTimeline, instant: str) -> list[Instant]:
     """Return the writes of other writers that have completed since a write began (empty if the timeline has no
     completion times; then there are no partition statistics)."""
-    done = data.timeline.completed().writes()
+    done = active.timeline.completed().writes()
     return [i for i in done if i.requested != instant and i.completion is not None and i.completion > instant]
 
 
-def has_later_overwrite(data: ActiveTimeline, instant: str) -> bool:
+def has_later_overwrite(active: ActiveTimeline, instant: str) -> bool:
     """Return True if a write with a later instant has completed that may have written exact records of partitions."""
     later = [
-        i for i in completed_concurrently(data, instant) if i.requested > instant and i.action == Action.REPLACE_COMMIT
+        i
+        for i in completed_concurrently(active, instant)
+        if i.requested > instant and i.action == Action.REPLACE_COMMIT
     ]
-    return any(data.commit_metadata(i).operation in OVERWRITES for i in later)
+    return any(active.commit_metadata(i).operation in OVERWRITES for i in later)

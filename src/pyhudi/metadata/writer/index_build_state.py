@@ -26,7 +26,7 @@ from pyhudi.metadata.indexes.index_declarations import (
     drop_partitions,
 )
 from pyhudi.metadata.indexes.index_definitions import Definitions
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import prepare_folder
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -63,7 +63,7 @@ def rollback_index_build(storage: Storage, config: TableConfig, instant: str, pa
     """Remove all files of an attempt at building partitions, except their definitions and the plan. Return the table's
     configuration."""
     config = drop_inflight_partitions(storage, config, [p for p in partitions if p not in config.metadata_partitions])
-    active = metadata_timeline(storage, config.version)
+    active = load_metadata_timeline(storage, config.version)
     delta_commit = active.timeline.find(instant, Action.DELTA_COMMIT)
     if delta_commit is not None and not is_in_use(storage, config, instant, partitions):
         delete_instant(storage, active, instant, config)
@@ -86,18 +86,18 @@ def is_in_use(storage: Storage, config: TableConfig, instant: str, partitions: S
 def recover_index_builds(table: TableSnapshot) -> TableConfig:
     """Recover announced partitions whose builder was killed: completed ones are declared, those without a plan are
     removed. Return the table's configuration. The caller holds the lock of the table."""
-    storage, config, data = table.storage, table.config, table.active
+    storage, config, active = table.storage, table.config, table.active
     if not config.metadata_partitions_inflight:
         return config
     try:
-        named = {name for plan in pending_index_plans(data) for name in plan.partitions}
+        named = {name for plan in pending_index_plans(active) for name in plan.partitions}
     except CorruptInstantError as unknown:
         _log.warning("index builds are not recovered: %s", unknown)
         return config
     left = [p for p in config.metadata_partitions_inflight if p not in named]
     if not left:
         return config
-    built = [p for p in left if _is_built(storage, data, p)]
+    built = [p for p in left if _is_built(storage, active, p)]
     if built:
         config = declare_partitions(storage, config, built)
     incomplete = [p for p in left if p not in built]
@@ -109,11 +109,11 @@ def recover_index_builds(table: TableSnapshot) -> TableConfig:
     return config
 
 
-def _is_built(storage: Storage, data: ActiveTimeline, partition: str) -> bool:
+def _is_built(storage: Storage, active: ActiveTimeline, partition: str) -> bool:
     """Return True if the partition's files are those of a completed indexing instant."""
     instants = _instants(storage, partition)
-    done = data.timeline.completed().of_actions(Action.INDEXING)
-    return any(i.requested in instants and partition in read_index_plan(data, i).partitions for i in done)
+    done = active.timeline.completed().of_actions(Action.INDEXING)
+    return any(i.requested in instants and partition in read_index_plan(active, i).partitions for i in done)
 
 
 def _instants(storage: Storage, partition: str) -> set[str]:
@@ -122,8 +122,8 @@ def _instants(storage: Storage, partition: str) -> set[str]:
     return set(pc.unique(parse_names(names)["instant"]).drop_null().to_pylist())
 
 
-def cancel_index_plans(data: ActiveTimeline, partitions: Collection[str]) -> None:
+def cancel_index_plans(active: ActiveTimeline, partitions: Collection[str]) -> None:
     """Delete the pending plans of one of the partitions. The caller withdraws their announcements."""
-    for plan in pending_index_plans(data):
+    for plan in pending_index_plans(active):
         if plan.instant is not None and set(plan.partitions) & set(partitions):
-            data.delete_pending(plan.instant, Action.INDEXING)
+            active.delete_pending(plan.instant, Action.INDEXING)

@@ -111,7 +111,7 @@ def build_partition(
     """Build one partition, whose base files ``write`` writes; it is removed if that fails. ``groups`` are the ids of
     its file groups, or their number."""
     storage, config, version = table.storage, table.config, table.config.version
-    active = table.metadata_timeline()
+    active = table.load_metadata_timeline()
     instant = initial_instant(active.timeline, table.active.timeline, version)
     files = GroupFiles(storage, partition, instant, version)
     ids = prepare_folder(files, groups)
@@ -144,16 +144,16 @@ def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:
     return ids
 
 
-def initial_instant(metadata: Timeline, data: Timeline, version: int) -> str:
+def initial_instant(metadata_timeline: Timeline, data_timeline: Timeline, version: int) -> str:
     """Return the instant of the next initial delta commit: the first one that is not used yet."""
     if version >= 8:
-        used = [int(i.requested) for i in metadata if i.requested.startswith(INIT_PREFIX)]
+        used = [int(i.requested) for i in metadata_timeline if i.requested.startswith(INIT_PREFIX)]
         return f"{max(used, default=-1) + 1:017d}"
     # Rollbacks write log files, too, which the partition includes from the start.
-    done = data.completed().filter(lambda i: i.is_write or i.action == Action.ROLLBACK).last
+    done = data_timeline.completed().filter(lambda i: i.is_write or i.action == Action.ROLLBACK).last
     prefix = INIT_PREFIX if done is None else done.requested
     suffix = _FIRST_SUFFIX
-    while f"{prefix}{suffix:03d}" in metadata:
+    while f"{prefix}{suffix:03d}" in metadata_timeline:
         suffix += 1
     return f"{prefix}{suffix:03d}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -66,6 +66,6 @@ class LockedTable:
         """Return a new completion time for a timeline with completion times, otherwise None."""
         return self.new_time() if version >= 8 else None
 
-    def metadata_timeline(self) -> ActiveTimeline:
+    def load_metadata_timeline(self) -> ActiveTimeline:
         """Load the metadata table's timeline by one listing."""
-        return metadata_timeline(self.storage, self.config.version)
+        return load_metadata_timeline(self.storage, self.config.version)

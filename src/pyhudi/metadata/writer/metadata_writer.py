@@ -97,7 +97,7 @@ def _apply_commit(
     index = _with_unaffected_indexes(storage, table.config, metadata, index)
     index, listed = delta_of_current_indexes(storage, table.config, index)
     table = table.with_config(_bring_partitions_up_to_date(table, instant, columns, index))
-    config, active = table.config, table.metadata_timeline()
+    config, active = table.config, table.load_metadata_timeline()
     _remove_leftovers(table, active, instant, index=index, listed=listed)
     entry = begin_delta_commit(active, instant)
     alone = not completed_concurrently(table.active, instant)
@@ -175,7 +175,7 @@ def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropp
         if FILES not in config.metadata_partitions:
             return config
         table = table.with_config(config)
-        active = table.metadata_timeline()
+        active = table.load_metadata_timeline()
         _drop_unfinished(table, active)
         if instant in active.timeline:
             delete_instant(storage, active, instant, config)

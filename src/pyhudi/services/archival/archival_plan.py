@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger, TableType
-from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
+from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline
 from pyhudi.services.cleaning.clean_progress import LastClean
 from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_retain
 from pyhudi.table.view.file_group_keys import in_groups
@@ -152,7 +152,7 @@ def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:
         last = LastClean.load(table.active)
         limits += [last.earliest] if last is not None and last.earliest else []
     if FILES in table.config.metadata_partitions:
-        metadata = metadata_timeline(table.storage, table.config.version).timeline
+        metadata = load_metadata_timeline(table.storage, table.config.version).timeline
         compaction = metadata.completed().of_actions(Action.COMMIT).last
         if compaction is None:
             return None

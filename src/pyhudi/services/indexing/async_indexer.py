@@ -20,7 +20,7 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError, InstantNotFoundError, NotFoundError
 from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin_delta_commit, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.index_build_state import begin_index_build, files_exist, is_in_use, rollback_index_build
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
@@ -115,7 +115,7 @@ class RunningBuild:
     entry: Instant
     progress: Progress | None
 
-    def verify(self, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
+    def verify(self, stats: Sequence[Mapping[str, Any]], active: ActiveTimeline) -> None:
         """Check that the table still supports the built indexes.
 
         Raises:
@@ -123,7 +123,7 @@ class RunningBuild:
         """
         for one in self.prepared:
             if one.verify is not None:
-                one.verify(stats, data)
+                one.verify(stats, active)
 
 
 class IndexBuildAttempt:
@@ -170,21 +170,23 @@ class IndexBuildAttempt:
             if begun is None:
                 return ()
             stats = write_index_files(begun)
-            data = self._client.active_timeline()
+            active = self._client.active_timeline()
             if stats is not None:  # Checked before other processes have to wait.
-                begun.missed_updates.missed(data, metadata_timeline(self._client.storage, self._client.config.version))
-                begun.verify(stats, data)
+                begun.missed_updates.missed(
+                    active, load_metadata_timeline(self._client.storage, self._client.config.version)
+                )
+                begun.verify(stats, active)
             with lock_table(self._client, self._opts, self._stats_reader) as table:
                 self._refuse_if_superseded(table)
                 self._check_not_dropped(table, begun)
-                metadata = metadata_timeline(table.storage, table.config.version)
+                metadata_timeline = load_metadata_timeline(table.storage, table.config.version)
                 if (
                     stats is not None
                     and files_exist(table.storage, stats)
-                    and not begun.missed_updates.missed(table.active, metadata)
+                    and not begun.missed_updates.missed(table.active, metadata_timeline)
                 ):
                     self._check(table, begun)
-                    if table.active.timeline.completed().writes() != data.timeline.completed().writes():
+                    if table.active.timeline.completed().writes() != active.timeline.completed().writes():
                         begun.verify(stats, table.active)
                     return self._publish(table, begun, stats)
                 begun = self.begin(table, renew=True)
@@ -212,8 +214,8 @@ class IndexBuildAttempt:
         for request in left:
             request.check(table.snapshot, columns_of(table))
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
-        metadata = metadata_timeline(storage, config.version)
-        renew = renew or was_written_since(metadata, self._instant, self._plan.partitions)
+        metadata_timeline = load_metadata_timeline(storage, config.version)
+        renew = renew or was_written_since(metadata_timeline, self._instant, self._plan.partitions)
         instant = table.new_time() if renew else self._instant
         prepared = prepare_indexes(table, left, instant, preparer)
         if instant != self._instant:
@@ -245,10 +247,10 @@ class IndexBuildAttempt:
         storage, config, active = table.storage, table.config, table.active
         partitions = [one.partition for one in begun.prepared]
         table.reserved.lock.ensure_held()  # A write that another process has committed since may be missing.
-        metadata = table.metadata_timeline()
-        entry = begin_delta_commit(metadata, self._instant)
+        metadata_timeline = table.load_metadata_timeline()
+        entry = begin_delta_commit(metadata_timeline, self._instant)
         commit, version = MetadataCommit(stats, BULK_INSERT_PREPPED), config.version
-        complete_delta_commit(metadata, entry, commit, version, table.completed_at(version))
+        complete_delta_commit(metadata_timeline, entry, commit, version, table.completed_at(version))
         upto = last_contiguous_write(active) or self._plan.upto
         content = encode_completed_build(partitions, max(upto, self._plan.upto), version)
         table.reserved.lock.ensure_held()

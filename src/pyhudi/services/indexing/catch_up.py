@@ -38,30 +38,30 @@ class MissedUpdateDetector:
         self._examined = set(self._included)
         self._partitions = frozenset(partitions)
 
-    def missed(self, data: ActiveTimeline, metadata: ActiveTimeline) -> bool:
+    def missed(self, data_timeline: ActiveTimeline, metadata_timeline: ActiveTimeline) -> bool:
         """Return True if a completed write has missed an update, or if one that the build includes was rolled back.
         Each completed write is examined once.
 
         Args:
-            data: Timeline of the table.
-            metadata: Timeline of the metadata table.
+            data_timeline: Timeline of the table.
+            metadata_timeline: Timeline of the metadata table.
         """
-        if not all(map(data.timeline.contains_or_before_start, self._included)):
+        if not all(map(data_timeline.timeline.contains_or_before_start, self._included)):
             return True
-        for instant in data.timeline.completed().writes():
+        for instant in data_timeline.timeline.completed().writes():
             if instant.requested in self._examined:
                 continue
-            if self._is_missing(data, metadata, instant):
+            if self._is_missing(data_timeline, metadata_timeline, instant):
                 return True
             self._examined.add(instant.requested)
         return False
 
-    def _is_missing(self, data: ActiveTimeline, metadata: ActiveTimeline, instant: Instant) -> bool:
-        written = partitions_written(metadata, instant.requested)
-        silent = self._partitions - written - partitions_acknowledged(metadata, instant.requested)
+    def _is_missing(self, data_timeline: ActiveTimeline, metadata_timeline: ActiveTimeline, instant: Instant) -> bool:
+        written = partitions_written(metadata_timeline, instant.requested)
+        silent = self._partitions - written - partitions_acknowledged(metadata_timeline, instant.requested)
         if instant.requested not in self._pending_at_start:
             silent -= {RECORD_INDEX, BLOOM_FILTERS}
-        return FILES in written and bool(silent) and bool(_concerned(silent, data.commit_metadata(instant)))
+        return FILES in written and bool(silent) and bool(_concerned(silent, data_timeline.commit_metadata(instant)))
 
 
 def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str]:
@@ -81,27 +81,31 @@ def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str
     return affected
 
 
-def was_written_since(metadata: ActiveTimeline, instant: str, partitions: Sequence[str]) -> bool:
+def was_written_since(metadata_timeline: ActiveTimeline, instant: str, partitions: Sequence[str]) -> bool:
     """Return True if writes have updated one of the partitions since an indexing instant. These updates are lost with
     the files of an earlier attempt; a build with a later instant is not expected to include them."""
-    later = [i.requested for i in metadata.timeline.completed().writes() if i.order_time > instant]
-    return any(partitions_written(metadata, requested) & set(partitions) for requested in later if requested != instant)
+    later = [i.requested for i in metadata_timeline.timeline.completed().writes() if i.order_time > instant]
+    return any(
+        partitions_written(metadata_timeline, requested) & set(partitions)
+        for requested in later
+        if requested != instant
+    )
 
 
-def partitions_written(metadata: ActiveTimeline, instant: str) -> set[str]:
+def partitions_written(metadata_timeline: ActiveTimeline, instant: str) -> set[str]:
     """Return the partitions of the metadata table that a write has updated."""
-    delta = _delta_of(metadata, instant)
+    delta = _delta_of(metadata_timeline, instant)
     return set() if delta is None else set(delta.stats["partitionPath"].to_pylist())
 
 
-def partitions_acknowledged(metadata: ActiveTimeline, instant: str) -> set[str]:
+def partitions_acknowledged(metadata_timeline: ActiveTimeline, instant: str) -> set[str]:
     """Return the partitions that a write has recorded as completely updated, even without changes."""
-    delta = _delta_of(metadata, instant)
+    delta = _delta_of(metadata_timeline, instant)
     return set() if delta is None else acknowledged_partitions(delta)
 
 
-def _delta_of(metadata: ActiveTimeline, instant: str) -> CommitMetadata | None:
-    delta_commit = metadata.timeline.find(instant, Action.DELTA_COMMIT)
-    if delta_commit is None or not delta_commit.is_completed or not metadata.read(delta_commit):
+def _delta_of(metadata_timeline: ActiveTimeline, instant: str) -> CommitMetadata | None:
+    delta_commit = metadata_timeline.timeline.find(instant, Action.DELTA_COMMIT)
+    if delta_commit is None or not delta_commit.is_completed or not metadata_timeline.read(delta_commit):
         return None
-    return metadata.commit_metadata(delta_commit)
+    return metadata_timeline.commit_metadata(delta_commit)

@@ -20,7 +20,7 @@ from pyhudi.metadata.delete_metadata_table import delete_metadata_table, has_met
 from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin_delta_commit, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import drop_inflight_partitions, drop_partitions
 from pyhudi.metadata.maintenance.metadata_compaction import compact_now
-from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
+from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, load_metadata_timeline
 from pyhudi.metadata.reader.metadata_slices import current_slices
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
 from pyhudi.services.upgrade.property_conversion import changed_properties
@@ -68,7 +68,7 @@ def prepare_metadata_table(table: LockedTable, dropped: Sequence[str]) -> TableC
 
 def _reason_to_rebuild(storage: Storage, config: TableConfig) -> str | None:
     """Return the reason why the metadata table cannot change its version; None if it can."""
-    active = metadata_timeline(storage, config.version)
+    active = load_metadata_timeline(storage, config.version)
     pending = active.timeline.pending().first
     if pending is not None:
         return f"{pending} is pending on its timeline"
@@ -123,7 +123,7 @@ def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) ->
     its timeline) without a delta commit in the metadata table: rollbacks, and writes from before it was built, which
     version 6 cannot distinguish from missed ones.
     """
-    metadata = metadata_timeline(storage, 6)
+    metadata = load_metadata_timeline(storage, 6)
     recorded = {i.requested for i in metadata.timeline if i.is_write}
     done = [i.requested for i in active.timeline.completed() if i.is_write or i.action == Action.ROLLBACK]
     for missing in (*(i for i in done if i not in recorded), instant):

@@ -31,7 +31,7 @@ from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS
 from pyhudi.errors import BusyError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
-from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
+from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline, metadata_layout
 from pyhudi.services.compaction.compaction_runner import CompactionRunner
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import PhaseTimer
@@ -189,7 +189,7 @@ class UpgradeDowngrade:
             config = self._prepared_metadata_table(config, active, rebuild=copied or config.version < 6)
         has_metadata = FILES in config.metadata_partitions
         with self._phases("timeline"):
-            metadata_active = metadata_timeline(storage, config.version) if has_metadata else None
+            metadata_active = load_metadata_timeline(storage, config.version) if has_metadata else None
             if moves:
                 # The copy begins with the deletion of what is there: by now that may be the timeline of the table.
                 self._generator.lock.ensure_held()

@@ -24,7 +24,7 @@ from pyhudi.metadata.indexes.expression_index_definition import (
 )
 from pyhudi.metadata.indexes.expression_index_records import expression_bloom_records, expression_stats_records
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, metadata_timeline
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, load_metadata_timeline
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.commit_records import files_of_commit
 from pyhudi.metadata.writer.file_records import logs_have_statistics
@@ -154,7 +154,7 @@ def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage
 def _written(commit: IndexedCommit, records: Mapping[str, RecordChanges]) -> list[Stat]:
     """Write the records of each partition of the metadata table; return the write stats of the files."""
     version = commit.config.version
-    metadata = metadata_timeline(commit.storage, version).timeline
+    metadata = load_metadata_timeline(commit.storage, version).timeline
     stats = []
     for partition, part in records.items():
         files = GroupFiles(commit.storage, partition, commit.instant, version, commit.fence)

@@ -20,7 +20,7 @@ from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import GroupChange
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
-from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
+from pyhudi.metadata.metadata_layout import file_group_ids, load_metadata_timeline
 from pyhudi.metadata.records.record_index_file_groups import estimate_file_group_count
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
@@ -116,7 +116,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> Inde
     ]
     if not indexes:
         return None
-    metadata = metadata_timeline(storage, version).timeline
+    metadata = load_metadata_timeline(storage, version).timeline
     groups = [group_slices(storage, metadata, index.partition, version) for index in indexes]
     changes = commit.slice_changes()
     if not changes:

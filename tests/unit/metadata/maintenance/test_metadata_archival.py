@@ -11,7 +11,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance.metadata_archival import archivable_instants, archive_metadata_timeline
-from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
+from pyhudi.metadata.metadata_layout import load_metadata_timeline, metadata_layout
 from pyhudi.metadata.reader.metadata_timeline import unknown_writes
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.storage import Storage
@@ -95,7 +95,7 @@ def test_what_is_active_on_the_table_stays(mor: MorTable) -> None:
     assert max(gone) < first.requested
     check(mor, 25)
     assert mor.storage is not None
-    left = metadata_timeline(mor.storage, mor.version).timeline
+    left = load_metadata_timeline(mor.storage, mor.version).timeline
     assert not set(gone) & {i.requested for i in left}
     assert not left.pending()
     assert {i.requested for i in mor.client.active_timeline().timeline.writes()} <= {i.requested for i in left}
@@ -130,7 +130,7 @@ def test_a_savepoint_that_archival_has_passed_does_not_stop_it(mor: MorTable) ->
     client = mor.client
     active = client.active_timeline()
     assert active.timeline.find(saved) is not None
-    assert not unknown_writes(client.storage, metadata_timeline(client.storage, mor.version), active.timeline)
+    assert not unknown_writes(client.storage, load_metadata_timeline(client.storage, mor.version), active.timeline)
     assert mor.table.scan(as_of=saved, columns=["id", "v"]).to_arrow().to_pylist() == before
     mor.table.services.delete_savepoint(saved)
     grow(mor, 32, 33)
@@ -165,7 +165,7 @@ def test_dying_while_archiving(mor: MorTable) -> None:
         gone = archived(left)
         assert begun <= set(gone)
         assert len(set(gone)) == len(gone) > 5  # each once
-        own = metadata_timeline(storage, mor.version).timeline
+        own = load_metadata_timeline(storage, mor.version).timeline
         assert not own.pending()
         assert not set(gone) & {i.requested for i in own}
         check(left, 19)
@@ -177,12 +177,12 @@ def test_compactions_that_were_archived_before_a_build_that_stays(mor: MorTable)
     """Earlier versions of pyhudi archived in this order. The files of these compactions count, and later archival,
     which takes the build, too, leaves a timeline that all readers understand."""
     assert mor.storage is not None
-    compaction = metadata_timeline(mor.storage, mor.version).timeline.completed().of_actions(Action.COMMIT).last
+    compaction = load_metadata_timeline(mor.storage, mor.version).timeline.completed().of_actions(Action.COMMIT).last
     assert compaction is not None
     archive_table(mor, len(mor.client.active_timeline().timeline.completed().up_to(compaction.requested)) - 1)
     grow(mor, 20, 21)  # not enough for another compaction
     archive_table(mor, 1)
-    active = metadata_timeline(mor.storage, mor.version)
+    active = load_metadata_timeline(mor.storage, mor.version)
     build = active.timeline.first
     assert build is not None
     assert active.timeline.completed().of_actions(Action.COMMIT).last == compaction
@@ -192,7 +192,7 @@ def test_compactions_that_were_archived_before_a_build_that_stays(mor: MorTable)
     archive_table(mor, 18)
     grow(mor, 40, 50)
     check(mor, 49)
-    left = metadata_timeline(mor.storage, mor.version).timeline
+    left = load_metadata_timeline(mor.storage, mor.version).timeline
     assert build not in left.instants
 
 

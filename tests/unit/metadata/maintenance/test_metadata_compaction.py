@@ -16,7 +16,7 @@ from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
 from pyhudi.metadata.maintenance.compaction_attempts import ATTEMPTS_FILE, CompactionAttempts
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
-from pyhudi.metadata.metadata_layout import HEARTBEATS, metadata_timeline
+from pyhudi.metadata.metadata_layout import HEARTBEATS, load_metadata_timeline
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -50,13 +50,13 @@ def check(mor: MorTable, last: int) -> None:
 
 def compactions(mor: MorTable) -> list[str]:
     assert mor.storage is not None
-    done = metadata_timeline(mor.storage, mor.version).timeline.completed()
+    done = load_metadata_timeline(mor.storage, mor.version).timeline.completed()
     return [i.requested for i in done if i.action == Action.COMMIT]
 
 
 def pending(mor: MorTable) -> list[str]:
     assert mor.storage is not None
-    return [i.requested for i in metadata_timeline(mor.storage, mor.version).timeline.pending()]
+    return [i.requested for i in load_metadata_timeline(mor.storage, mor.version).timeline.pending()]
 
 
 @pytest.fixture(scope="module", params=[6, 9])
@@ -73,7 +73,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def deltas(mor: MorTable) -> int:
     assert mor.storage is not None
-    since = delta_commits_since_compaction(metadata_timeline(mor.storage, mor.version).timeline)
+    since = delta_commits_since_compaction(load_metadata_timeline(mor.storage, mor.version).timeline)
     return 0 if since is None else since.count
 
 

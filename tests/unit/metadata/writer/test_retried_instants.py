@@ -24,7 +24,7 @@ from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes import index_delta
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.metadata.metadata_layout import metadata_timeline, names_by_partition
+from pyhudi.metadata.metadata_layout import load_metadata_timeline, names_by_partition
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
@@ -139,7 +139,7 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
     mor = MorTable(tmp_path / "t", 6)
     mor.load([row("a0", "a", 1, "x")])
     storage = mor.client.storage
-    files = GroupFiles(storage, INDEX, metadata_timeline(storage, 6).timeline.start or "", 6)
+    files = GroupFiles(storage, INDEX, load_metadata_timeline(storage, 6).timeline.start or "", 6)
     files.write_base(f"{INDEX}-0000-0", RecordChanges())
     config = declare_partitions(storage, TableConfig.load(storage), [INDEX], {})
     where = pa.table({"partition": ["a"], "file_id": [FILE_IDS["a"]], "millis": [0]})
@@ -148,14 +148,14 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
         return RecordChanges(pa.array([key]), encode_locations(where, 6))
 
     target = "20990101000000000"
-    (group,) = group_slices(storage, metadata_timeline(storage, 6).timeline, INDEX, 6)
+    (group,) = group_slices(storage, load_metadata_timeline(storage, 6).timeline, INDEX, 6)
     first = GroupFiles(storage, INDEX, target, 6)
     first.write_log(group, entry("lost"))
     apply_rollback(storage, config, TableRollback(target, "20990101000000001", {}, retried=True), lambda: "")
     first.write_log(group, entry("late"))
-    (group,) = group_slices(storage, metadata_timeline(storage, 6).timeline, INDEX, 6)
+    (group,) = group_slices(storage, load_metadata_timeline(storage, 6).timeline, INDEX, 6)
     stat = first.write_log(group, entry("kept"))
-    own = metadata_timeline(storage, 6)
+    own = load_metadata_timeline(storage, 6)
     complete_delta_commit(
         own, own.to_inflight(own.create_requested("deltacommit", target)), MetadataCommit([stat]), 6, None
     )
@@ -172,7 +172,7 @@ def test_a_write_whose_logs_were_compacted_is_not_rolled_back_in_the_metadata_ta
     mor = MorTable(tmp_path / "t", version)
     mor.load([row("a0", "a", 1, "x")])
     last = mor.delta([row("a0", "a", 2, "y")])
-    own = metadata_timeline(mor.client.storage, version)
+    own = load_metadata_timeline(mor.client.storage, version)
     begun = own.create_requested(Action.LOG_COMPACTION, f"{last}005" if version < 8 else next_instant(last))
     if completed:
         done = CommitMetadata(LOG_COMPACT).encode(version, Action.DELTA_COMMIT)

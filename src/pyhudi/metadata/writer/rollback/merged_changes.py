@@ -9,7 +9,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
 )
 from pyhudi.metadata.metadata_layout import (
     FILES,
-    metadata_timeline,
+    load_metadata_timeline,
 )
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.timeline.instant import Action, Instant
@@ -30,7 +30,7 @@ def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
     rolled back: its files or logs were compacted since, or a partition was built since, also by an indexing action."""
     if FILES not in config.metadata_partitions:
         return True
-    active = metadata_timeline(storage, config.version)
+    active = load_metadata_timeline(storage, config.version)
     timeline = active.timeline
     delta_commit = timeline.find(target.requested, Action.DELTA_COMMIT)
     if delta_commit is None or not delta_commit.is_completed:

@@ -16,7 +16,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
 )
 from pyhudi.metadata.metadata_layout import (
     FILES,
-    metadata_timeline,
+    load_metadata_timeline,
 )
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, file_names_by_partition
 from pyhudi.metadata.writer.rollback.rollback_command_blocks import append_rollback_blocks
@@ -44,7 +44,7 @@ def apply_rollback(
     """
     if FILES not in config.metadata_partitions:
         return
-    active = metadata_timeline(storage, config.version)
+    active = load_metadata_timeline(storage, config.version)
     if config.version < 8:
         append_rollback_blocks(storage, config, active, rollback)
     else:

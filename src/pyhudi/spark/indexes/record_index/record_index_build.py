@@ -46,14 +46,14 @@ def build_record_index(spark: SparkSession, table: LockedTable) -> TableConfig:
     return declare_partitions(table.storage, table.config, [RECORD_INDEX], definitions)
 
 
-def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
+def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], active: ActiveTimeline) -> None:
     """Check that no write since the base files of the index were written has added a key to a second file group.
 
     Raises:
         UnsupportedTableError: A key has two file groups.
     """
     check_no_duplicates(
-        count_duplicate_keys(first, [s for s in stats if s["partitionPath"] == RECORD_INDEX], data), first.groups
+        count_duplicate_keys(first, [s for s in stats if s["partitionPath"] == RECORD_INDEX], active), first.groups
     )
 
 

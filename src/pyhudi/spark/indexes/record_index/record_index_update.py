@@ -18,7 +18,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSli
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
-from pyhudi.metadata.metadata_layout import RECORD_INDEX, metadata_timeline
+from pyhudi.metadata.metadata_layout import RECORD_INDEX, load_metadata_timeline
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.spark.execution.local_relations import union
@@ -277,6 +277,8 @@ def file_groups_of(storage: Storage, config: TableConfig, groups: RecordIndexFil
     """Return the names of the next log files of the file groups."""
     if config.version >= 8:
         return [GroupSlice(file_id) for file_id in groups.ids]
-    slices = group_slices(storage, metadata_timeline(storage, config.version).timeline, RECORD_INDEX, config.version)
+    slices = group_slices(
+        storage, load_metadata_timeline(storage, config.version).timeline, RECORD_INDEX, config.version
+    )
     ids = set(groups.ids)
     return [one for one in slices if one.file_id in ids]

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
-def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> int:
-    """Return the number of keys that are in several file groups now (``data``), but were in one when the base files of
-    ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
+def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], active: ActiveTimeline) -> int:
+    """Return the number of keys that are in several file groups now (``active``), but were in one when the base files
+    of ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
     none."""
     storage, config = first.table.storage, first.table.config
-    table = TableSnapshot(storage, config, data)
-    slices = FileSystemView.load(table, data.timeline).latest_slices()
+    table = TableSnapshot(storage, config, active)
+    slices = FileSystemView.load(table, active.timeline).latest_slices()
     before, after = _contents(first.slices), _contents(slices)
     changed = slices.filter(pc.invert(pc.is_in(after, value_set=before)))
     removed = first.slices.filter(pc.invert(pc.is_in(before, value_set=after)))
