@@ -41,10 +41,10 @@ class SortedDeduplicator:
         for batch in with_offsets(batches):
             if not batch.num_rows:
                 continue
-            changes = self._changes(batch)
+            versions = self._changes(batch)
             if pending is not None:
-                changes = joined(pending, changes)
-            folded = fold_record_versions(changes, _runs(changes.rows, self.by), self.rules.present(batch.schema))
+                versions = joined(pending, versions)
+            folded = fold_record_versions(versions, _runs(versions.rows, self.by), self.rules.present(batch.schema))
             last = np.array([len(folded) - 1], dtype=np.int64)
             if len(folded) > 1:
                 yield self._rows(folded.take(np.arange(last[0], dtype=np.int64)))
@@ -58,10 +58,10 @@ class SortedDeduplicator:
             batch, as_mask(batch.column(self.delete)), rules, batch.schema, hard_deletes=self.hard_deletes
         )
 
-    def _rows(self, changes: RecordVersions) -> pa.RecordBatch:
-        rows = changes.rows
+    def _rows(self, versions: RecordVersions) -> pa.RecordBatch:
+        rows = versions.rows
         at = rows.schema.get_field_index(self.delete)
-        rows = rows.set_column(at, rows.schema.field(at), pa.array(changes.is_delete))
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(versions.is_delete))
         return rows.drop_columns(list(self.drop)) if self.drop else rows
 
 

@@ -87,15 +87,15 @@ class LogRecordVersions:
         self._ordering: list[tuple[pa.Array, ...]] = []
         self._given: list[tuple[frozenset[str] | None, int]] = []
 
-    def add_rows(self, changes: RecordVersions, where: pa.Array | Index, present: frozenset[str] | None) -> None:
+    def add_rows(self, versions: RecordVersions, where: pa.Array | Index, present: frozenset[str] | None) -> None:
         """Add the records of a data block.
 
         ``where`` are their keys, or their positions; ``present`` are the columns in a block of partial updates (None:
         all).
         """
-        self._add(changes.is_delete, changes.natural, changes.ordering, where)
-        self._rows.append(self._store.append(changes.rows))
-        self._given.append((present, len(changes)))
+        self._add(versions.is_delete, versions.natural, versions.ordering, where)
+        self._rows.append(self._store.append(versions.rows))
+        self._given.append((present, len(versions)))
 
     def add_deletes(self, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
         """Add the deletes of a delete block."""

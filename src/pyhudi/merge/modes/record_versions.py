@@ -86,33 +86,33 @@ def as_nullable_fields(schema: pa.Schema) -> pa.Schema:
     return pa.schema([f.with_nullable(True) for f in schema])
 
 
-def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRules) -> RecordVersions:
+def fold_record_versions(versions: RecordVersions, record: Index, rules: MergeRules) -> RecordVersions:
     """Fold versions into one per record, in the order of the record numbers ``record`` of the rows (from 0 without
     gaps). Rows are in the order in which they were written."""
     if rules.merger is not None:
-        return versions_of_records(fold_records(changes.as_records(), record, rules.merger), rules)
-    schema = changes.rows.schema
+        return versions_of_records(fold_records(versions.as_records(), record, rules.merger), rules)
+    rows, schema = versions.rows, versions.rows.schema
     folded = fold(
         Versions(
             record,
-            changes.is_delete,
-            changes.natural,
-            partial(ranks_of_rows, changes.ordering) if rules.ordering_fields else None,
-            {name: given for i, name in enumerate(schema.names) if (given := _given(changes, rules, schema, i))},
+            versions.is_delete,
+            versions.natural,
+            partial(ranks_of_rows, versions.ordering) if rules.ordering_fields else None,
+            {name: given for i, name in enumerate(schema.names) if (given := _given(versions, rules, schema, i))},
             rules.replaces_deletes,
             rules.newest_columns(schema),
         )
     )
-    picked = changes.take(folded.winner)
+    picked = versions.take(folded.winner)
     if not folded.sources:
         return picked
     columns = [
-        changes.rows.column(i).take(pa.array(folded.sources[name])) if name in folded.sources else picked.rows.column(i)
+        rows.column(i).take(pa.array(folded.sources[name])) if name in folded.sources else picked.rows.column(i)
         for i, name in enumerate(schema.names)
     ]
-    assigned = {name: mask[folded.sources.get(name, folded.winner)] for name, mask in changes.given.items()}
-    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return RecordVersions(rows, picked.is_delete, picked.natural, picked.ordering, assigned)
+    assigned = {name: mask[folded.sources.get(name, folded.winner)] for name, mask in versions.given.items()}
+    merged = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return RecordVersions(merged, picked.is_delete, picked.natural, picked.ordering, assigned)
 
 
 def versions_of_records(records: Records, rules: MergeRules) -> RecordVersions:
@@ -140,15 +140,15 @@ def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
     )
 
 
-def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:
-    column, schema_field = changes.rows.column(i), schema.field(i)
+def _given(versions: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:
+    column, schema_field = versions.rows.column(i), schema.field(i)
     if rules.replaces_deletes and schema_field.name == IS_DELETED:
         return None  # A delete gives its columns to other rows, but does not make deletes of them.
 
     def by_value(rows: Index) -> Mask | None:
         return rules.given(column.take(pa.array(rows)), schema_field)
 
-    return given_rows(changes.given.get(schema_field.name), None if rules.partial is None else by_value)
+    return given_rows(versions.given.get(schema_field.name), None if rules.partial is None else by_value)
 
 
 def _set_null(column: pa.Array, mask: Mask) -> pa.Array:

@@ -67,17 +67,17 @@ class PartitionUpdatePolicy:
     compares_sequences: bool
 
 
-def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionUpdatePolicy) -> DataFrame:
+def global_locations(locations: DataFrame, keys: KeyColumns, policy: PartitionUpdatePolicy) -> DataFrame:
     """Return one row per key with the list of its locations.
 
     Args:
         locations: Locations of `scan_locations` or `bloom_locations`.
         keys: Columns by which keys are compared.
-        changes: Treatment of records in other partitions, which determines the stored columns of the list.
+        policy: Treatment of records in other partitions, which determines the stored columns of the list.
     """
     base = StructType([field for field in locations.schema.fields if field.name.startswith(STORED_VALUE_PREFIX)])
     stored = ordering_values(
-        base, [extra_name(name) for name in changes.ordering], compares_sequences=changes.compares_sequences
+        base, [extra_name(name) for name in policy.ordering], compares_sequences=policy.compares_sequences
     )
     strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
     location = F.struct(
@@ -85,7 +85,7 @@ def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionU
         F.col(SEARCHED_FILE).alias("file_no"),
         F.col(ROW_POSITION).alias("row"),
         strength.alias("strength"),
-        _values(base, changes.stored_columns).alias("kept"),
+        _values(base, policy.stored_columns).alias("kept"),
     )
     return locations.groupBy(*keys.in_locations).agg(F.collect_list(location).alias(_LOCATIONS))
 
@@ -108,13 +108,13 @@ def is_elsewhere() -> Column:
     return F.col(_LOCATIONS).isNotNull() & ~F.coalesce(F.col(IS_DELETE), F.lit(False)) & ~here
 
 
-def apply_partition_updates(joined: DataFrame, schema: StructType, changes: PartitionUpdatePolicy) -> DataFrame:
+def apply_partition_updates(joined: DataFrame, schema: StructType, policy: PartitionUpdatePolicy) -> DataFrame:
     """Return the rows to be written. Lazy.
 
     Args:
         joined: Rows joined with the locations of their keys (`global_locations`).
         schema: Columns of the rows.
-        changes: Treatment of records in other partitions.
+        policy: Treatment of records in other partitions.
 
     Returns:
         The rows with the partition path, delete mark and kept columns that their locations require, and with file
@@ -124,16 +124,16 @@ def apply_partition_updates(joined: DataFrame, schema: StructType, changes: Part
     incoming = _IncomingRow(
         table_columns[PARTITION_PATH],
         F.coalesce(table_columns[IS_DELETE], F.lit(False)),
-        _values(schema, changes.stored_columns),
+        _values(schema, policy.stored_columns),
         F.coalesce(F.col(_LOCATIONS), F.array()),
     )
-    routed, needed = incoming.moved(schema, changes) if changes.moves else incoming.kept()
+    routed, needed = incoming.moved(schema, policy) if policy.moves else incoming.kept()
     new = F.array(incoming.at(incoming.partition, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False)))
     nothing = F.filter(new, lambda _: F.lit(False))
     inserted = F.when(needed & ~incoming.delete, new).otherwise(nothing)
     exploded = joined.withColumn(_OUT, F.explode(F.concat(routed, inserted)))
     replaced = {PARTITION_PATH: F.col(_OUT)["partition"], IS_DELETE: F.col(_OUT)["delete"]}
-    replaced |= _with_values(schema, changes.stored_columns, F.col(_OUT)["kept"])
+    replaced |= _with_values(schema, policy.stored_columns, F.col(_OUT)["kept"])
     columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in table_columns]
     return exploded.select(
         *columns, F.col(_OUT)["file_no"].alias(SEARCHED_FILE), F.col(_OUT)["row"].alias(ROW_POSITION)
@@ -177,11 +177,11 @@ class _IncomingRow:
 
         return F.transform(self.locations, at), F.size(self.locations) == 0
 
-    def moved(self, schema: StructType, changes: PartitionUpdatePolicy) -> tuple[Column, Column]:
+    def moved(self, schema: StructType, policy: PartitionUpdatePolicy) -> tuple[Column, Column]:
         """Return the rows for stored records, of which those in other partitions are deleted, and True if none of them
         is in the partition of the row or stays."""
         locations, partition = self.locations, self.partition
-        ordering = ordering_values(schema, changes.ordering, compares_sequences=changes.compares_sequences)
+        ordering = ordering_values(schema, policy.ordering, compares_sequences=policy.compares_sequences)
         strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(ordering)))
         # A stored record with a greater ordering value stays; one in the same partition is left to the merge.
         replaced = F.filter(locations, lambda p: (p["partition"] == partition) | (p["strength"] <= strength))
