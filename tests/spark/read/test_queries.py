@@ -336,9 +336,9 @@ def test_a_table_that_spark_cannot_reach_is_read_by_executors(spark, tmp_path):
     table = HandMadeTable(tmp_path / "t")
     table.write(10, {("a", f"f{i}"): [{"id": str(i), "p": "a", "v": i}] for i in range(5)})
     settings = Options.parse({"pyhudi.read.engine": "arrow"})
-    frame = read(spark, table.client(), filter=[("v", ">", 2)], columns=["id"], settings=settings)
+    frame = read(spark, table.client(), filter=[("v", ">", 2)], columns=["id"], opts=settings)
     assert values(frame, "id") == [("3",), ("4",)]
-    sql = read(spark, table.client(), filter="v > 2 or p = 'zzz'", columns=["id"], settings=settings)
+    sql = read(spark, table.client(), filter="v > 2 or p = 'zzz'", columns=["id"], opts=settings)
     assert values(sql, "id") == [("3",), ("4",)]
 
 

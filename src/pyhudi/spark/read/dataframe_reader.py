@@ -51,7 +51,7 @@ def read(
     *,
     filter: Filter | RowFilter | None = None,
     columns: Sequence[str] | None = None,
-    settings: Options | None = None,
+    opts: Options | None = None,
 ) -> DataFrame:
     """Return the rows of a query. Lazy.
 
@@ -61,7 +61,7 @@ def read(
         query: The query; None: a snapshot query.
         filter: Condition of the rows.
         columns: Columns to return; None: all.
-        settings: Read options.
+        opts: Read options.
 
     Returns:
         The rows.
@@ -73,31 +73,29 @@ def read(
     """
     table = TableSnapshot.load(client)
     if query is not None and query.changes:
-        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
-    settings = settings or Options.parse({})
+        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, opts)), table)
+    opts = opts or Options.parse({})
     row_filter = RowFilter.parse(filter)
     session = filter_session(spark, table.config, row_filter)
-    plan = plan_scan(table, query, filter=row_filter, columns=columns, opts=settings, session=session)
-    loaded = remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, settings)), table), plan)
+    plan = plan_scan(table, query, filter=row_filter, columns=columns, opts=opts, session=session)
+    loaded = remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, opts)), table), plan)
     # Spark Connect reports missing columns only when rows are fetched.
     if row_filter is not None or is_connect(spark):
         return loaded
 
     def frame_of(again: ScanPlan) -> DataFrame:
         # The slices were counted as read when the DataFrame was loaded.
-        return dataframe(SparkScan(spark, table, replace(again, filter=None), settings), merges=False)
+        return dataframe(SparkScan(spark, table, replace(again, filter=None), opts), merges=False)
 
     def pruned_by(condition: RowFilter | None) -> ScanPlan:
         session = filter_session(spark, table.config, condition)
-        return prune_scan(table, plan, filter=condition, columns=columns, opts=settings, session=session)
+        return prune_scan(table, plan, filter=condition, columns=columns, opts=opts, session=session)
 
     merged = None if plan.merging is None else loaded
     return remember_origin(loaded, FrameOrigin(plan.schema, plan.tasks.num_rows, pruned_by, frame_of, merged))
 
 
-def read_pruned(
-    spark: SparkSession, client: TableMetaClient, query: Query, predicate: str, settings: Options
-) -> DataFrame:
+def read_pruned(spark: SparkSession, client: TableMetaClient, query: Query, predicate: str, opts: Options) -> DataFrame:
     """Return the rows of a query, without files that cannot contain rows that meet a condition. Lazy.
 
     Args:
@@ -105,7 +103,7 @@ def read_pruned(
         client: The table.
         query: The query.
         predicate: SQL condition by which files are pruned; rows that do not meet it may be returned.
-        settings: Read options.
+        opts: Read options.
 
     Raises:
         QueryError: The query is not supported.
@@ -113,12 +111,12 @@ def read_pruned(
     """
     table = TableSnapshot.load(client)
     if query.changes:
-        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
+        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, opts)), table)
     condition = RowFilter(sql=predicate)
     session = filter_session(spark, table.config, condition)
-    plan = plan_scan(table, query, filter=condition, opts=settings, session=session)
+    plan = plan_scan(table, query, filter=condition, opts=opts, session=session)
     plan = replace(plan, filter=None)
-    return remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, settings)), table), plan)
+    return remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, opts)), table), plan)
 
 
 def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:

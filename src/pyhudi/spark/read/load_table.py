@@ -63,13 +63,13 @@ def load_table(
         InvalidOptionError: An option is invalid.
     """
     refuse_other_formats(options or {})
-    settings = Options.parse({**session_settings(spark, path), **(options or {})})
-    place = locate_table(path, settings)
-    client = TableMetaClient.open(place.root, settings)
-    query = replace(Query.from_options(settings, client.config), subpath=place.subpath)
+    opts = Options.parse({**session_settings(spark, path), **(options or {})})
+    place = locate_table(path, opts)
+    client = TableMetaClient.open(place.root, opts)
+    query = replace(Query.from_options(opts, client.config), subpath=place.subpath)
     if predicate is not None:
-        return read_pruned(spark, client, query, predicate, settings)
-    return read(spark, client, query, settings=settings)
+        return read_pruned(spark, client, query, predicate, opts)
+    return read(spark, client, query, opts=opts)
 
 
 def session_settings(spark: SparkSession, path: str) -> dict[str, str]:

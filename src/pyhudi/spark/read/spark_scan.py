@@ -24,13 +24,13 @@ class SparkScan:
         spark: The session.
         table: The table.
         plan: The plan.
-        settings: Read options.
+        opts: Read options.
     """
 
     spark: SparkSession
     table: TableSnapshot
     plan: ScanPlan
-    settings: Options
+    opts: Options
 
     def with_plan(self, plan: ScanPlan) -> Self:
         """Return the scan of another plan."""
@@ -44,8 +44,8 @@ class SparkScan:
         Raises:
             ConfigError: The options require Spark's reader and the replacement of such text.
         """
-        engine: ReadEngine = self.settings.get_typed(options.READ_ENGINE)
-        if self.settings.get_typed(options.READ_INVALID_TEXT) is InvalidText.FAIL:
+        engine: ReadEngine = self.opts.get_typed(options.READ_ENGINE)
+        if self.opts.get_typed(options.READ_INVALID_TEXT) is InvalidText.FAIL:
             return engine
         if engine is ReadEngine.SPARK:
             raise ConfigError(

@@ -74,9 +74,9 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
         QueryError: The table has no columns yet, or an option is not supported by streams.
         InvalidOptionError: An option has an invalid value.
     """
-    settings = Options.parse({**session_settings(spark, path), **read_options})
-    client = TableMetaClient.open(path, settings)
-    _check(settings, client)
+    opts = Options.parse({**session_settings(spark, path), **read_options})
+    client = TableMetaClient.open(path, opts)
+    _check(opts, client)
     table = TableSnapshot.load(client)
     current = resolve_table_schema(table)
     if current is None:
@@ -84,11 +84,11 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
             f"the table at {client.storage.uri()!r} has no columns yet, which a stream requires; start it after "
             "the first write"
         )
-    changes = _wants_changes(settings)
-    from_path = settings.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH)
+    changes = _wants_changes(opts)
+    from_path = opts.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH)
     schema = CHANGES_SCHEMA if changes else query_columns(table, current.schema, partitions_from_path=from_path)
-    most = settings.get_typed(options.STREAMING_MAX_INSTANTS)
-    start = _start(table, settings, limited=most is not None)
+    most = opts.get_typed(options.STREAMING_MAX_INSTANTS)
+    start = _start(table, opts, limited=most is not None)
     layout = table.active.layout
     reader = (
         spark.readStream.format("binaryFile")
@@ -99,7 +99,7 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
     if most is not None:
         reader = reader.option("maxFilesPerTrigger", _limit(table, most))
     tasks = parallelism(spark)
-    planner = (_ChangePlanner if changes else _RowPlanner)(path, settings, start, schema, tasks, layout)
+    planner = (_ChangePlanner if changes else _RowPlanner)(path, opts, start, schema, tasks, layout)
     pieces = (
         reader.load(_watched(client.storage, layout)).select("path").repartition(1).mapInArrow(planner, "piece binary")
     )
@@ -120,14 +120,14 @@ def _watched(storage: Storage, layout: Layout) -> str:
     return f"{meta}/{{{','.join([layout.folder.removeprefix(META_FOLDER + '/'), *files])}}}"
 
 
-def _check(settings: Options, client: TableMetaClient) -> None:
+def _check(opts: Options, client: TableMetaClient) -> None:
     """Reject options that streams do not support."""
-    kind = (settings.get(options.QUERY_TYPE.key) or "snapshot").lower()
+    kind = (opts.get(options.QUERY_TYPE.key) or "snapshot").lower()
     if kind == "read_optimized":
         raise QueryError(
             f"a stream reads what commits have written, including log files; leave {options.QUERY_TYPE.key}={kind} out"
         )
-    if _wants_changes(settings) and not client.config.cdc_enabled:
+    if _wants_changes(opts) and not client.config.cdc_enabled:
         raise QueryError(
             "the table has no change data (hoodie.table.cdc.enabled=false); leave "
             f"{options.INCREMENTAL_FORMAT.key} out to stream the rows that commits have written"
@@ -158,13 +158,13 @@ def _limit(table: TableSnapshot, most: int) -> int:
     return limit
 
 
-def _wants_changes(settings: Options) -> bool:
-    return settings.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC
+def _wants_changes(opts: Options) -> bool:
+    return opts.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC
 
 
-def _start(table: TableSnapshot, settings: Options, *, limited: bool) -> StartOffset:
+def _start(table: TableSnapshot, opts: Options, *, limited: bool) -> StartOffset:
     option = options.STREAMING_START_OFFSET
-    text = settings.get_typed(option).strip()
+    text = opts.get_typed(option).strip()
     if text.lower() != "latest":
         return StartOffset(after=range_instant(text, option.key, timezone=table.config.timezone), limited=limited)
     if limited:
@@ -184,7 +184,7 @@ class _Planner(ABC):
     """Plans the read of the commits in a micro-batch from their timeline files."""
 
     path: str
-    settings: Options
+    opts: Options
     start: StartOffset
     schema: pa.Schema
     pieces: int
@@ -194,7 +194,7 @@ class _Planner(ABC):
         paths = [path for batch in batches for path in batch.column(0).to_pylist()]
         if not paths:
             return
-        table = TableSnapshot.load(TableMetaClient.open(self.path, self.settings))
+        table = TableSnapshot.load(TableMetaClient.open(self.path, self.opts))
         names = timeline_files_of_batch(paths, self.layout, table.active.layout)
         if not names:
             return
@@ -224,13 +224,11 @@ class _Planner(ABC):
         """
         fallback = options.INCREMENTAL_FALLBACK_FULL_SCAN
         query = Query(
-            incremental=IncrementalSettings(self.settings.is_set(fallback) and self.settings.get_typed(fallback)),
-            partitions_from_path=self.settings.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
+            incremental=IncrementalSettings(self.opts.is_set(fallback) and self.opts.get_typed(fallback)),
+            partitions_from_path=self.opts.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
         )
         timeline = table.storage.uri(table.active.layout.folder)
-        return batch_query(
-            table, names, self.start, number, query=query, log=partial(_source_log, self.settings, timeline)
-        )
+        return batch_query(table, names, self.start, number, query=query, log=partial(_source_log, self.opts, timeline))
 
 
 class _RowPlanner(_Planner):
@@ -245,7 +243,7 @@ class _RowPlanner(_Planner):
                 f"the columns {', '.join(dropped)} have been dropped from the table since the stream started; restart "
                 "it"
             )
-        plan = plan_scan(table, query, columns=self.schema.names, opts=self.settings)
+        plan = plan_scan(table, query, columns=self.schema.names, opts=self.opts)
         if plan.tasks.num_rows and not plan.output_schema.equals(self.schema):
             changed = [f.name for f in self.schema if plan.output_schema.field(f.name).type != f.type]
             raise QueryError(
@@ -260,7 +258,7 @@ class _ChangePlanner(_Planner):
 
     def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
         """Plan the changes of each commit."""
-        plan = plan_cdc(table, replace(query, changes=True), self.settings)
+        plan = plan_cdc(table, replace(query, changes=True), self.opts)
         reader = CdcReader(plan.context)
         return (_ChangePiece(reader, part) for part in self._split_tasks(plan.tasks))
 
@@ -293,12 +291,12 @@ def _batch_number() -> int | None:
     return int(text) if text else None
 
 
-def _source_log(settings: Options, timeline: str, batch: int) -> SourceLog | None:
+def _source_log(opts: Options, timeline: str, batch: int) -> SourceLog | None:
     """Return the instants of a timeline that the query has read before a batch; None if its checkpoint location is not
     known or cannot be read."""
     location = _property(CHECKPOINT_PROPERTY)
     try:
-        return SourceLog.load(open_storage(location, settings), timeline, batch) if location else None
+        return SourceLog.load(open_storage(location, opts), timeline, batch) if location else None
     except HudiError:  # such as a file system that only Spark reads
         return None
 

@@ -79,7 +79,7 @@ def partition_columns(scan: SparkScan, *, numbered: bool) -> list[PartitionColum
     paths = plan.partition_columns.paths
     root = table.storage.uri()
     forced = bool(plan.partition_columns.required)
-    wish = scan.settings.get_typed(options.READ_PARTITION_VALUES)
+    wish = scan.opts.get_typed(options.READ_PARTITION_VALUES)
     numbered = numbered and wish is not PartitionValues.FILE and can_be_mounted(root)
     sources: list[PartitionColumns] = []
     if forced or wish is not PartitionValues.FILE:

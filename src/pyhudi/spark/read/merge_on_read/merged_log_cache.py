@@ -167,7 +167,7 @@ class MergedLogCache:
             self.storage.delete_tree("")
 
 
-def merged_log_cache(spark: SparkSession, table: Storage, settings: Options) -> MergedLogCache | None:
+def merged_log_cache(spark: SparkSession, table: Storage, opts: Options) -> MergedLogCache | None:
     """Return the cache of this process for the folder of the options; None if no folder is known that executors can
     access.
 
@@ -176,8 +176,8 @@ def merged_log_cache(spark: SparkSession, table: Storage, settings: Options) -> 
     Raises:
         ConfigError: Spark would parse partition values from the path of the folder.
     """
-    capacity = settings.get_typed(options.READ_LOG_CACHE_SIZE)
-    folder = settings.get_typed(options.READ_LOG_CACHE_FOLDER)
+    capacity = opts.get_typed(options.READ_LOG_CACHE_SIZE)
+    folder = opts.get_typed(options.READ_LOG_CACHE_FOLDER)
     if capacity == 0 or (folder is None and not _runs_here(spark)):
         return None
     name = folder or ""

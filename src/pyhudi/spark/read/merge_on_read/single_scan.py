@@ -78,7 +78,7 @@ def single_scan(scan: SparkScan, *, merges: bool) -> DataFrame | None:
     if plan.merging is None or not _can_be_scanned(scan, with_logs):
         return None
     context = plan.merging.context
-    cache = merged_log_cache(spark, storage, scan.settings)
+    cache = merged_log_cache(spark, storage, scan.opts)
     if cache is None:
         return None
     slices = [FileSlice.from_row(row) for row in with_logs.tasks.to_pylist()]
@@ -86,7 +86,7 @@ def single_scan(scan: SparkScan, *, merges: bool) -> DataFrame | None:
     logs = cache.find(keys.values())
     absent = [group for group, key in keys.items() if key not in logs]
     if absent:
-        if not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], scan.settings)):
+        if not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], scan.opts)):
             return None
         if not _are_numbered_by_folders(scan):
             return None
@@ -101,7 +101,7 @@ def _can_be_scanned(scan: SparkScan, with_logs: ScanPlan) -> bool:
     if plan.commit_times is not None or scan.engine is ReadEngine.ARROW:
         return False
     if (
-        scan.settings.get_typed(options.READ_PARTITION_VALUES) is PartitionValues.FILE
+        scan.opts.get_typed(options.READ_PARTITION_VALUES) is PartitionValues.FILE
         or plan.bootstrapped()[0].tasks.num_rows
     ):
         return False
@@ -117,10 +117,10 @@ def _are_numbered_by_folders(scan: SparkScan) -> bool:
     return sources is not None and all(source.numbered for source in sources)
 
 
-def _is_worth_merging(cache: MergedLogCache, plan: ScanPlan, absent: Sequence[str], settings: Options) -> bool:
+def _is_worth_merging(cache: MergedLogCache, plan: ScanPlan, absent: Sequence[str], opts: Options) -> bool:
     """Return True if the slices that are not in the cache are read repeatedly, and there is room for them."""
     size = pc.sum(pc.list_flatten(plan.tasks["log_sizes"])).as_py() or 0
-    if size > settings.get_typed(options.READ_LOG_CACHE_MAX_LOG_BYTES):
+    if size > opts.get_typed(options.READ_LOG_CACHE_MAX_LOG_BYTES):
         return False
     return cache.is_repeated(absent) and cache.has_room()
 

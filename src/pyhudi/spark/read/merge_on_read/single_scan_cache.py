@@ -82,7 +82,7 @@ def frame_key(scan: SparkScan, logs: Mapping[str, CachedLogs]) -> str | None:
         plan.reading.renamed,
         plan.reading.bounds.schema,
         plan.reading.invalid_text,
-        dict(scan.settings),
+        dict(scan.opts),
         logs,
         [scan.spark.conf.get(key, None) for key in _SETTINGS_OF_ANALYSIS],
     )
