@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, TableType
-from pyhudi.errors import QueryError, SchemaMismatchError
-from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.schema.name_resolution import resolve_name
-from pyhudi.spark.dml.assignable_types import has_same_names, renamed_fields
+from pyhudi.errors import QueryError
 from pyhudi.spark.dml.assignments import column_of
 from pyhudi.spark.dml.replace_where import replace_where_pinned
-from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
@@ -25,8 +20,9 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import own_schema, with_write_options, write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
+from pyhudi.spark.sql.commands.dml.insert_columns import InsertColumns
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
-from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
+from pyhudi.spark.sql.commands.static_partitions import matching_partitions, partition_values
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import append_once
 from pyhudi.spark.write.write_preparation import key_spec
@@ -50,7 +46,7 @@ def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> N
     write_opts = write_options(spark, table)
     opts = Options.parse(write_opts)
     query = RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
-    insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
+    insertion = _Insertion.of_statement(statement)
 
     def attempt() -> WriteResult:
         if condition is not None:
@@ -74,7 +70,7 @@ def plan_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> 
     table = with_write_options(table, statement.options)
     write_opts = write_options(spark, table)
     rows = RepeatedQuery(spark, statement.query, open_storage(table.location, Options.parse(write_opts))).rows()
-    insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
+    insertion = _Insertion.of_statement(statement)
     if statement.replace_where is None:
         return insertion.planned(spark, table, rows, write_opts)
     condition = _replace_condition(spark, table, statement)
@@ -130,7 +126,7 @@ def replace_rows(table: CatalogTable, rows: DataFrame, condition: Column) -> Non
     spark = rows.sparkSession
     opts = Options.parse(write_options(spark, table))
     storage = open_storage(table.location, opts)
-    insertion = _Insertion(overwrite=False, by_name=True)
+    insertion = _Insertion(overwrite=False, columns=InsertColumns(by_name=True))
     with_retries(
         storage,
         opts,
@@ -147,7 +143,7 @@ def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False
         SchemaMismatchError: The number of columns differs, or a type is incompatible with that of its column.
     """
     spark = rows.sparkSession
-    insertion = _Insertion(overwrite, by_name=by_name)
+    insertion = _Insertion(overwrite, InsertColumns(by_name=by_name))
     write_opts = write_options(spark, table)
     opts = Options.parse(write_opts)
     storage = open_storage(table.location, opts)
@@ -180,15 +176,19 @@ class _Insertion:
 
     Attributes:
         overwrite: The rows replace existing ones.
+        columns: Columns of the table that are inserted.
         partition: SQL text of static values by partition column; None: the rows have the column.
-        columns: Columns of the table that are inserted; empty: all.
-        by_name: Match the columns of the rows by name.
     """
 
     overwrite: bool
+    columns: InsertColumns
     partition: PartitionSpec = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    by_name: bool = False
+
+    @classmethod
+    def of_statement(cls, statement: Insert) -> _Insertion:
+        """Return the options of a statement."""
+        columns = InsertColumns(statement.columns, by_name=statement.by_name)
+        return cls(statement.overwrite, columns, statement.partition)
 
     def run(
         self, spark: SparkSession, table: CatalogTable, rows: DataFrame, write_opts: Mapping[str, str]
@@ -213,7 +213,7 @@ class _Insertion:
         if static:
             whole = self.overwrite and set(static) == {field.name for field in client.config.partition_fields}
             values = partition_values(spark, static, schema, _path(spark, client, opts) if whole else None)
-        aligned = self._aligned(rows, schema, static, values)
+        aligned = self.columns.aligned(rows, schema, static, values)
         replaced: list[str] = []
         if not self.overwrite:
             operation = _insert_into(opts, client.config)
@@ -238,54 +238,7 @@ class _Insertion:
 
     def aligned(self, spark: SparkSession, table: CatalogTable, rows: DataFrame) -> DataFrame:
         """Return the rows with the table's columns."""
-        return self._aligned(rows, own_schema(spark, table), {}, None)
-
-    def _aligned(
-        self, rows: DataFrame, schema: StructType, static: Mapping[str, str], static_values: StaticValues | None
-    ) -> DataFrame:
-        """Return the rows with the table's columns."""
-        if not self.columns:
-            rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
-        target_columns, by_position = self._target_columns(rows, schema, static)
-        if len(rows.columns) != len(target_columns):
-            raise SchemaMismatchError(
-                f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(target_columns)} are "
-                f"inserted: {', '.join(target_columns)}"
-            )
-        numbered = rows.toDF(*(f"_c{n}" for n in range(len(target_columns))))
-        rules = StoreRules.for_insert(rows.sparkSession, by_position=by_position)
-        values: dict[str, Column] = {}
-        for number, name in enumerate(target_columns):
-            if name in values:
-                raise SchemaMismatchError(f"the column {name!r} is inserted twice")
-            value, kind = F.col(f"_c{number}"), numbered.schema.fields[number].dataType
-            if self.columns:
-                value, kind = _with_field_names(value, kind, schema[name].dataType)
-            values[name] = stored_as(value, kind, schema[name].dataType, name, rules)
-        if static_values is not None:
-            values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
-        for one in schema.fields:
-            values.setdefault(one.name, F.lit(None).cast(one.dataType))
-        return numbered.select(*(values[name].alias(name) for name in schema.names))
-
-    def _target_columns(self, rows: DataFrame, schema: StructType, static: Collection[str]) -> tuple[list[str], bool]:
-        """Return the target columns of the columns of the rows, in the same order, and whether nested fields are
-        matched by position, too."""
-        sensitive = is_case_sensitive(rows.sparkSession)
-        if self.columns or self.by_name:
-            return [column_of(name, schema, case_sensitive=sensitive) for name in self.columns or rows.columns], False
-        table_columns = StructType([one for one in schema.fields if one.name not in static])
-        named = _named_columns(rows.schema, table_columns, sensitive=sensitive)
-        return named or table_columns.names, not named
-
-
-def _with_field_names(value: Column, kind: DataType, target: DataType) -> tuple[Column, DataType]:
-    """Return a value of a list of columns, and its type, with the field names of its column: structs are matched by
-    position, as in Spark."""
-    if not isinstance(kind, StructType) or not isinstance(target, StructType):
-        return value, kind
-    renamed = renamed_fields(kind, target)
-    return (value, kind) if renamed.simpleString() == kind.simpleString() else (value.cast(renamed), renamed)
+        return self.columns.aligned(rows, own_schema(spark, table), {}, None)
 
 
 def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
@@ -343,18 +296,3 @@ def _check_partition_columns(table: CatalogTable, partition: PartitionSpec, conf
 
 def _resolved_names(partition: PartitionSpec, schema: StructType, *, sensitive: bool) -> dict[str, str | None]:
     return {column_of(name, schema, case_sensitive=sensitive): value for name, value in partition.items()}
-
-
-def _named_columns(row_schema: StructType, table_schema: StructType, *, sensitive: bool) -> list[str]:
-    """Return the columns of the table that have the names of the columns of a query; empty unless the query has the
-    names of all columns, and of all nested fields. Then columns and fields are matched by position, as in Apache
-    Hudi."""
-    names = [resolve_name(name, table_schema.names, case_sensitive=sensitive) for name in row_schema.names]
-    resolved = [name for name in names if name is not None]
-    if len(resolved) < len(names) or sorted(resolved) != sorted(table_schema.names):
-        return []
-    same = (
-        has_same_names(row_field.dataType, table_schema[name].dataType)
-        for row_field, name in zip(row_schema.fields, resolved, strict=True)
-    )
-    return resolved if all(same) else []
