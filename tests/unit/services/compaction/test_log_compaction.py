@@ -193,6 +193,24 @@ def test_golden_table(tmp_path: Path):
     assert table.scan().to_arrow().sort_by("_hoodie_record_key") == before
 
 
+def test_ranges_around_a_log_compaction_of_apache_hudi(tmp_path: Path):
+    """Its records have its own instant. They count where a write is in the range that it has taken in, as the block
+    does not tell which records are of that write, and not where it is there alone."""
+    table = HudiTable.for_path(str(unpack("v9_mor_logcompaction", tmp_path).path))
+    history = table.history().sort_by("completed")
+    completed = history["completed"].to_pylist()
+    at = history["operation"].to_pylist().index("LOG_COMPACT")
+
+    def keys(begin: int, end: int) -> list[str]:
+        rows = table.scan(begin=completed[begin], end=completed[end]).to_arrow()
+        return sorted(rows["_hoodie_record_key"].to_pylist())
+
+    assert keys(at - 1, at) == []
+    assert keys(at - 2, at) == ["0", "1", "2", "3", "4", "5"]
+    assert keys(at - 2, at - 1) == ["5"]
+    assert keys(at - 1, at + 1) == keys(at, at + 1) == ["5", "6"]
+
+
 def test_after_a_commit(mor: MorTable):
     """What the options want, and only when it is due."""
     assert mor.storage is not None
