@@ -14,7 +14,7 @@ from tests.interop.harness.oracle import Oracle
 from tests.interop.harness.scenarios import PARALLELISM
 from tests.spark_arrow import to_arrow
 
-VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.2.0": 9}
+VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.partitionpath.field": "part",

@@ -65,7 +65,8 @@ ALL: list[Index] = [
 ]
 BY_TEXT = [ALL[5], ALL[12], ALL[10]]
 """1.0.2 fails to read by whole numbers made of a column of another type, and by two indexes of one column."""
-FEW = {"1.0.2": BY_TEXT, "1.2.0": [ALL[0], *BY_TEXT, ALL[9]]}
+FEW_OF_VERSION_9 = [ALL[0], *BY_TEXT, ALL[9]]
+FEW = {"1.0.2": BY_TEXT, "1.1.1": FEW_OF_VERSION_9, "1.2.0": FEW_OF_VERSION_9}
 
 
 def rows(ids: Iterable[int], ts: int, year: int) -> pa.Table:
@@ -211,6 +212,7 @@ def _values(wrapped: dict[str, Any]) -> list[Any]:
 CASES = [
     seldom(("1.0.2", "COPY_ON_WRITE", "theirs")),
     seldom(("1.0.2", "COPY_ON_WRITE", "ours")),
+    seldom(("1.1.1", "MERGE_ON_READ", "theirs")),
     seldom(("1.2.0", "COPY_ON_WRITE", "ours")),
     seldom(("1.2.0", "COPY_ON_WRITE", "theirs")),
     ("1.2.0", "MERGE_ON_READ", "ours"),

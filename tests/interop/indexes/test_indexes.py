@@ -28,6 +28,7 @@ CASES = [
     seldom(("0.15.0", "COPY_ON_WRITE", SIMPLE)),
     seldom(("0.15.0", "MERGE_ON_READ", COMPLEX)),
     seldom(("1.0.2", "MERGE_ON_READ", SIMPLE)),
+    seldom(("1.1.1", "COPY_ON_WRITE", COMPLEX)),
     seldom(("1.2.0", "COPY_ON_WRITE", COMPLEX)),
     ("1.2.0", "MERGE_ON_READ", SIMPLE),
 ]
@@ -53,7 +54,7 @@ def test_buckets_in_turns(
     assert len({(row["partition"], row["file_id"][:8]) for row in groups}) == len(groups)
 
 
-@pytest.mark.parametrize("oracle", [seldom("1.0.2"), "1.2.0"], indirect=True)
+@pytest.mark.parametrize("oracle", [seldom("1.0.2"), seldom("1.1.1"), "1.2.0"], indirect=True)
 def test_consistent_hashing_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     engine = {
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING",

@@ -34,9 +34,17 @@ def _options(table_type: str, *more: dict[str, str]) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", seldom("MERGE_ON_READ")])
-@pytest.mark.parametrize("first", [seldom("ours"), "theirs"])
-@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize(
+    ("oracle", "first", "table_type"),
+    [
+        ("1.2.0", "theirs", "COPY_ON_WRITE"),
+        seldom(("1.2.0", "ours", "COPY_ON_WRITE")),
+        seldom(("1.2.0", "theirs", "MERGE_ON_READ")),
+        seldom(("1.2.0", "ours", "MERGE_ON_READ")),
+        seldom(("1.1.1", "theirs", "MERGE_ON_READ")),
+    ],
+    indirect=["oracle"],
+)
 def test_the_record_index_in_turns(
     oracle: Oracle, first: str, table_type: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -76,8 +84,15 @@ def test_base_files_of_several_blocks(oracle: Oracle, spark: SparkSession, tmp_p
     both.check(SKIPPING, ("k000", "k050", "k299", "k899", "k959"))
 
 
-@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
-@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize(
+    ("oracle", "table_type"),
+    [
+        seldom(("1.2.0", "COPY_ON_WRITE")),
+        ("1.2.0", "MERGE_ON_READ"),
+        seldom(("1.1.1", "MERGE_ON_READ")),
+    ],
+    indirect=["oracle"],
+)
 def test_a_partitioned_record_index_in_turns(
     oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -43,6 +43,7 @@ COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 CASES = [
     seldom(pytest.param("0.15.0", 6, COW, id="v6-cow")),
     seldom(pytest.param("1.0.2", 8, MOR, id="v8-mor")),
+    seldom(pytest.param("1.1.1", 9, MOR, id="v9-mor-1.1.1")),
     seldom(pytest.param("1.2.0", 9, COW, id="v9-cow")),
     pytest.param("1.2.0", 9, MOR, id="v9-mor"),
 ]

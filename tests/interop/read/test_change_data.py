@@ -20,7 +20,7 @@ from tests.properties import FACTOR
 from tests.spark_arrow import to_arrow
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
-VERSIONS = {"0.15.0": "6", "1.0.2": "8", "1.2.0": "9"}
+VERSIONS = {"0.15.0": "6", "1.0.2": "8", "1.1.1": "9", "1.2.0": "9"}
 MODES = ("op_key_only", "data_before", "data_before_after")
 CHANGES = {
     "hoodie.datasource.query.type": "incremental",
@@ -102,6 +102,7 @@ def image(text: str | None) -> Any:
 TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 OFTEN = ("1.2.0", "COPY_ON_WRITE")
 CASES = [case if case == OFTEN else seldom(case) for case in itertools.product(RELEASES, TABLE_TYPES)]
+CASES.append(seldom(("1.1.1", "MERGE_ON_READ")))
 
 
 @pytest.mark.parametrize(("oracle", "kind"), CASES, indirect=["oracle"])

@@ -22,7 +22,7 @@ from tests.tables import HandMadeTable
 SWITCH = "hoodie.schema.on.read.enable"
 ON = {SWITCH: "true"}
 FIRST = "id int, name string, v int, s struct<a:int,b:string>, l array<int>, p string, ts int"
-VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.2.0": 9}
+VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
@@ -51,6 +51,7 @@ def evolving(oracle: Oracle) -> Iterator[Oracle]:
     [
         ("1.2.0", "MERGE_ON_READ"),
         seldom(("1.2.0", "COPY_ON_WRITE")),
+        seldom(("1.1.1", "MERGE_ON_READ")),
         seldom(("1.0.2", "MERGE_ON_READ")),
         seldom(("1.0.2", "COPY_ON_WRITE")),
         seldom(("0.15.0", "MERGE_ON_READ")),
@@ -111,6 +112,26 @@ def test_columns_changed_by_both_sides(evolving: Oracle, spark: SparkSession, tm
     oracle.sql(f"UPDATE {name} SET l = 'last', ts = 7 WHERE id = 4")
     assert check()[4]["l"] == "last"
     oracle.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize("oracle", [seldom("1.1.1")], indirect=True)
+def test_filters_by_renamed_columns(evolving: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Apache Hudi's partition statistics of a renamed column tell of the files since then alone."""
+    oracle, path = evolving, str(tmp_path / "t")
+    oracle.sql(
+        "CREATE TABLE renamed (id int, v string, p string) USING hudi "
+        f"TBLPROPERTIES (primaryKey = 'id', type = 'mor') PARTITIONED BY (p) LOCATION '{path}'",
+        "INSERT INTO renamed VALUES (1, 'a', 'x'), (2, 'b', 'x')",
+        "ALTER TABLE renamed RENAME COLUMN v TO w",
+        "UPDATE renamed SET w = 'c' WHERE id = 1",
+        "DROP TABLE renamed",
+    )
+    skipping = {**ON, "hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+    assert oracle.read(path, skipping, where="w = 'b'").num_rows == 0
+    assert oracle.read(path, ON | {"hoodie.metadata.enable": "false"}, where="w = 'b'").num_rows == 1
+    scan = HudiTable.for_path(path, skipping).scan(filter="w = 'b'", columns=["id"])
+    assert scan.to_arrow().to_pylist() == [{"id": 2}]
+    assert [row.id for row in scan.to_spark(spark).collect()] == [2]
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)

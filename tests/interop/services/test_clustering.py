@@ -19,6 +19,7 @@ COMPARED = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key",
 CASES = [
     seldom(pytest.param("0.15.0", 6, "COPY_ON_WRITE", id="v6")),
     seldom(pytest.param("1.0.2", 8, "MERGE_ON_READ", id="v8")),
+    seldom(pytest.param("1.1.1", 9, "MERGE_ON_READ", id="v9-1.1.1")),
     pytest.param("1.2.0", 9, "MERGE_ON_READ", id="v9"),
 ]
 COPIED = {"hoodie.clustering.plan.strategy.class": "SparkStreamCopyClusteringPlanStrategy"}

@@ -27,6 +27,7 @@ COMPARED = ["_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path
 CASES = [
     seldom(pytest.param("0.15.0", 6, id="v6")),
     seldom(pytest.param("1.0.2", 8, id="v8")),
+    seldom(pytest.param("1.1.1", 9, id="v9-1.1.1")),
     pytest.param("1.2.0", 9, id="v9"),
 ]
 LOW = {"hoodie.log.compaction.blocks.threshold": "2"}

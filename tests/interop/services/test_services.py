@@ -133,7 +133,9 @@ def both(oracle: Oracle, written: dict[str, Table], tmp_path: Path, tmp_path_fac
     return first.copied(tmp_path / "table")
 
 
-RELEASES = pytest.mark.parametrize("oracle", [seldom("0.15.0"), seldom("1.0.2"), "1.2.0"], indirect=True)
+RELEASES = pytest.mark.parametrize(
+    "oracle", [seldom("0.15.0"), seldom("1.0.2"), seldom("1.1.1"), "1.2.0"], indirect=True
+)
 
 
 @RELEASES
