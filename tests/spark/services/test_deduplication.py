@@ -94,6 +94,18 @@ def test_duplicates_are_taken_out_of_one_partition(name: str, spark: SparkSessio
     ]  # fmt: skip
 
 
+def test_statistics_of_the_partition_include_other_file_groups(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that have no duplicates are not replaced."""
+    path = str(tmp_path / "t")
+    options = duplicated(spark, path, {"hoodie.metadata.index.partition.stats.enable": "true"})
+    put(spark, path, [("k6", "a", 99, "far")], options, "bulk_insert")
+    table = HudiTable.for_path(path)
+    assert "partition_stats" in table.config.metadata_partitions
+    assert table.services.deduplicate("a", dedupe_type="upsert", spark=spark).num_surplus == 3
+    assert table.scan([("ts", "=", 99)]).to_arrow()["id"].to_pylist() == ["k6"]
+    assert table.scan([("ts", "=", 77)]).plan().tasks.num_rows == 0
+
+
 def test_tables_without_keys_and_with_work_under_way_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     plain, planned = str(tmp_path / "plain"), str(tmp_path / "planned")
     duplicated(spark, plain, {"hoodie.populate.meta.fields": "false"})

@@ -62,8 +62,9 @@ from pyhudi.write.write_status import encode_stats
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
-OPERATION = type_name(Operation.INSERT_OVERWRITE)
-"""Operation type in the commit metadata: file groups of a partition are replaced."""
+OPERATION = type_name(Operation.UPSERT)
+"""Operation type in the commit metadata. INSERT_OVERWRITE would say that the partition has no other file groups than
+the new ones (`pyhudi.timeline.operation_types.OVERWRITES`)."""
 _PLACE, _RANK, _HEAD = "_pyhudi_copy_order", "_pyhudi_copy_rank", "_pyhudi_head"
 _MAX_TASKS = 10_000
 Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
