@@ -244,6 +244,10 @@ def test_sql_queries(sql):
     column, least = "ColumnStatsMetadata.columnName", "ColumnStatsMetadata.minValue.member6.value"
     found = sql(f"SELECT {column}, {least} FROM hudi_metadata('rides') WHERE type = 6 AND {column} = 'name' ORDER BY 2")
     assert found == [("name", "ann"), ("name", "bob")]
+    sql("SET hoodie.metadata.index.bloom.filter.enable = true")
+    sql("SET hoodie.metadata.index.bloom.filter.file.group.count = 1")
+    sql("INSERT INTO rides VALUES ('d', 'dan', 4, 'oslo')")
+    assert sql("SELECT type, count(*) FROM hudi_metadata('rides') WHERE type = 4 GROUP BY type") == [(4, 3)]
     with pytest.warns(MetadataTableWarning, match="without record_index, secondary_index_idx_name cannot be used"):
         sql("DROP INDEX record_index ON rides")
     assert sql("SELECT id FROM rides WHERE name = 'bob'") == [("b",)]
@@ -251,6 +255,7 @@ def test_sql_queries(sql):
     assert sql("SELECT id FROM rides WHERE name = 'bob' ORDER BY id") == [("b",), ("c",)]
     assert "secondary_index_idx_name" in {row[0] for row in sql("SHOW INDEXES FROM rides")}
     sql("DROP INDEX secondary_index_idx_name ON rides", "DROP INDEX column_stats ON rides")
+    sql("SET hoodie.metadata.index.bloom.filter.enable = false", "DROP INDEX bloom_filters ON rides")
     sql("DROP INDEX partition_stats ON rides")
     assert sql("SHOW INDEXES FROM rides") == []
     sql(

@@ -63,5 +63,6 @@ def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=pc.is_null(array))
     if pa.types.is_list(kind):
         values = _converted(array.values, kind.value_type)
-        return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=pc.is_null(array))
+        offsets = pa.array(array.offsets.to_numpy())  # Arrow refuses a mask beside the offsets of a slice
+        return pa.ListArray.from_arrays(offsets, values, type=kind, mask=pc.is_null(array))
     return array.cast(kind)
