@@ -57,7 +57,7 @@ def completed_write(active: ActiveTimeline, instant: str | None, root: str) -> I
     if write is None:
         named = "no completed write" if instant is None else f"no completed write {instant!r}"
         first = active.timeline.start
-        why = f"; instants older than {first} have been archived" if instant and first and instant < first else ""
+        why = f", which begins at {first}; older instants are archived" if instant and first and instant < first else ""
         raise InstantNotFoundError(f"there is {named} in the active timeline of the table at {root}{why}")
     return write
 

@@ -13,7 +13,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import InstantNotFoundError, TransactionError
+from pyhudi.errors import InstantNotFoundError, InvalidOptionError, TransactionError
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services import snapshot_availability
 from pyhudi.services.restore import Restorer
@@ -86,6 +86,30 @@ def test_the_last_write_is_rolled_back(mor: MorTable, seen: list[tuple[str, Rows
     check(mor, seen[-2][1])
 
 
+@pytest.mark.parametrize("folder", [".rollback_backup", "kept/instants"])
+def test_instants_are_copied_before_they_go(mor: MorTable, seen: list[tuple[str, Rows]], folder: str) -> None:
+    """As in Apache Hudi 1.2.0: all files of the writes that a rollback and a restore undo, under their own names."""
+    active = mor.client.active_timeline()
+    states = [state for instant in active.timeline for state in active.states(instant)]
+    before = {state.file_name: mor.client.storage.read(active.path(state)) for state in states}
+    options = {"hoodie.rollback.instant.backup.enabled": "true", "hoodie.rollback.instant.backup.dir": folder}
+    services = HudiTable.for_path(str(mor.root), {**OPTIONS, **options}).services
+    services.rollback()
+    services.restore(seen[-3][0])
+    copies = {path.name: path.read_bytes() for path in (mor.root / ".hoodie" / folder).iterdir()}
+    assert copies == {name: content for name, content in before.items() if name[:17] > seen[-3][0]}
+    assert len(copies) == 9  # of two deltas and a compaction
+    check(mor, seen[-3][1])
+
+
+@pytest.mark.parametrize("folder", ["/elsewhere", "../elsewhere", "s3://elsewhere", ""])
+def test_copies_of_instants_stay_in_the_table(mor: MorTable, seen: list[tuple[str, Rows]], folder: str) -> None:
+    options = {"hoodie.rollback.instant.backup.enabled": "true", "hoodie.rollback.instant.backup.dir": folder}
+    with pytest.raises(InvalidOptionError, match=r"relative to \.hoodie"):
+        HudiTable.for_path(str(mor.root), {**OPTIONS, **options}).services.rollback()
+    assert mor.rows() == seen[-1][1]
+
+
 def test_a_compaction_is_rolled_back(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
     (compaction,) = mor.table.services.compact().instants
     mor.table.services.rollback(compaction)
@@ -100,6 +124,8 @@ def test_writes_that_others_are_built_on_are_not_rolled_back(mor: MorTable, seen
         mor.table.services.rollback()
     with pytest.raises(InstantNotFoundError, match="no write '123'"):
         mor.table.services.rollback("123")
+    with pytest.raises(InstantNotFoundError, match=rf"which begins at {seen[0][0]}"):
+        mor.table.services.savepoint("123")
     assert mor.rows() == seen[-1][1]
 
 

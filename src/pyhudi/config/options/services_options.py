@@ -180,6 +180,15 @@ FAIL_ON_DUPLICATE_DATA_FILES = flag(
     "If true, a file left behind by a retried task fails the write instead of being deleted.",
 )
 
+ROLLBACK_BACKUP_ENABLED = flag(
+    "hoodie.rollback.instant.backup.enabled",
+    False,
+    "If true, rollbacks and restores copy the timeline files of the writes that they undo.",
+)
+ROLLBACK_BACKUP_DIR = text(
+    "hoodie.rollback.instant.backup.dir", ".rollback_backup", "Folder of these copies, relative to .hoodie."
+)
+
 # --- services after a write ----------------------------------------------------------------------------------------
 
 TABLE_SERVICES_ENABLED = flag("hoodie.table.services.enabled", True, "If true, a write may run table services.")

@@ -42,6 +42,7 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.time_generator import TimeGenerator
+from pyhudi.transaction.rollback.instant_backup import back_up_instant, backup_folder
 from pyhudi.transaction.rollback.late_completed_files import (
     REMOVED_WITH_PLAN,
     delete_completed_files,
@@ -67,19 +68,21 @@ _log = logging.getLogger(__name__)
 class RollbackExecutor:
     """Rollbacks on one table. The caller holds the lock of the table for every call.
 
-    ``heartbeats`` determines which writers are considered dead. A process that has lost the lock raises LockError
-    before its next change: the one that has it now completes the rollback.
+    ``heartbeats`` determines which writers are considered dead; ``backup_folder`` gets copies of the timeline files of
+    the writes that are rolled back. A process that has lost the lock raises LockError before its next change: the one
+    that has it now completes the rollback.
     """
 
     storage: Storage
     version: int
     generator: TimeGenerator
     heartbeats: heartbeat.HeartbeatPolicy
+    backup_folder: str | None = None
 
     @classmethod
     def from_options(cls, storage: Storage, version: int, generator: TimeGenerator, opts: Options) -> Self:
         """Return the rollbacks of a process with these options."""
-        return cls(storage, version, generator, heartbeat.HeartbeatPolicy.from_options(opts))
+        return cls(storage, version, generator, heartbeat.HeartbeatPolicy.from_options(opts), backup_folder(opts))
 
     def failed_writes(
         self, active: ActiveTimeline, policy: FailedWritesPolicy, *, bootstraps: bool = False
@@ -191,6 +194,7 @@ class RollbackExecutor:
                 rollback = active.to_inflight(rollback)
             except AlreadyExistsError:  # By a delayed request.
                 _log.warning("%s was begun already", rollback)
+        back_up_instant(active, target, self.backup_folder)
         paths, commands = self._delete_data(active, plan, rollback, target)
         self.generator.lock.ensure_held()
         roll_back_metadata_table(active, _metadata_rollback(self.storage, plan, rollback, commands), self.generator)
