@@ -167,8 +167,17 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
     with warnings.catch_warnings():
         warnings.simplefilter("error", errors.OptionWithoutEffectWarning)
         upsert(frame(spark, ROWS), table, **quiet)
-    with pytest.warns(errors.OptionWithoutEffectWarning, match="clustering.async.enabled=true has no effect"):
-        upsert(frame(spark, ROWS), table, hoodie__clustering__async__enabled=True)
+    ignored = {
+        "hoodie__clustering__async__enabled": "true",
+        "hoodie__metadata__index__secondary__column": "name",
+        "hoodie__write__rolling__metadata__keys": "offset",
+        "hoodie__parquet__write__config__injector__class": "org.example.Injector",
+    }
+    with pytest.warns(errors.OptionWithoutEffectWarning) as caught:
+        upsert(frame(spark, ROWS), table, **ignored)
+    told = " ".join(str(warning.message) for warning in caught)
+    for key, value in ignored.items():
+        assert f"{key.replace('__', '.')}={value} has no effect: " in told
 
 
 def test_indexes_that_are_not_there(spark: SparkSession, table: Path, tmp_path: Path) -> None:

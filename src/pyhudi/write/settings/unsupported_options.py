@@ -36,6 +36,7 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """Key → values without effect, and the reason to refuse any other."""
 
+_JAVA_CLASS = "it names a Java class, which pyhudi cannot run"
 _SOURCES_STAY = "the source files of a bootstrapped table are never deleted; delete them when nothing reads them"
 _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     options.CLUSTERING_ASYNC.key: (
@@ -58,6 +59,19 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
         "files left behind by retried tasks are deleted before the commit",
     ),
     options.PAYLOAD_EVENT_TIME_FIELD.key: (("",), "commits contain no event times"),
+    "hoodie.metadata.index.secondary.column": (
+        ("",),
+        "create a secondary index with services.build_index(…) or CREATE INDEX",
+    ),
+    "hoodie.write.rolling.metadata.keys": (
+        ("",),
+        f"pass the entries to every write, as options with the prefix of {options.COMMIT_METADATA_KEY_PREFIX.key}",
+    ),
+    "hoodie.parquet.write.config.injector.class": (
+        ("",),
+        f"{_JAVA_CLASS}; use {options.PARQUET_BLOCK_SIZE.key}, {options.PARQUET_PAGE_SIZE.key} and similar options",
+    ),
+    "hoodie.client.init.callback.classes": (("",), _JAVA_CLASS),
 }
 
 
