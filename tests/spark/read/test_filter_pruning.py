@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
+from pyhudi import HudiTable
 from pyhudi.read.filters.column_text import condition_text
 from pyhudi.spark.write.dataframe_writer import write
 from tests.spark.model import frame, options
@@ -105,6 +106,13 @@ def test_loaded_frames(active: SparkSession, path: str, where: Where, files: int
     found = where(active.read.format("hudi").load(path))
     assert files_read(found) == files
     assert found.count() == rows
+
+
+def test_very_many_alternatives(path: str) -> None:
+    """Spark would overflow its stack by a chain of so many."""
+    alternatives = [[("v", ">", f" v {n:04d}"), ("ts", "=", n)] for n in range(3, 5000)]
+    found = HudiTable.for_path(path).scan(filter=alternatives).to_spark()
+    assert sorted(row.ts for row in found.select("ts").collect()) == list(range(3, 40))
 
 
 def test_a_frame_stays_with_the_snapshot_that_it_was_loaded_with(active: SparkSession, tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from operator import and_, or_
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
+from pyhudi.read.filters.long_expressions import combined
 from pyhudi.read.filters.number_comparison import LISTS, is_nan
 from pyhudi.read.filters.row_value_lists import row_value_lists
 from pyhudi.read.filters.sql_predicate import equivalent_conditions, implied_predicate, literal_of_other_type
@@ -79,10 +80,8 @@ class RowFilter:
         if self.expression is not None:
             return self.expression
         lists, others = row_value_lists(self.anyof, schema)
-        alternatives = (
-            reduce(lambda a, b: a & b, (term.arrow(schema) for term in conjunction)) for conjunction in others
-        )
-        return reduce(lambda a, b: a | b, (*lists, *alternatives))
+        alternatives = (combined(and_, (term.arrow(schema) for term in conjunction)) for conjunction in others)
+        return combined(or_, (*lists, *alternatives))
 
     def bind(self, schema: pa.Schema, zone: dt.tzinfo = dt.UTC) -> RowFilter:
         """Return the filter adapted to the column types of that schema (`Term.bind`).

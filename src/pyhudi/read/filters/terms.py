@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import reduce
 from operator import eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
+from pyhudi.read.filters.long_expressions import combined
 from pyhudi.read.filters.number_comparison import (
     LISTS,
     as_number,
@@ -110,7 +110,7 @@ def _among(field: pc.Expression, values: list[pa.Scalar], kind: pa.DataType) -> 
     if pa.types.is_floating(kind) and 0.0 in same:
         same += [0.0, -0.0]  # Equal to each other, but different values of a list.
     others = (field == value for value in values if value.type != kind)
-    return reduce(or_, others, field.isin(pa.array(same, kind)))
+    return combined(or_, (field.isin(pa.array(same, kind)), *others))
 
 
 def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:

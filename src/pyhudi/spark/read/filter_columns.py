@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from decimal import Decimal
-from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import pyarrow as pa
@@ -53,7 +54,7 @@ def _commit_times(times: CommitTimes) -> Column:
         parts.append(time.isin(*times.any_of))
     if times.none_of:
         parts.append(~time.isin(*times.none_of))
-    return reduce(lambda a, b: a & b, parts)
+    return _balanced(and_, parts)
 
 
 def filter_column(row_filter: RowFilter, schema: pa.Schema) -> Column:
@@ -73,8 +74,18 @@ def filter_column(row_filter: RowFilter, schema: pa.Schema) -> Column:
             f"the filter {row_filter.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL "
             "text or as [(column, op, value), …]"
         )
-    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in row_filter.bind(schema).anyof]
-    return reduce(lambda a, b: a | b, groups)
+    bound = row_filter.bind(schema).anyof
+    return _balanced(or_, (_balanced(and_, (_term(term, schema) for term in group)) for group in bound))
+
+
+def _balanced(combine: Callable[[Column, Column], Column], conditions: Iterable[Column]) -> Column:
+    """Return the combination of conditions as a tree of few levels: Spark overflows its stack at thousands, and Spark
+    Connect refuses a hundred."""
+    level = list(conditions)
+    while len(level) > 1:
+        pairs = [combine(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
+        level = [*pairs, *level[2 * len(pairs) :]]
+    return level[0]
 
 
 def _term(term: Term, schema: pa.Schema) -> Column:

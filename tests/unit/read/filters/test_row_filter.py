@@ -222,6 +222,17 @@ def test_many_combinations_of_values(separator):
     assert sorted(map(repr, found)) == sorted(map(repr, {*wanted, (2, "b", days[0]), (None, "a", days[1])}))
 
 
+@pytest.mark.parametrize("op", ["=", "!="])
+def test_very_many_comparisons_that_no_list_can_hold(op):
+    """A chain of so many would end the process."""
+    amounts = [Decimal(number) / 4 for number in range(30_000)]
+    terms = [("amount", op, amount) for amount in amounts]
+    condition = RowFilter.parse([[term] for term in terms] if op == "=" else terms)
+    table = pa.table({"amount": pa.array([Decimal("0.5"), Decimal("-0.5")], pa.decimal128(10, 2))})
+    found = table.filter(condition.arrow(table.schema))["amount"].to_pylist()
+    assert found == [Decimal("0.5") if op == "=" else Decimal("-0.5")]
+
+
 def test_no_filter():
     assert RowFilter.parse(None) is None
     assert RowFilter.parse([]) is None
