@@ -48,6 +48,7 @@ from pyhudi.transaction.publication import Publication, complete_instant
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_status import find_rollback, refuse_if_rolled_back
+from pyhudi.transaction.rolling_metadata import RollingMetadata
 from pyhudi.transaction.schema_versions import RecordedSchema
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.write_start import start_write
@@ -258,7 +259,7 @@ class Transaction:
         """Publish the write under the lock, or return the conflict.
 
         1. Check that no other writer has rolled back this one, and delete what its failed tasks left.
-        2. Check for conflicts, and agree with other writers on the columns of the table.
+        2. Check for conflicts, agree with other writers on the columns of the table, and take over rolling metadata.
         3. Update the metadata table, or delete it if the table is about to be exchanged.
         4. Publish the instant by one file. Until then the write is invisible and can be rolled back.
         5. Exchange the table, or plan services of its metadata table.
@@ -272,6 +273,9 @@ class Transaction:
             if isinstance(recorded, Conflicted):
                 return recorded
             self.config = current_config(self.storage, self.config)
+            if request.exchange_table is None:
+                extra = RollingMetadata.from_options(self.opts).with_rolled(recorded.metadata.extra, active)
+                recorded = replace(recorded, metadata=replace(recorded.metadata, extra=extra))
             content = recorded.metadata.encode(self.config.version, self.action)
             if request.exchange_table is not None:
                 self.config = delete_metadata_table(self.storage, self.config)

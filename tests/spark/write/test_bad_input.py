@@ -170,7 +170,6 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
     ignored = {
         "hoodie__clustering__async__enabled": "true",
         "hoodie__metadata__index__secondary__column": "name",
-        "hoodie__write__rolling__metadata__keys": "offset",
         "hoodie__parquet__write__config__injector__class": "org.example.Injector",
     }
     with pytest.warns(errors.OptionWithoutEffectWarning) as caught:

@@ -46,6 +46,15 @@ SQL_INSERT_MODE = optional_choice(
 COMMIT_METADATA_KEY_PREFIX = text(
     _WRITE + "commitmeta.key.prefix", "_", "Options with this prefix are stored in the extra metadata of the commit."
 )
+ROLLING_METADATA_KEYS = name_list(
+    "hoodie.write.rolling.metadata.keys",
+    "Keys of extra metadata that every commit and clean takes over from the newest one that has them.",
+)
+ROLLING_METADATA_TIMELINE_LOOKBACK_COMMITS = integer(
+    "hoodie.write.rolling.metadata.timeline.lookback.commits",
+    10,
+    "Number of completed writes, and of completed cleans, in which hoodie.write.rolling.metadata.keys are searched.",
+)
 ALLOW_EMPTY_COMMIT = flag("hoodie.allow.empty.commit", True, "If true, a write without records makes a commit.")
 ALLOW_OPERATION_FIELD = flag(
     "hoodie.allow.operation.metadata.field", False, "If true, records keep their change operation as a meta column."

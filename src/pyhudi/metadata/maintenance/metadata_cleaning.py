@@ -66,7 +66,7 @@ def clean_metadata_table(table: LockedTable, active: ActiveTimeline) -> None:
     entry = active.to_inflight(entry, content)
     storage.delete_many(join_path(METADATA_FOLDER, path) for path in plan.paths().to_pylist())
     millis = int((time.monotonic() - started) * 1000)
-    done = clean_metadata(plan, instant, millis, version=version, dropped=())
+    done = clean_metadata(plan, instant, millis, version=version, dropped=(), extra=plan.extra_metadata())
     active.complete(entry, done, table.completed_at(version))
 
 

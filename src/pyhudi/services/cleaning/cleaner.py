@@ -46,6 +46,7 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
+from pyhudi.transaction.rolling_metadata import RollingMetadata
 from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -252,7 +253,10 @@ class Cleaner:
             locked = self._metadata_updates.locked_table(table.config, active, reserved)
             config = update_from_clean(locked, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
-            content = clean_metadata(plan, entry.requested, millis, version=config.version, dropped=dropped)
+            extra = RollingMetadata.from_options(self._opts).with_rolled(plan.extra_metadata(), active)
+            content = clean_metadata(
+                plan, entry.requested, millis, version=config.version, dropped=dropped, extra=extra
+            )
             self._generator.lock.ensure_held()
             active.complete(entry, content, locked.completed_at(config.version))
             job = self._metadata_updates.plan_services(locked.with_config(config))

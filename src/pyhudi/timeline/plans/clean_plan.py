@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -160,6 +160,7 @@ def clean_metadata(
     *,
     version: int,
     dropped: Sequence[str],
+    extra: Mapping[str, str],
 ) -> bytes:
     """Return the content of a completed clean, which has deleted all files of its plan.
 
@@ -169,6 +170,7 @@ def clean_metadata(
         millis: Duration in milliseconds.
         version: Table version.
         dropped: Partitions that were deleted.
+        extra: Extra metadata.
     """
     deleted = plan.names_by_partition()
     partitions = {}
@@ -191,7 +193,7 @@ def clean_metadata(
         "partitionMetadata": partitions,
         "version": PLAN_VERSION,
         "bootstrapPartitionMetadata": {},
-        "extraMetadata": plan.extra_metadata(),
+        "extraMetadata": dict(extra),
     }
     return encode_record(Action.CLEAN, State.COMPLETED, record, version)
 

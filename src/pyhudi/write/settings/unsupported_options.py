@@ -63,10 +63,6 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("",),
         "create a secondary index with services.build_index(…) or CREATE INDEX",
     ),
-    "hoodie.write.rolling.metadata.keys": (
-        ("",),
-        f"pass the entries to every write, as options with the prefix of {options.COMMIT_METADATA_KEY_PREFIX.key}",
-    ),
     "hoodie.parquet.write.config.injector.class": (
         ("",),
         f"{_JAVA_CLASS}; use {options.PARQUET_BLOCK_SIZE.key}, {options.PARQUET_PAGE_SIZE.key} and similar options",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.transaction.commit_outcome import Committed
 from tests.fault_injection import FaultyStorage
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -370,3 +373,25 @@ def test_files_of_the_same_name_in_several_partitions(tmp_path: Path) -> None:
     assert mor.rows().keys() == rows.keys()
     mor.table.services.restore(instants[-2])
     assert mor.rows().keys() == rows.keys()
+
+
+def test_rolling_metadata(mor: MorTable) -> None:
+    """A clean takes over entries of the newest write that has them, and keeps them for later writes."""
+
+    def delta(mor: MorTable, extra: dict[str, str]) -> dict[str, str]:
+        tx = mor.begin()
+        stats = write_stats(mor.write_logs(tx, [row("a0", "a", 90, "new")]))
+        assert isinstance(tx.commit(CommitMetadata("UPSERT", stats, extra)), Committed)
+        return dict(mor.client.active_timeline().commit_metadata(last(mor, Action.DELTA_COMMIT)).extra)
+
+    def last(mor: MorTable, action: str) -> Instant:
+        return mor.client.active_timeline().timeline.of_actions(action).by_completion()[-1]
+
+    keys = "hoodie.write.rolling.metadata."
+    rolling = replace(mor, options={**OPTIONS, keys + "keys": "offset,job", keys + "timeline.lookback.commits": "1"})
+    assert delta(rolling, {"offset": "7"}) == {"offset": "7"}
+    rolling.table.services.clean()
+    clean = last(mor, Action.CLEAN)
+    assert mor.client.active_timeline().completed_record(clean)["extraMetadata"] == {"offset": "7"}
+    assert delta(mor, {"other": "x"}) == {"other": "x"}
+    assert delta(rolling, {"job": "b"}) == {"job": "b", "offset": "7"}

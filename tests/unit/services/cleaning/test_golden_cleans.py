@@ -92,7 +92,8 @@ def test_plans_and_results_are_written_as_they_are(client: TableMetaClient) -> N
         ours = decode_record(Action.CLEAN, State.REQUESTED, plan.encode(version, _root(theirs)))
         assert ours == theirs
         result = active.completed_record(clean)
-        content = clean_metadata(plan, clean.requested, result["timeTakenInMillis"], version=version, dropped=())
+        millis, extra = result["timeTakenInMillis"], plan.extra_metadata()
+        content = clean_metadata(plan, clean.requested, millis, version=version, dropped=(), extra=extra)
         assert decode_record(Action.CLEAN, State.COMPLETED, content) == result
     assert not pending_cleans(active)
 
