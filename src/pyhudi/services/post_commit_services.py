@@ -206,7 +206,7 @@ def _pending(client: TableMetaClient) -> bool:
 
 def _run_all(client: TableMetaClient, opts: Options, runner: CompactionRunner, *, action: str) -> CompactionResult:
     done = run_pending_compactions(client, opts, runner, action=action, busy=BusyPlans.LEAVE)
-    plan = schedule_compaction(client, opts, action=action, only_if_due=True, to_run=True)
+    plan = schedule_compaction(client, opts, action=action, only_if_due=True, runner=runner)
     if plan.instant is None:
         return done
     new_plan = run_pending_compactions(client, opts, runner, action=action, instant=plan.instant, busy=BusyPlans.LEAVE)

@@ -83,7 +83,7 @@ class ClusteringServices(ServiceBase):
         Raises:
             ConfigError: Options are invalid, or a sort column does not exist; nothing is planned then.
             UnsupportedTableError: The table has the bucket index with a fixed number of buckets, or its merger is not
-                registered.
+                registered; nothing is planned then.
             ConflictError: A file group was written concurrently; the plan remains, to be retried.
             TransactionError: Another process executes a plan, or a restore is pending.
             SetupError: The table has a record index, or the input is too large to sort in memory, and there is no Spark

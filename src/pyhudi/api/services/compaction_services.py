@@ -208,7 +208,7 @@ class CompactionServices(ServiceBase):
             return plan_compaction(client, opts, action=action, only_if_due=only_if_due)
         runner = compaction_runner(spark, progress)
         done = run_pending_compactions(client, opts, runner, action=action)
-        plan = schedule_compaction(client, opts, action=action, only_if_due=only_if_due, to_run=True)
+        plan = schedule_compaction(client, opts, action=action, only_if_due=only_if_due, runner=runner)
         if plan.instant is None:
             return done if done else replace(done, reason=plan.reason)
         return done.merge(run_pending_compactions(client, opts, runner, action=action, instant=plan.instant))

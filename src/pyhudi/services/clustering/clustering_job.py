@@ -187,6 +187,17 @@ class ClusteringJob:
         return CommitMetadata(CLUSTER, stats, extra, replaced=self.replaced)
 
 
+def job_without_groups(table: TableSnapshot, plan: ClusteringPlan, opts: Options) -> ClusteringJob:
+    """Return the job of a plan without its groups, with which the plan is checked before it is on the timeline. Lists
+    no files.
+
+    Raises:
+        UnsupportedTableError, ConfigError: As `ClusteringJob.from_plan`.
+    """
+    empty = ClusteringPlan(strategy=plan.strategy, sort_columns=plan.sort_columns, instant="")
+    return ClusteringJob.from_plan(table, empty, opts)
+
+
 def _check_columns_kept(instant: str, names: ColumnNamesByInstant | None) -> None:
     """Refuse a plan from before a change of columns: its instant is part of the names of the new files, for which
     readers would use the earlier schema."""

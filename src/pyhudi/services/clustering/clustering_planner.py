@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.index.consistent_hashing import VisibleGroups, load_metadata, partitions_with_buckets
 from pyhudi.services.clustering.bucket_resizing import is_resizing
-from pyhudi.services.clustering.clustering_job import check_clusterable
+from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable, job_without_groups
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, clustering_inputs
 from pyhudi.services.service_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
@@ -29,6 +29,7 @@ from pyhudi.transaction.rollback.late_data_files import delete_slices_of_removed
 from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
+    from pyhudi.services.service_runner import ServiceRunner
     from pyhudi.table.meta_client import TableMetaClient
 
 _PLANNED_AS = (Action.CLUSTERING, Action.REPLACE_COMMIT)
@@ -55,11 +56,22 @@ def plan_clustering(client: TableMetaClient, opts: Options, *, only_if_due: bool
     return _planner(client, opts, only_if_due=only_if_due)(TableSnapshot.load(client))
 
 
-def schedule_clustering(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
+def schedule_clustering(
+    client: TableMetaClient,
+    opts: Options,
+    *,
+    only_if_due: bool = False,
+    runner: ServiceRunner[ClusteringJob] | None = None,
+) -> ClusteringPlan:
     """Make a plan, as `plan_clustering`, and add it to the timeline unless it is empty, under the lock of the table.
 
+    Another process may execute it. If a ``runner`` of this one will, tables that it does not support are refused before
+    there is a plan.
+
     Raises:
-        UnsupportedTableError, ConfigError: As `plan_clustering`.
+        UnsupportedTableError, ConfigError: As `plan_clustering`; with a ``runner`` also as `ClusteringJob.from_plan`
+            and `ServiceRunner.check`.
+        SetupError: The ``runner`` is not Spark, which is required.
         LockError: The lock of the table could not be acquired.
         TransactionError: A restore is pending, or Apache Hudi has changed the version of the table halfway.
     """
@@ -68,7 +80,11 @@ def schedule_clustering(client: TableMetaClient, opts: Options, *, only_if_due: 
     planner = _planner(client, opts, only_if_due=only_if_due)
     with lock_timeline(client, opts) as locked:
         plan = planner(locked.table)
-        return _requested(client, locked, plan) if len(plan) else plan
+        if not len(plan):
+            return plan
+        if runner is not None:
+            runner.check(locked.table.config, job_without_groups(locked.table, plan, opts))
+        return _requested(client, locked, plan)
 
 
 def reschedule_clustering(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> ClusteringPlan | None:

@@ -126,7 +126,7 @@ def run_clusterings(
     done = run_pending_clusterings(client, opts, runner, busy=busy)
     if done:
         return done
-    plan = schedule_clustering(client, opts, only_if_due=only_if_due)
+    plan = schedule_clustering(client, opts, only_if_due=only_if_due, runner=runner)
     if plan.instant is None:
         return ClusteringResult(reason=plan.reason)
     return run_pending_clusterings(client, opts, runner, instant=plan.instant, busy=busy)

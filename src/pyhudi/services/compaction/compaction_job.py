@@ -108,13 +108,13 @@ class CompactionJob:
         return [compact_slice(self.reading, self.context, task, one)]
 
 
-def check_runnable(table: TableSnapshot, opts: Options, *, action: str) -> None:
-    """Refuse jobs that `CompactionJob.from_plan` would refuse for any plan, before there is one.
+def job_without_slices(table: TableSnapshot, opts: Options, *, action: str) -> CompactionJob:
+    """Return the job of an empty plan, with which a plan is checked before it is made.
 
     Raises:
         UnsupportedTableError, ConfigError: As `CompactionJob.from_plan`.
     """
-    CompactionJob.from_plan(table, CompactionPlan(action=action, instant=""), opts)
+    return CompactionJob.from_plan(table, CompactionPlan(action=action, instant=""), opts)
 
 
 def operation_type(action: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.services.compaction.compaction_job import check_runnable
+from pyhudi.services.compaction.compaction_job import CompactionJob, job_without_slices
 from pyhudi.services.compaction.compaction_strategies import Limits, apply_strategies, named_strategies
 from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
@@ -28,6 +28,7 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
+    from pyhudi.services.service_runner import ServiceRunner
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
 
@@ -62,18 +63,19 @@ def schedule_compaction(
     *,
     action: str = Action.COMPACTION,
     only_if_due: bool = False,
-    to_run: bool = False,
+    runner: ServiceRunner[CompactionJob] | None = None,
 ) -> CompactionPlan:
     """Make a plan, as `plan_compaction`, and add it to the timeline unless it is empty.
 
-    Another process, with other mergers or of another release, may execute it. If it is ``to_run`` by this one,
-    unsupported jobs are refused before there is a plan.
+    Another process, with other mergers or of another release, may execute it. If a ``runner`` of this one will, jobs
+    that it does not support are refused before there is a plan.
 
     The lock of the table is held: writes completed before the plan's instant are part of the plan, later ones belong to
     the slices that the compaction opens.
 
     Raises:
-        UnsupportedTableError: As `plan_compaction`; ``to_run``: as `CompactionJob.from_plan`.
+        UnsupportedTableError, ConfigError: As `plan_compaction`; with a ``runner`` also as `CompactionJob.from_plan`
+            and `ServiceRunner.check`.
         LockError: The lock of the table could not be acquired.
         TransactionError: A restore is pending, or Apache Hudi has changed the version of the table halfway.
     """
@@ -86,8 +88,8 @@ def schedule_compaction(
         plan = planner(table, max(current_instant(client.config.timezone), table.active.latest_time or ""))
         if not len(plan):
             return plan
-        if to_run:
-            check_runnable(table, opts, action=action)
+        if runner is not None:
+            runner.check(table.config, job_without_slices(table, opts, action=action))
         made = locked.request(plan.action, plan.encode(client.config.version))
         return plan.scheduled(made.requested)
 

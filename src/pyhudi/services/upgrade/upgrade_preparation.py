@@ -99,7 +99,7 @@ class UpgradePreparation:
             return
         client, opts = self.client.reload(), self.opts.merged(_COMPACTION_OPTIONS)
         run_pending_compactions(client, opts, self.runner)
-        plan = schedule_compaction(client, opts, to_run=True)
+        plan = schedule_compaction(client, opts, runner=self.runner)
         if plan.instant is not None:
             run_pending_compactions(client, opts, self.runner, instant=plan.instant)
         if _is_cleaned(config, to):

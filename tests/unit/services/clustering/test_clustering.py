@@ -11,7 +11,15 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import ConfigError, ConflictError, HudiError, InstantNotFoundError, TransactionError
+from pyhudi.errors import (
+    ConfigError,
+    ConflictError,
+    HudiError,
+    InstantNotFoundError,
+    SetupError,
+    TransactionError,
+    UnsupportedTableError,
+)
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
@@ -24,6 +32,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, wri
 from pyhudi.transaction.transaction import Transaction
 from tests.golden.expected import unpack
 from tests.tables import HandMadeTable
+from tests.unit.merge.mergers import First
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, SCHEMA, MorTable, row
 
 SORTED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "v"}
@@ -321,6 +330,26 @@ def test_tables_without_meta_columns(version: int, order: str, tmp_path: Path):
     assert (result.num_replaced, result.num_files, result.num_rows) == (2, 1, 2)
     after = HudiTable.for_path(str(table.root)).scan().to_arrow()
     assert after.sort_by("id") == before.sort_by("id")
+
+
+def test_what_this_process_cannot_run_is_not_planned(tmp_path: Path):
+    merged_by_others = {
+        "hoodie.write.record.merge.mode": "CUSTOM",
+        "hoodie.datasource.write.payload.class": "",
+        "hoodie.write.record.merge.strategy.id": First.strategy_id,
+    }
+    mor = _filled(tmp_path, properties=merged_by_others)
+    indexed = HudiTable.for_path(str(unpack("v9_mor_meta_all", tmp_path).path), FAST)
+    for table, error, why in (
+        (mor.table, UnsupportedTableError, rf"{First.strategy_id}.*register_merger"),
+        (indexed, SetupError, "record index.*requires Spark"),
+    ):
+        before = table.history()
+        with pytest.raises(error, match=why):
+            table.services.cluster()
+        assert table.history() == before
+        assert not table.services.pending_clusterings()
+        assert table.services.schedule_clustering().instant  # another process may run it
 
 
 def test_index_entries_of_a_failed_attempt_are_deleted(tmp_path: Path):

@@ -49,15 +49,16 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     pending = {str(plan.instant): plan for plan in pending_clusterings(active)}
     check_planned(instants, pending, "clustering")
     chosen = instants or sorted(pending)[: arguments.number("limit")]
+    runner = SparkClusteringRunner(spark)
     if op != _EXECUTE:
-        plan = schedule_clustering(client, opts)
+        plan = schedule_clustering(client, opts, runner=None if op == _SCHEDULE else runner)
         if plan.instant is not None:
             pending, chosen = {plan.instant: plan}, [plan.instant]
         elif op == _SCHEDULE:
             chosen = []
     plans = {instant: pending[instant] for instant in chosen}
     if op != _SCHEDULE:
-        runner, plans = SparkClusteringRunner(spark), {}
+        plans = {}
         for instant in chosen:
             done = run_pending_clusterings(client.reload(), opts, runner, instant=instant, busy=BusyPlans.TAKE_OVER)
             # a plan whose file groups were written to since is made again, at another instant

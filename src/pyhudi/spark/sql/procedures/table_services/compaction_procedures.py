@@ -22,8 +22,9 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     """
     op, instants = _requested(arguments)
     client, opts = arguments.opened(spark)
+    runner = SparkCompactionRunner(spark)
     if op.startswith("schedule"):
-        plan = schedule_compaction(client, opts)
+        plan = schedule_compaction(client, opts, runner=None if op == "schedule" else runner)
         if plan.instant is None:
             return []
         if op == "schedule":
@@ -36,7 +37,7 @@ def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
     check_planned(chosen, pending, "compaction")
     rows = []
     for instant in chosen[: arguments.number("limit")]:
-        run_pending_compactions(client, opts, SparkCompactionRunner(spark), instant=instant)
+        run_pending_compactions(client, opts, runner, instant=instant)
         rows.append((instant, len(pending[instant]), State.COMPLETED.value))
     return rows
 
