@@ -67,14 +67,19 @@ def _other_layout(layout: Layout) -> Layout | None:
 
 def _refuse_moved(active: ActiveTimeline, there: ActiveTimeline) -> None:
     storage, layout, other = active.storage, active.layout, there.layout
-    left = [i for i in there.timeline.writes() if not active.timeline.is_completed(i.requested)]
+    if not _not_completed(there, active):
+        return
+    active = active.reload()  # pyhudi may have copied commits that are later than this timeline
+    left = _not_completed(there, active)
+    if left:
+        requested = [i.requested for i in left]
+        archived = archived_writes(storage, layout, after=min(requested)[:-1], up_to=max(requested))
+        over = set(archived["requested"].to_pylist())
+        left = [i for i in left if i.requested not in over]
     if not left:
         return
-    requested = [i.requested for i in left]
-    archived = archived_writes(storage, layout, after=min(requested)[:-1], up_to=max(requested))
-    over = {*archived["requested"].to_pylist(), *_undone_commits(active)}
-    replaced = replaced_groups(active, active.timeline)
-    moved = [i for i in left if i.requested not in over and _has_effect(there, i, replaced)]
+    undone, replaced = _undone_commits(active), replaced_groups(active, active.timeline)
+    moved = [i for i in left if i.requested not in undone and _has_effect(there, i, replaced)]
     if moved:
         if Layout.from_properties(load_properties(storage)) != layout:
             raise TransactionError(
@@ -86,6 +91,11 @@ def _refuse_moved(active: ActiveTimeline, there: ActiveTimeline) -> None:
             "until it is done, or run the upgrade or downgrade again with Apache Hudi, which moves the others there, "
             "too"
         )
+
+
+def _not_completed(there: ActiveTimeline, active: ActiveTimeline) -> list[Instant]:
+    """Return the writes of the other layout that are not completed in a timeline."""
+    return [i for i in there.timeline.writes() if not active.timeline.is_completed(i.requested)]
 
 
 def _undone_commits(active: ActiveTimeline) -> set[str]:

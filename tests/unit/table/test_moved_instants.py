@@ -11,6 +11,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableWarning, TransactionError
+from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -138,3 +139,18 @@ def test_a_table_of_which_only_the_metadata_table_was_changed_is_read(tmp_path: 
     move(mor, to, [])
     with pytest.warns(MetadataTableWarning, match="is not used"):
         assert mor.rows() == rows
+
+
+@pytest.mark.parametrize(("version", "to"), [(6, 8), (9, 6)])
+def test_copies_of_commits_that_a_query_does_not_know_yet(tmp_path: Path, version: int, to: int) -> None:
+    """pyhudi copies instants before it changes the version, while others read the table as they have found it."""
+    mor = make(tmp_path / "t", version)
+    pinned = mor.client.active_timeline()
+    mor.delta([row("a0", "a", 9, "new")])
+    (mor.root / FOLDERS[to]).mkdir(exist_ok=True)
+    copies = halves(mor, to) / FOLDERS[to]
+    for instant in instants(mor):
+        for copy in copies.glob(f"{instant}*"):
+            shutil.copy(copy, mor.root / FOLDERS[to])
+    refuse_moved_instants(pinned)
+    assert mor.rows()["a0"]["v"] == "new"
