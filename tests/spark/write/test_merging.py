@@ -122,6 +122,9 @@ def test_a_merger_that_cannot_be_pickled_is_refused(spark: SparkSession, tmp_pat
         write(rows, str(path), options("upsert", **given))
         register_merger(Locked(threading.Lock()))
         table = HudiTable.for_path(str(path))
+        with pytest.raises(ConfigError, match="cannot be pickled"):
+            table.services.compact()
+        assert not table.services.pending_compactions()
         table.services.schedule_compaction()
         before = tree(path)
         for use in (table.services.run_compaction, table.scan().to_spark):

@@ -16,6 +16,7 @@ from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.spark_types import spark_schema
 
 _SMALL = 4 * 1024 * 1024
@@ -25,14 +26,19 @@ _TASKS_PER_CORE = 4
 
 
 def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
-    """Return the changes of a plan, with the columns op, ts_ms, before and after. Lazy."""
+    """Return the changes of a plan, with the columns op, ts_ms, before and after. Lazy.
+
+    Raises:
+        ConfigError: The merger of the table cannot be pickled, and tasks have to read the changes.
+    """
     schema = spark_schema(plan.output_schema)
     if _is_small(plan):
         batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader(plan.context).read(task))
         return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
-    count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
-    if not count:
+    if not plan.tasks.num_rows:
         return spark.createDataFrame([], schema)
+    check_picklable(plan.context.reading.rules)
+    count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.
     numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))
     pieces = tuple(table_to_bytes(plan.tasks.take(some)) for some in numbers)

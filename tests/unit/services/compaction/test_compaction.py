@@ -13,6 +13,7 @@ from pyhudi import register_merger, unregister_merger
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import (
+    ConfigError,
     HudiError,
     InstantNotFoundError,
     ServiceAfterCommitError,
@@ -20,8 +21,11 @@ from pyhudi.errors import (
 )
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.services.compaction.compaction_job import CompactionJob
+from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
 from pyhudi.services.post_commit_services import compact_after_commit
 from pyhudi.storage import open_storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.transaction import Transaction
@@ -195,6 +199,18 @@ def test_options_of_files_are_checked_first(mor: MorTable):
         mor.table.services.compact({"hoodie.parquet.compression.codec": "nope"})
     assert open_storage(mor.root).exists(".hoodie/hoodie.properties")
     assert not mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
+
+
+def test_what_the_engine_refuses_is_not_planned(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: ThreadCompactionRunner, config: TableConfig, job: CompactionJob) -> None:
+        raise ConfigError(f"not {config.name} by {job.operation}")
+
+    monkeypatch.setattr(ThreadCompactionRunner, "check", refuse)
+    before = mor.table.history()
+    with pytest.raises(ConfigError, match="not t by COMPACT"):
+        mor.table.services.compact()
+    assert mor.table.history() == before
+    assert not mor.table.services.pending_compactions()
 
 
 @pytest.mark.parametrize("kind", ["compact", "log_compact"])
