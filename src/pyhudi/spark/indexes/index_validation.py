@@ -36,6 +36,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -51,6 +52,8 @@ MISSING, LEFT, ELSEWHERE, TWICE = (
 )
 """Differences, in the words that follow the name of the index."""
 _ENTRIES = "index string, entry string, location string, indexed long"
+_TASKS_PER_PARTITION = 4
+"""Tasks that read slices or file groups, at most, for each shuffle partition of the session."""
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -65,15 +68,16 @@ def index_differences(spark: SparkSession, table: TableSnapshot, opts: Options) 
 
     Returns:
         One row per index and difference (`DIFFERENCE_SCHEMA`), whose ``problem`` has the number of entries and the
-        first of them. Indexes that pyhudi does not maintain, of floating-point columns for instance, are not compared.
+        first of them. Indexes that pyhudi does not maintain are not compared, such as those of floating-point columns,
+        and of tables whose files do not store the record keys (`hoodie.populate.meta.fields=false`).
 
     Raises:
         MetadataTableError: The metadata table cannot be used.
     """
-    metadata = MetadataTable.open(table)
     table_schema = resolve_table_schema(table)
-    if table_schema is None:
+    if table_schema is None or not table.config.populate_meta_fields:
         return DIFFERENCE_SCHEMA.empty_table()
+    metadata = MetadataTable.open(table)
     schema = as_nullable(table_schema.schema)
     secondary = [
         one
@@ -135,7 +139,7 @@ def _entries_of_rows(
     record_index: bool,
     by_partition: bool,
 ) -> DataFrame:
-    """Return the entries that the rows of file slices stand for. Lazy; each slice is read by a task."""
+    """Return the entries that the rows of file slices stand for. Lazy; tasks read the slices."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -150,13 +154,13 @@ def _entries_of_rows(
                     for index in secondary:
                         yield _entries(index.partition, entry_keys(rows.column(index.column), keys), "", indexed=0)
 
-    return _tasks(spark, len(slices)).mapInArrow(read, _ENTRIES)
+    return _numbers(spark, len(slices)).mapInArrow(read, _ENTRIES)
 
 
 def _stored_entries(
     spark: SparkSession, metadata: MetadataTable, names: Sequence[str], *, by_partition: bool
 ) -> DataFrame:
-    """Return the entries of indexes. Lazy; each file group is read by a task."""
+    """Return the entries of indexes. Lazy; tasks read the file groups."""
     groups: list[tuple[str, dict[str, Any]]] = [
         (name, group) for name in names for group in metadata.groups(name).to_pylist()
     ]
@@ -177,11 +181,12 @@ def _stored_entries(
                     entries = _with_partition(keys, partitions) if by_partition else keys
                     yield _entries(name, entries, _location(partitions, ids), indexed=1)
 
-    return _tasks(spark, len(groups)).mapInArrow(read, _ENTRIES)
+    return _numbers(spark, len(groups)).mapInArrow(read, _ENTRIES)
 
 
-def _tasks(spark: SparkSession, number: int) -> DataFrame:
-    return spark.range(0, number, 1, max(1, number))
+def _numbers(spark: SparkSession, count: int) -> DataFrame:
+    """Return the numbers below a count, in a limited number of tasks, because each gets all slices or file groups."""
+    return spark.range(0, count, 1, max(1, min(count, _TASKS_PER_PARTITION * shuffle_partitions(spark))))
 
 
 def _with_partition(keys: pa.Array, partitions: pa.Array | pa.Scalar) -> pa.Array:
