@@ -63,16 +63,16 @@ def mor(grown: tuple[Path, list[tuple[str, Rows]]], tmp_path: Path, version: int
     return MorTable(Path(shutil.copytree(grown[0], tmp_path / "t")), version, options=OPTIONS)
 
 
-def check(mor: MorTable, rows: Rows) -> None:
-    """The rows are these, with and without the metadata table, which is in use; and the table can be written."""
+def check(mor: MorTable, rows: Rows, *harmless: str) -> None:
+    """The rows are these, with and without the metadata table, which is in use and has no other than ``harmless``
+    differences; and the table can be written."""
     assert "files" in mor.client.config.metadata_partitions
-    # the test's writer tells no sizes
-    harmless = {"of another size"}
     for round in range(2):
         assert mor.rows() == rows
         listed = HudiTable.for_path(str(mor.root), PLAIN).scan(columns=["id", "p", "o", "v"]).to_arrow().to_pylist()
         assert {r["id"]: r for r in listed} == rows
-        assert not set(mor.table.validate_metadata()["problem"].to_pylist()) - harmless
+        # the test's writer tells no sizes
+        assert not set(mor.table.validate_metadata()["problem"].to_pylist()) - {"of another size", *harmless}
         assert not mor.client.active_timeline().timeline.pending()
         if not round:
             mor.delta([row("a2", "a", 99, "new")])
@@ -100,6 +100,29 @@ def test_instants_are_copied_before_they_go(mor: MorTable, seen: list[tuple[str,
     assert copies == {name: content for name, content in before.items() if name[:17] > seen[-3][0]}
     assert len(copies) == 9  # of two deltas and a compaction
     check(mor, seen[-3][1])
+
+
+def test_after_a_death_the_rollback_of_a_table_with_metadata_is_finished(
+    mor: MorTable, seen: list[tuple[str, Rows]]
+) -> None:
+    """All copies of the instant are made, too. In version 6 the command blocks of the dead process are written again,
+    and its files are not listed."""
+    harmless = ("not in the metadata table",) if mor.version < 8 else ()
+    last, options = seen[-1][0], {**OPTIONS, "hoodie.rollback.instant.backup.enabled": "true"}
+    active = mor.client.active_timeline()
+    names = {state.file_name for i in active.timeline if i.requested == last for state in active.states(i)}
+
+    def act(storage: Storage) -> object:
+        opts = Options.parse(options)
+        return roll_back(TableMetaClient.open(storage, opts), opts, LOCAL, last)
+
+    for storage in deaths(mor.root, act):
+        now = ActiveTimeline.load(storage, active.layout).timeline
+        if now.find(last) is not None or now.pending():
+            act(storage)
+        dead = MorTable(Path(storage.root.removeprefix("file://")), mor.version, options=options)
+        assert {path.name for path in (dead.root / ".hoodie/.rollback_backup").iterdir()} == names
+        check(dead, seen[-2][1], *harmless)
 
 
 @pytest.mark.parametrize("folder", ["/elsewhere", "../elsewhere", "s3://elsewhere", ""])

@@ -49,13 +49,13 @@ def append_rollback_blocks(
     if delta_commit is None and begun is None:
         # Tasks write log files of indexes before the delta commit begins.
         partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
-    if partitions and (delta_commit is not None or begun is None or not begun.is_completed):
+    if partitions and (begun is None or not begun.is_completed):
         _write_command_blocks(
             storage, config, active, target=rollback.target, rollback=rollback_instant, partitions=partitions
         )
-        if delta_commit is not None:
-            for state in active.states(delta_commit):
-                active.delete(state)
+    if delta_commit is not None:
+        for state in active.states(delta_commit):
+            active.delete(state)
     done = active.timeline.find(rollback.instant, Action.DELTA_COMMIT)
     if done is not None and done.is_completed:
         return
