@@ -17,7 +17,6 @@ from pyhudi.sql.statements import (
     Statement,
     Update,
 )
-from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.token_cursor import OPERATORS, Cursor
 
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
@@ -59,7 +58,7 @@ def parse_insert(cursor: Cursor) -> Statement | None:
         cursor.fail("a query or VALUES")
     return Insert(
         name,
-        _without_defaults(query),
+        query,
         head,
         overwrite,
         partition,
@@ -91,7 +90,7 @@ def _replace_where(cursor: Cursor, name: Name, start: int) -> Insert:
     query = cursor.rest()
     if not condition or not query:
         cursor.fail("a condition, and a query or VALUES")
-    return Insert(name, _without_defaults(query), head, by_name=by_name, replace_where=condition)
+    return Insert(name, query, head, by_name=by_name, replace_where=condition)
 
 
 def _condition_before_query(cursor: Cursor) -> str:
@@ -110,25 +109,6 @@ def _begins_query(cursor: Cursor) -> bool:
     while cursor.word(ahead) == "(":
         ahead += 1
     return cursor.word(ahead) in _QUERY_STARTS
-
-
-def _without_defaults(query: str) -> str:
-    """Return a query with NULL in place of the keyword DEFAULT as a value in VALUES."""
-    if "DEFAULT" not in query.upper():
-        return query
-    cursor = Cursor(query)
-    if not cursor.sees("VALUES"):
-        return query
-    edits: list[tuple[int, int, str]] = []
-    depth = 0
-    while not cursor.done:
-        token = cursor.tokens[cursor.at]
-        depth += cursor.sees("(") - cursor.sees(")")
-        is_value = cursor.word(-1) in ("(", ",") and cursor.word(1) in (")", ",")
-        if depth == 1 and is_value and cursor.sees("DEFAULT"):
-            edits.append((token.start, token.end + 1, "NULL"))
-        cursor.at += 1
-    return with_edits(query, edits)
 
 
 def _skip_directory(cursor: Cursor) -> None:

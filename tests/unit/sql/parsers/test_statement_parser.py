@@ -138,7 +138,7 @@ STATEMENTS = {
     ),
     "insert into t replace where a = case when b then 1 else 2 end values (default)": Insert(
         ("t",),
-        "values (NULL)",
+        "values (default)",
         "insert into t replace where a = case when b then 1 else 2 end",
         replace_where="a = case when b then 1 else 2 end",
     ),
@@ -423,10 +423,6 @@ def test_a_query_in_parentheses_after_a_directory(head, query):
 
 
 def test_default_is_null():
-    assert parse("INSERT INTO t VALUES (1, DEFAULT, f(DEFAULT)), (default, 'DEFAULT')").query == (
-        "VALUES (1, NULL, f(DEFAULT)), (NULL, 'DEFAULT')"
-    )
-    assert parse("INSERT INTO t SELECT DEFAULT FROM u").query == "SELECT DEFAULT FROM u"
     assert parse("UPDATE t SET a = DEFAULT, b = 'DEFAULT'").assigned == {"a": "NULL", "b": "'DEFAULT'"}
     merge = parse("MERGE INTO t USING u ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (u.a, DEFAULT)")
     assert merge.clauses[0].values == {"a": "u.a", "b": "NULL"}

@@ -6,6 +6,7 @@ import datetime as dt
 from contextlib import contextmanager
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
@@ -182,6 +183,50 @@ def test_parameters_of_statements_that_change_a_table(spark):
     assert rows(spark, "SELECT id, n FROM p") == [(2, "?"), (5, None)]
     with pytest.raises(QueryError, match=r":ids is \[1\]"):
         spark.sql("DELETE FROM p WHERE id IN (:ids)", args={"ids": [1]})
+
+
+@pytest.mark.parametrize(
+    ("insert", "expected"),
+    [
+        ("INTO t SELECT 1, DEFAULT, 2", (1, None, 2)),
+        ("OVERWRITE t ((SELECT 1, default, 2))", (1, None, 2)),
+        ("INTO t (c, a, b) SELECT a, DEFAULT, 7 FROM others", (None, 7, 1)),
+        ("INTO t WITH w AS (SELECT 1 AS z) SELECT z, DEFAULT, 2 FROM w ORDER BY z LIMIT 1", (1, None, 2)),
+        ("INTO t SELECT *, DEFAULT, DEFAULT FROM VALUES (1)", (1, None, None)),
+        ("INTO t SELECT col1, 2, col2 FROM VALUES (1, DEFAULT)", (1, 2, None)),
+        ("INTO t REPLACE WHERE a = 1 SELECT 1, DEFAULT, 2", (1, None, 2)),
+        # a column of that name comes first, also of Hudi tables
+        ("INTO t SELECT a, DEFAULT, 7 FROM others_default", (1, 5, 7)),
+        ("INTO t SELECT a, default, 7 FROM VALUES (1, DEFAULT) AS v(a, default)", (1, None, 7)),
+    ],
+)
+def test_default_is_null_unless_it_is_a_column(spark, insert, expected):
+    spark.sql("CREATE TABLE t (a INT, b INT, c INT) USING hudi")
+    spark.sql("CREATE TABLE others USING hudi AS SELECT 1 AS a")
+    spark.sql("CREATE TABLE others_default USING hudi AS SELECT 1 AS a, 5 AS default")
+    spark.sql(f"INSERT {insert}")
+    assert rows(spark, "SELECT a, b, c FROM t") == [expected]
+
+
+def test_default_that_spark_refuses(spark):
+    spark.sql("CREATE TABLE t (a INT, b INT) USING hudi")
+    for query in ("SELECT DEFAULT + 1, 2", "SELECT DEFAULT AS a, 2", "SELECT 1, DEFAULT UNION ALL SELECT 1, 2"):
+        with pytest.raises(AnalysisException, match=r"(?i)column.*DEFAULT"):
+            spark.sql(f"INSERT INTO t {query}")
+    spark.sql("CREATE OR REPLACE TEMP VIEW d AS SELECT 5 AS default")
+    with pytest.raises(AnalysisException, match="AMBIGUOUS_REFERENCE"):
+        spark.sql("INSERT INTO t SELECT 1, DEFAULT FROM d, d AS e")
+    with pytest.raises(AnalysisException, match="nothing_so_called"):
+        spark.sql("INSERT INTO t SELECT nothing_so_called, DEFAULT FROM d")
+    assert rows(spark, "SELECT a, b FROM t") == []
+
+
+def test_defaults_of_tables_of_spark_stay(spark):
+    """Also where the query reads a Hudi table."""
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS a")
+    spark.sql("CREATE TABLE plain (a INT, b INT DEFAULT 5) USING parquet")
+    spark.sql("INSERT INTO plain SELECT a, DEFAULT FROM t")
+    assert rows(spark, "SELECT * FROM plain") == [(1, 5)]
 
 
 def test_options_after_the_name(spark):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -16,6 +17,7 @@ from pyhudi.spark.dml.replace_where import replace_where_pinned
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
+from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import own_schema, with_write_options, write_options
@@ -23,9 +25,11 @@ from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifie
 from pyhudi.spark.sql.commands.dml.insert_columns import InsertColumns
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions, partition_values
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import append_once
 from pyhudi.spark.write.write_preparation import key_spec
+from pyhudi.sql.parsers.insert_defaults import with_null_items, with_null_values
 from pyhudi.sql.rewriting.alias_rewriting import unqualified
 from pyhudi.sql.statements import Delete, Insert, PartitionSpec
 from pyhudi.sql.table_references import find_references
@@ -45,7 +49,7 @@ def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> N
     table = with_write_options(table, statement.options)
     write_opts = write_options(spark, table)
     opts = Options.parse(write_opts)
-    query = RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
+    query = RepeatedQuery(spark, _inserted_query(spark, statement.query), open_storage(table.location, opts))
     insertion = _Insertion.of_statement(statement)
 
     def attempt() -> WriteResult:
@@ -69,12 +73,28 @@ def plan_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> 
     """
     table = with_write_options(table, statement.options)
     write_opts = write_options(spark, table)
-    rows = RepeatedQuery(spark, statement.query, open_storage(table.location, Options.parse(write_opts))).rows()
+    storage = open_storage(table.location, Options.parse(write_opts))
+    rows = RepeatedQuery(spark, _inserted_query(spark, statement.query), storage).rows()
     insertion = _Insertion.of_statement(statement)
     if statement.replace_where is None:
         return insertion.planned(spark, table, rows, write_opts)
     condition = _replace_condition(spark, table, statement)
     return PlannedInsert(insertion.aligned(spark, table, rows), {options.OPERATION.key: f"replace where {condition}"})
+
+
+def _inserted_query(spark: SparkSession, text: str) -> str:
+    """Return a query with NULL in place of DEFAULT. In a select list, columns of that name come first, as in Spark."""
+    query = with_null_values(text)
+    without_default = with_null_items(query)
+    if without_default == query:
+        return query
+    try:
+        spark_sql(spark, rewrite_query(spark, query).text).schema  # noqa: B018 - analyses it
+    except AnalysisException as error:
+        if "[UNRESOLVED_COLUMN" not in str(error):
+            raise
+        return without_default
+    return query
 
 
 def _partition_exists(
