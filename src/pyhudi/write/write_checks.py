@@ -32,6 +32,7 @@ from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_TEXT
 from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
+from pyhudi.table.config.key_generator_type import KeyGenType, PartitionKind
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.transaction.locks.lock_provider import is_non_blocking
@@ -51,6 +52,9 @@ _NO_LOOKUP = frozenset(
     }
 )
 """Operations that add records whose keys they do not look up."""
+_DATE_PARSERS = ("hoodie.keygen.datetime.parser.class", "hoodie.deltastreamer.keygen.datetime.parser.class")
+"""Option of the class that parses and formats dates of the timestamp key generator, and its old name."""
+_DATE_PARSER = "org.apache.hudi.keygen.parser.HoodieDateTimeParser"
 _PARTITIONED_INDEXES = 9
 """First table version that supports a partitioned record index."""
 KNOWN_INDEXES = frozenset(
@@ -86,6 +90,7 @@ def check_writable(
     _check_index(index, operation)
     _check_duplicate_policy(operation, opts)
     check_record_index(config, opts)
+    _check_date_parser(config, opts)
     _check_concurrency_mode(config, opts, operation)
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
@@ -99,6 +104,20 @@ def check_writable(
             f"{name} requires record keys, but table {config.name!r} generates its own; pass rows that were read "
             f"from it, with their columns {RECORD_KEY} and {PARTITION_PATH}, or use insert, bulk_insert, UPDATE, "
             f"DELETE or MERGE; a new table can have {options.RECORDKEY_FIELD.key}"
+        )
+
+
+def _check_date_parser(config: TableConfig, opts: Options) -> None:
+    """Refuse a parser of dates in Java: partition paths of timestamps would differ from those of other writers."""
+    is_timestamp = any(field.kind is PartitionKind.TIMESTAMP for field in config.partition_fields)
+    if not is_timestamp and config.keygen is not KeyGenType.TIMESTAMP:
+        return
+    found = (source[key] for source in (opts, config.properties) for key in _DATE_PARSERS if source.get(key))
+    parser = next(found, _DATE_PARSER)
+    if parser.strip() != _DATE_PARSER:
+        raise UnsupportedTableError(
+            f"{_DATE_PARSERS[0]}={parser}: parsers of dates are Java classes, which pyhudi cannot run; leave it out, "
+            f"and describe the dates by {options.TIMESTAMP_INPUT_FORMAT.key} and {options.TIMESTAMP_OUTPUT_FORMAT.key}"
         )
 
 

@@ -80,3 +80,30 @@ def test_inserts_that_need_the_merger_of_the_table() -> None:
         with pytest.raises(UnsupportedTableError, match="unknown"):
             check(operation, more_for_table=custom, **matching, **more)
     check(Operation.BULK_INSERT, more_for_table=custom, **matching)
+
+
+PARSER = "hoodie.keygen.datetime.parser.class"
+OLD_PARSER = "hoodie.deltastreamer.keygen.datetime.parser.class"
+TIMES = {
+    "hoodie.datasource.write.partitionpath.field": "day",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy",
+}
+CUSTOM = TIMES | {
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+    "hoodie.datasource.write.partitionpath.field": "day:TIMESTAMP",
+}
+
+
+@pytest.mark.parametrize("table", [TIMES, CUSTOM])
+@pytest.mark.parametrize("key", [PARSER, OLD_PARSER])
+def test_parsers_of_dates_in_java(table: dict[str, str], key: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=rf"{PARSER}=org.example.Mine: .*leave it out.*output.dateformat"):
+        check(Operation.UPSERT, more_for_table=table, **{key: "org.example.Mine"})
+    config = TableConfig.for_new_table(Options.parse({"hoodie.table.name": "t"} | table))
+    stored = TableConfig(config.properties | {key: "org.example.Mine"})
+    with pytest.raises(UnsupportedTableError, match="parsers of dates"):
+        check_writable(stored, stored.merging, Operation.INSERT, Options.parse({}))
+    check(Operation.UPSERT, more_for_table=table, **{key: "org.apache.hudi.keygen.parser.HoodieDateTimeParser"})
+    check(Operation.UPSERT, **{key: "org.example.Mine"})  # no dates

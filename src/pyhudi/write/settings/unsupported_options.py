@@ -70,6 +70,22 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     "hoodie.client.init.callback.classes": (("",), _JAVA_CLASS),
 }
 
+_HUDI_CLASS = "org.apache.hudi."
+_CLASSES_WITHOUT_EFFECT = (
+    "hoodie.avro.write.support.class",
+    "hoodie.parquet.spark.row.write.support.class",
+    "hoodie.fileid.prefix.provider.class",
+    "hoodie.write.merge.handle.class",
+    "hoodie.write.concat.handle.class",
+    "hoodie.compact.merge.handle.class",
+    "hoodie.record.size.estimator.class",
+    "hoodie.storage.layout.partitioner.class",
+    "hoodie.storage.class",
+    "hoodie.io.factory.class",
+    "hoodie.writestatus.class",
+)
+"""Options that have no effect, and are warned of if they name a class that is not one of Apache Hudi."""
+
 
 def check_unsupported_options(opts: Options) -> None:
     """Check the options of a write for unsupported ones.
@@ -90,6 +106,10 @@ def check_unsupported_options(opts: Options) -> None:
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _options_with_effect(opts, _WITHOUT_EFFECT):
         warn(f"{key}={opts[key]} has no effect: {why}", OptionWithoutEffectWarning)
+    for key in _CLASSES_WITHOUT_EFFECT:
+        name = opts.get(key, "").strip()
+        if name and not name.startswith(_HUDI_CLASS):
+            warn(f"{key}={name} has no effect: {_JAVA_CLASS}", OptionWithoutEffectWarning)
 
 
 def _options_with_effect(opts: Options, table: Mapping[str, tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
