@@ -39,6 +39,7 @@ IN_COMMANDS = {
     "services.run_clustering": "pyhudi clustering run PATH --pending",
     "services.schedule_clustering": "pyhudi clustering schedule PATH",
     "services.clean(": "pyhudi clean run PATH",
+    "services.build_index": "pyhudi index build PATH NAME",
     "services.run_index": "pyhudi index run PATH",
     "services.restore": "pyhudi restore PATH",
     "services.rollback": "pyhudi rollback PATH INSTANT",
