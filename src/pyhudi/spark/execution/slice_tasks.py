@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,9 +48,15 @@ class SlicePieces:
     @classmethod
     def from_plan(cls, plan: ScanPlan, parallelism: int, *, part: float = WHOLE) -> SlicePieces:
         """Return the slices of a plan, large ones first. ``part``: part of the base files that is read."""
-        slices = _with_path_values(plan)
-        pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan.tasks, parallelism, part=part))
-        return cls(tuple(table_to_bytes(piece, "zstd") for piece in pieces), tuple(plan.partition_columns.values))
+        made = cls.from_slices(_with_path_values(plan), parallelism, part=part)
+        return replace(made, from_path=tuple(plan.partition_columns.values))
+
+    @classmethod
+    def from_slices(cls, slices: pa.Table, parallelism: int, *, part: float = WHOLE) -> SlicePieces:
+        """Return slices (`pyhudi.table.view.file_slicing.SLICE_SCHEMA`) without values of partition paths, as
+        `from_plan`."""
+        pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(slices, parallelism, part=part))
+        return cls(tuple(table_to_bytes(piece, "zstd") for piece in pieces))
 
     def slices(self, number: int) -> Iterator[FileSlice]:
         """Return the slices of a piece."""
@@ -91,7 +97,7 @@ def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, sch
                     yield from work(file_slice)
 
     count = len(pieces.pieces)
-    return rows_of_tasks(spark.range(0, count, 1, count), task, schema)
+    return rows_of_tasks(spark.range(0, count, 1, max(1, count)), task, schema)
 
 
 def parallelism(spark: SparkSession) -> int:

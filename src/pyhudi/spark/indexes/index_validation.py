@@ -36,6 +36,8 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -51,9 +53,11 @@ MISSING, LEFT, ELSEWHERE, TWICE = (
     "has one entry for several rows of a key",
 )
 """Differences, in the words that follow the name of the index."""
-_ENTRIES = "index string, entry string, location string, indexed long"
+_ENTRIES = pa.schema(
+    [("index", pa.string()), ("entry", pa.string()), ("location", pa.string()), ("indexed", pa.int64())]
+)
 _TASKS_PER_PARTITION = 4
-"""Tasks that read slices or file groups, at most, for each shuffle partition of the session."""
+"""Tasks that read file groups of indexes, at most, for each shuffle partition of the session."""
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -96,7 +100,7 @@ def index_differences(spark: SparkSession, table: TableSnapshot, opts: Options) 
     rows = _entries_of_rows(
         spark,
         replace(context, columns=tuple(columns)),
-        [FileSlice.from_row(row) for row in FileSystemView.load(table).latest_slices().to_pylist()],
+        FileSystemView.load(table).latest_slices().combine_chunks(),
         secondary,
         record_index=has_record_index,
         by_partition=by_partition,
@@ -133,7 +137,7 @@ def _counted(entries: DataFrame) -> DataFrame:
 def _entries_of_rows(
     spark: SparkSession,
     context: SliceContext,
-    slices: Sequence[FileSlice],
+    slices: pa.Table,
     secondary: Sequence[SecondaryIndex],
     *,
     record_index: bool,
@@ -141,20 +145,16 @@ def _entries_of_rows(
 ) -> DataFrame:
     """Return the entries that the rows of file slices stand for. Lazy; tasks read the slices."""
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                one = slices[number]
-                for rows in read_slice(context, one):
-                    keys = rows.column(RECORD_KEY).cast(pa.string())
-                    if record_index:
-                        entries = _with_partition(keys, pa.scalar(one.partition)) if by_partition else keys
-                        yield _entries(RECORD_INDEX, entries, _location(one.partition, one.file_id), indexed=0)
-                    for index in secondary:
-                        yield _entries(index.partition, entry_keys(rows.column(index.column), keys), "", indexed=0)
+    def read(one: FileSlice) -> Batches:
+        for rows in read_slice(context, one):
+            keys = rows.column(RECORD_KEY).cast(pa.string())
+            if record_index:
+                entries = _with_partition(keys, pa.scalar(one.partition)) if by_partition else keys
+                yield _entries(RECORD_INDEX, entries, _location(one.partition, one.file_id), indexed=0)
+            for index in secondary:
+                yield _entries(index.partition, entry_keys(rows.column(index.column), keys), "", indexed=0)
 
-    return _numbers(spark, len(slices)).mapInArrow(read, _ENTRIES)
+    return run_on_slices(spark, SlicePieces.from_slices(slices, parallelism(spark)), read, _ENTRIES)
 
 
 def _stored_entries(
@@ -181,12 +181,9 @@ def _stored_entries(
                     entries = _with_partition(keys, partitions) if by_partition else keys
                     yield _entries(name, entries, _location(partitions, ids), indexed=1)
 
-    return _numbers(spark, len(groups)).mapInArrow(read, _ENTRIES)
-
-
-def _numbers(spark: SparkSession, count: int) -> DataFrame:
-    """Return the numbers below a count, in a limited number of tasks, because each gets all slices or file groups."""
-    return spark.range(0, count, 1, max(1, min(count, _TASKS_PER_PARTITION * shuffle_partitions(spark))))
+    # in a limited number of tasks, because each gets all file groups
+    tasks = max(1, min(len(groups), _TASKS_PER_PARTITION * shuffle_partitions(spark)))
+    return rows_of_tasks(spark.range(0, len(groups), 1, tasks), read, _ENTRIES)
 
 
 def _with_partition(keys: pa.Array, partitions: pa.Array | pa.Scalar) -> pa.Array:
@@ -205,4 +202,4 @@ def _entries(index: str, entries: pa.Array, locations: pa.Array | str, *, indexe
     count = len(entries)
     places = pa.repeat(pa.scalar(locations), count) if isinstance(locations, str) else locations
     columns = [pa.repeat(pa.scalar(index), count), entries, places, pa.repeat(pa.scalar(indexed, pa.int64()), count)]
-    return pa.RecordBatch.from_arrays(columns, names=["index", "entry", "location", "indexed"])
+    return pa.RecordBatch.from_arrays(columns, schema=_ENTRIES)
