@@ -33,6 +33,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
+from pyhudi.timeline.rolling_metadata import RollingMetadata
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.cleanup import run_cleanup_steps
@@ -48,7 +49,6 @@ from pyhudi.transaction.publication import Publication, complete_instant
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_status import find_rollback, refuse_if_rolled_back
-from pyhudi.transaction.rolling_metadata import RollingMetadata
 from pyhudi.transaction.schema_versions import RecordedSchema
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.write_start import start_write

@@ -42,11 +42,11 @@ from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
+from pyhudi.timeline.rolling_metadata import RollingMetadata
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
-from pyhudi.transaction.rolling_metadata import RollingMetadata
 from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_restore
 
 if TYPE_CHECKING:
