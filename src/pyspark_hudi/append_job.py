@@ -179,7 +179,7 @@ class BegunAppend:
             batch = batch.select(self.incoming.names).cast(spark_arrow_schema(self.incoming))
             rows = self._with_key_types(batch)
             if self.spec.auto_keys:
-                keys = generated_keys(self.state.entry.requested, task.partition, first, rows.num_rows)
+                keys = generated_keys(self.state.instant.requested, task.partition, first, rows.num_rows)
                 first += rows.num_rows
             else:
                 keys = new_record_keys(rows, self.spec)

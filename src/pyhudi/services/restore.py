@@ -111,12 +111,12 @@ def pending_restore(active: ActiveTimeline) -> RestorePlan | None:
     Raises:
         CorruptInstantError: The plan cannot be parsed.
     """
-    entry = active.timeline.pending().of_actions(Action.RESTORE).first
-    if entry is None:
+    restore = active.timeline.pending().of_actions(Action.RESTORE).first
+    if restore is None:
         return None
-    requested = active.in_state(entry, State.REQUESTED) or entry
+    requested = active.in_state(restore, State.REQUESTED) or restore
     with active.parsing(requested):
-        return RestorePlan.decode(entry.requested, active.read(requested))
+        return RestorePlan.decode(restore.requested, active.read(requested))
 
 
 class Restorer:
@@ -168,15 +168,15 @@ class Restorer:
                 self._generator.lock.ensure_held()
                 # Delta commits of a metadata table of version 6 have the instants of rollbacks, which will be removed.
                 without = delete_metadata_table(self._storage, config) if config.version < 8 else config
-                entry = active.timeline.find(plan.instant or "", Action.RESTORE)
-                assert entry is not None
-                if entry.state is State.REQUESTED:
-                    entry = active.to_inflight(entry)
+                restore = active.timeline.find(plan.instant or "", Action.RESTORE)
+                assert restore is not None
+                if restore.state is State.REQUESTED:
+                    restore = active.to_inflight(restore)
                 self._undo(active, self._rollbacks(without), plan)
             with self._phases("metadata"):
                 rebuild_metadata(self._metadata_updates, config)
             with self._phases("commit"):
-                files = self._complete(active, entry, plan, int((time.monotonic() - begun) * 1000))
+                files = self._complete(active, restore, plan, int((time.monotonic() - begun) * 1000))
         assert plan.instant is not None
         counts = {"instants": len(plan), "files": files}
         return ServiceResult(
@@ -232,11 +232,11 @@ class Restorer:
         resizes = {requested for requested, action in plan.targets if action in late_data_files.RESIZES}
         late_data_files.delete_slices_of_removed_plans(active, resizes)
 
-    def _complete(self, active: ActiveTimeline, entry: Instant, plan: RestorePlan, millis: int) -> int:
+    def _complete(self, active: ActiveTimeline, restore: Instant, plan: RestorePlan, millis: int) -> int:
         """Complete the restore with the results of its rollbacks, which are removed from the timeline. Return the
         number of deleted files."""
         self._generator.lock.ensure_held()  # Who completes the restore deletes its rollbacks.
-        rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).after(entry.requested).instants
+        rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).after(restore.requested).instants
         targets = {requested for requested, _ in plan.targets}
         metadata: dict[str, list[Any]] = {}
         own_rollbacks = []
@@ -246,7 +246,7 @@ class Restorer:
                 metadata.setdefault(undone, []).append(record)
                 own_rollbacks.append(rollback)
         result = {
-            "startRestoreTime": entry.requested,
+            "startRestoreTime": restore.requested,
             "timeTakenInMillis": millis,
             "instantsToRollback": [requested for requested, _ in plan.targets],
             "hoodieRestoreMetadata": metadata,
@@ -258,7 +258,7 @@ class Restorer:
         with self._generator.reserve(locked=True) as reserved:
             completion = reserved.take(active.latest_time) if version >= 8 else None
             self._generator.lock.ensure_held()
-            active.complete(entry, content, completion)
+            active.complete(restore, content, completion)
         states = [state for rollback in own_rollbacks for state in active.states(rollback)]
         # The completed file is deleted last: without it the others would look like an interrupted rollback.
         for kind in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):

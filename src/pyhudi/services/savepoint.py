@@ -94,7 +94,7 @@ def create_savepoint(
         _check_retained(active, target)
         check_not_cleaned(table, target, f"cannot create a savepoint at {target.requested}")
         files = _files(table, target)
-        entry = existing or _to_inflight(active, target)
+        inflight = existing or _to_inflight(active, target)
         grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
         record = {
             "savepointedBy": user,
@@ -109,7 +109,7 @@ def create_savepoint(
         content = encode_record(Action.SAVEPOINT, State.COMPLETED, record, config.version)
         completion = reserved.take(active.latest_time) if config.version >= 8 else None
         generator.lock.ensure_held()  # A clean may have been planned since, which deletes its files.
-        active.complete(entry, content, completion)
+        active.complete(inflight, content, completion)
     counts, size = {"files": files.num_rows}, int(pc.sum(files["size"]).as_py() or 0)
     return ServiceResult(SERVICE, storage.uri(), (target.requested,), counts, size, phases.millis).published(opts)
 
@@ -128,8 +128,8 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
     with lock, phases("delete"):
         table = current_snapshot(storage, client.config)
         active = table.active
-        entry = active.timeline.find(instant, Action.SAVEPOINT)
-        if entry is None:
+        savepoint = active.timeline.find(instant, Action.SAVEPOINT)
+        if savepoint is None:
             names = ", ".join(i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)) or "none"
             raise InstantNotFoundError(
                 f"the table at {storage.uri()} has no savepoint {instant!r}; its savepoints: {names}"
@@ -146,7 +146,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
                 )
             archive(active, [saved], ArchiveOptions(table.config.timezone), lock)
         lock.ensure_held()
-        for state in active.states(entry):
+        for state in active.states(savepoint):
             active.delete(state)
     return ServiceResult(SERVICE, storage.uri(), (instant,), {"deleted": 1}, millis=phases.millis).published(opts)
 

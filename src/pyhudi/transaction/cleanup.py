@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def run_cleanup_steps(entry: Instant, steps: Iterable[Callable[[], object]]) -> list[str]:
+def run_cleanup_steps(instant: Instant, steps: Iterable[Callable[[], object]]) -> list[str]:
     """Execute all steps, even after failures.
 
     Returns:
@@ -23,6 +23,6 @@ def run_cleanup_steps(entry: Instant, steps: Iterable[Callable[[], object]]) -> 
         try:
             step()
         except Exception as failure:
-            warnings.append(f"leftovers of {entry} remain for the next writer: {failure}")
+            warnings.append(f"leftovers of {instant} remain for the next writer: {failure}")
             _log.warning("%s", warnings[-1])
     return warnings

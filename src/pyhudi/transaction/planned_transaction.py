@@ -120,8 +120,8 @@ class PlannedTransaction(Transaction):
         storage, instant = self.storage, attempt.instant
         table = current_snapshot(storage, client.config)
         self.config, active = table.config, table.active
-        entry = self._requested_plan(active, attempt, take_over=take_over)
-        if entry is None:
+        requested = self._requested_plan(active, attempt, take_over=take_over)
+        if requested is None:
             return False
         self._attempt, self._claim = attempt.id, AttemptClaim(storage, instant, attempt.id)
         self.lock.ensure_held()
@@ -129,7 +129,7 @@ class PlannedTransaction(Transaction):
         self.timeline = active.timeline
         self._signals = liveness_signals(storage, instant, self.opts)
         self._signals.start()
-        self._active, self._entry = active, entry
+        self._active, self._instant = active, requested
         return True
 
     def _requested_plan(self, active: ActiveTimeline, attempt: PlanAttempt, *, take_over: bool) -> Instant | None:
@@ -140,20 +140,20 @@ class PlannedTransaction(Transaction):
         # If only services run on the table, no other action removes failed log compactions.
         failed = [i for i in self._rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
         self._rollbacks.check(active, failed)
-        entry = _pending(active, attempt.action, instant)
-        if entry is None:
+        pending = _pending(active, attempt.action, instant)
+        if pending is None:
             return None
-        if entry.state is State.INFLIGHT:
+        if pending.state is State.INFLIGHT:
             if policy is not FailedWritesPolicy.EAGER:
-                check_no_heartbeat(storage, entry, opts)
-            check_not_running_elsewhere(active, entry, opts, take_over=take_over)
+                check_no_heartbeat(storage, pending, opts)
+            check_not_running_elsewhere(active, pending, opts, take_over=take_over)
         self.config = delete_if_disabled(storage, self.config, opts)
         self._rollbacks.complete_and_roll_back(active, failed)
-        entry = _pending(active, attempt.action, instant)
-        if entry is not None and entry.state is State.INFLIGHT:
-            self._rollbacks.roll_back(active, entry)
-            entry = _pending(active, attempt.action, instant)
-        return entry
+        pending = _pending(active, attempt.action, instant)
+        if pending is not None and pending.state is State.INFLIGHT:
+            self._rollbacks.roll_back(active, pending)
+            pending = _pending(active, attempt.action, instant)
+        return pending
 
     @property
     def fence(self) -> WriteFence:
@@ -172,7 +172,7 @@ class PlannedTransaction(Transaction):
         Raises:
             ConflictError: Another process took over and deleted files of this attempt.
         """
-        _check_files(self.storage, self._entry, metadata.stats)
+        _check_files(self.storage, self._instant, metadata.stats)
         reconcile_against_markers(self.storage, self.instant, metadata)
         late_data_files.delete_files_of_other_attempts(active, self.instant, metadata.named_files())
 
@@ -194,18 +194,18 @@ class PlannedTransaction(Transaction):
         current = active.timeline.find(self.instant)
         if current is None:
             raise ConflictError(
-                f"{self._entry} of {self.storage.root} was removed from the timeline by another process, with a "
+                f"{self._instant} of {self.storage.root} was removed from the timeline by another process, with a "
                 "rollback or a restore, so there is nothing to execute; a new plan can be made"
             )
         if current.is_completed:
             raise BusyError(
-                f"{self._entry} of {self.storage.root} was executed by another process, which took it at the same "
+                f"{self._instant} of {self.storage.root} was executed by another process, which took it at the same "
                 f"time ({current}); there is nothing left to do"
             )
         if self._is_superseded(active):
             raise BusyError(
-                f"{self._entry} of {self.storage.root} is being executed by another process, which took it at the same "
-                "time; wait for it, or, if that process was killed, execute the plan again"
+                f"{self._instant} of {self.storage.root} is being executed by another process, which took it at the "
+                "same time; wait for it, or, if that process was killed, execute the plan again"
             )
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
@@ -225,7 +225,7 @@ class PlannedTransaction(Transaction):
             self._signals.abandon()
             self._finished = True
             return
-        if self._entry.state is State.INFLIGHT or self.action == Action.LOG_COMPACTION:
+        if self._instant.state is State.INFLIGHT or self.action == Action.LOG_COMPACTION:
             super()._undo(active)
         self._finish()
 
@@ -234,7 +234,7 @@ class PlannedTransaction(Transaction):
 
     def _refuse_if_superseded(self, active: ActiveTimeline) -> None:
         if self._is_superseded(active):
-            raise ConflictError(f"{self._entry} no longer belongs to this attempt: {_TAKEN_FOR_DEAD}")
+            raise ConflictError(f"{self._instant} no longer belongs to this attempt: {_TAKEN_FOR_DEAD}")
 
     def _is_superseded(self, active: ActiveTimeline) -> bool:
         """Return True if the instant belongs to another attempt, which has claimed it or, in another program, begun to
@@ -242,7 +242,7 @@ class PlannedTransaction(Transaction):
         if not self._claim.is_current():
             return True
         current = active.timeline.find(self.instant)
-        if self._entry.state is State.REQUESTED and current is not None and current.state is not State.REQUESTED:
+        if self._instant.state is State.REQUESTED and current is not None and current.state is not State.REQUESTED:
             return True
         return find_rollback(active, self.timeline, self.instant) is not None
 
@@ -266,7 +266,7 @@ def _pending(active: ActiveTimeline, action: str, instant: str) -> Instant | Non
     return pending if pending is not None and pending.action == action and not pending.is_completed else None
 
 
-def _check_files(storage: Storage, entry: Instant, stats: pa.Table) -> None:
+def _check_files(storage: Storage, instant: Instant, stats: pa.Table) -> None:
     """Check that no other process has considered this attempt dead, deleted its files and started another one under the
     same instant."""
     paths = stats["path"].drop_null().to_pylist()
@@ -274,4 +274,4 @@ def _check_files(storage: Storage, entry: Instant, stats: pa.Table) -> None:
     if pc.all(exists, min_count=0).as_py():
         return
     missing = paths[exists.to_pylist().index(False)]
-    raise ConflictError(f"{missing!r}, a file of this attempt at {entry}, no longer exists: {_TAKEN_FOR_DEAD}")
+    raise ConflictError(f"{missing!r}, a file of this attempt at {instant}, no longer exists: {_TAKEN_FOR_DEAD}")

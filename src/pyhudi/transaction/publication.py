@@ -34,13 +34,13 @@ class Publication:
 
 
 def complete_instant(
-    active: ActiveTimeline, entry: Instant, content: bytes, completion: str | None, timeline_at_start: Timeline
+    active: ActiveTimeline, instant: Instant, content: bytes, completion: str | None, timeline_at_start: Timeline
 ) -> Instant:
     """Complete an inflight instant. The caller holds the lock of the table.
 
     Args:
         active: The active timeline.
-        entry: The instant.
+        instant: The instant.
         content: The encoded commit metadata.
         completion: The completion time; None in timeline layout 1.
         timeline_at_start: The timeline when the requested file was created.
@@ -54,33 +54,33 @@ def complete_instant(
             concurrently.
     """
     try:
-        done = active.complete(entry, content, completion)
+        done = active.complete(instant, content, completion)
     except UnansweredError as failure:
-        raise _unknown(active, entry, f"the storage did not respond ({failure})") from failure
+        raise _unknown(active, instant, f"the storage did not respond ({failure})") from failure
     except AlreadyExistsError as failure:
-        raise ConflictError(f"{entry} was completed by another process; run the write again") from failure
-    _check_published(active, entry, timeline_at_start)
+        raise ConflictError(f"{instant} was completed by another process; run the write again") from failure
+    _check_published(active, instant, timeline_at_start)
     return done
 
 
-def _check_published(active: ActiveTimeline, entry: Instant, timeline_at_start: Timeline) -> None:
+def _check_published(active: ActiveTimeline, instant: Instant, timeline_at_start: Timeline) -> None:
     """Check that no other process, unaware of the publication, has started to roll back the write."""
     try:
-        rollback = find_rollback(active.reload(), timeline_at_start, entry.requested)
+        rollback = find_rollback(active.reload(), timeline_at_start, instant.requested)
     except Exception as failure:
-        _log.warning("checking again for a rollback of %s: %s", entry, failure)
+        _log.warning("checking again for a rollback of %s: %s", instant, failure)
         try:  # The lock is no proof: a process may have lost it without knowing.
-            rollback = find_rollback(active.reload(), timeline_at_start, entry.requested)
+            rollback = find_rollback(active.reload(), timeline_at_start, instant.requested)
         except Exception as again:
-            raise _unknown(active, entry, f"the check for a rollback failed ({again})") from again
+            raise _unknown(active, instant, f"the check for a rollback failed ({again})") from again
     if rollback is not None:
         why = f"another writer, which considered this one dead, started to roll it back ({rollback})"
-        raise _unknown(active, entry, why)
+        raise _unknown(active, instant, why)
 
 
-def _unknown(active: ActiveTimeline, entry: Instant, why: str) -> CommitStateUnknownError:
+def _unknown(active: ActiveTimeline, instant: Instant, why: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"it is unknown whether {entry.action} {entry.requested} of {active.storage.root} is committed: {why}. "
+        f"it is unknown whether {instant.action} {instant.requested} of {active.storage.root} is committed: {why}. "
         "Nothing was rolled back. Check the timeline before you run the write again: if the instant is "
         "completed, the write is committed; if it is pending, the next writer rolls it back (with concurrent "
         "writers: as soon as its heartbeat has expired), and then it can be run again"

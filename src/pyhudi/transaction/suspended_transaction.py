@@ -27,7 +27,7 @@ class SuspendedTransaction:
         config: Configuration of the table since the start of the write.
         operation: Operation type, such as ``BULK_INSERT``.
         opts: Options of the write.
-        entry: The inflight instant.
+        instant: The inflight instant.
         timeline: The timeline when the requested file was created; later completions may conflict.
         active: The same with its files.
     """
@@ -36,7 +36,7 @@ class SuspendedTransaction:
     config: TableConfig
     operation: str
     opts: Options
-    entry: Instant
+    instant: Instant
     timeline: Timeline
     active: ActiveTimeline
 
@@ -52,11 +52,11 @@ class ResumableTransaction(Transaction):
             TransactionError: The write is not inflight, or has a heartbeat, which would end.
         """
         has_heartbeat = not isinstance(self._signals, NoSignals)
-        if has_heartbeat or self._entry.state is not State.INFLIGHT or self._finished:
-            raise TransactionError(f"{self._entry} cannot be suspended: it must be inflight, without a heartbeat")
+        if has_heartbeat or self._instant.state is not State.INFLIGHT or self._finished:
+            raise TransactionError(f"{self._instant} cannot be suspended: it must be inflight, without a heartbeat")
         self._finished = True
         return SuspendedTransaction(
-            self.storage, self.config, self.operation, self.opts, self._entry, self.timeline, self._active
+            self.storage, self.config, self.operation, self.opts, self._instant, self.timeline, self._active
         )
 
     @classmethod
@@ -64,5 +64,5 @@ class ResumableTransaction(Transaction):
         """Resume a write. It may have been committed or rolled back since: then `abort` only cleans up, and `commit`
         fails."""
         self = cls(state.storage, state.config, state.operation, state.opts)
-        self._entry, self.timeline, self._active = state.entry, state.timeline, state.active
+        self._instant, self.timeline, self._active = state.instant, state.timeline, state.active
         return self

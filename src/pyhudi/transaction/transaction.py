@@ -91,7 +91,7 @@ class Transaction:
         self._metadata_updates = MetadataUpdates(storage, opts, generator, stats_reader)
         self._signals: LivenessSignals = NoSignals()
         self._active: ActiveTimeline
-        self._entry: Instant
+        self._instant: Instant
         self._publication: Publication | None = None
         self._fixed_instant = False
         self._finished = False
@@ -129,17 +129,17 @@ class Transaction:
             self._signals.stop()
             raise
         self.config, self.timeline = started.config, started.timeline
-        self._active, self._entry = started.active, started.entry
+        self._active, self._instant = started.active, started.instant
         return self
 
     @property
     def instant(self) -> str:
         """Requested time, which is part of the names of the write's files."""
-        return self._entry.requested
+        return self._instant.requested
 
     @property
     def action(self) -> str:
-        return self._entry.action
+        return self._instant.action
 
     @property
     def lock(self) -> DeferredReleaseLock:
@@ -174,7 +174,7 @@ class Transaction:
         with self.lock:
             self.fence.open()  # A process that plans a rollback after this check closes it.
             self._check_alive(self._active.reload(), State.REQUESTED)
-            self._entry = self._active.to_inflight(self._entry, content)
+            self._instant = self._active.to_inflight(self._instant, content)
             self._after_inflight()
 
     def _after_inflight(self) -> None:
@@ -207,8 +207,8 @@ class Transaction:
                 back the write concurrently. It remains pending, or committed as soon as its file appears.
             LockError: The lock of the table could not be acquired, or was lost; the write is still pending.
         """
-        if self._finished or self._entry.state is not State.INFLIGHT:
-            raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
+        if self._finished or self._instant.state is not State.INFLIGHT:
+            raise TransactionError(f"{self._instant} cannot be committed: it must be inflight")
         began = time.perf_counter()
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
@@ -247,13 +247,13 @@ class Transaction:
             metadata: The metadata of the commit as requested.
             began: Seconds of `time.perf_counter` at which the commit began.
         """
-        self._entry = published.instant
+        self._instant = published.instant
         warnings = (*published.warnings, *self._finish())
         ended = time.perf_counter()
         self._metadata_updates.run_services(self.config, published.metadata_job)
         millis = millis_by_phase((self._start, began, ended, time.perf_counter()))
-        report_commit(self.storage, self.config, self._entry, metadata, millis=millis, opts=self.opts)
-        return Committed(self._entry, warnings, millis)
+        report_commit(self.storage, self.config, self._instant, metadata, millis=millis, opts=self.opts)
+        return Committed(self._instant, warnings, millis)
 
     def _publish_under_lock(self, request: CommitRequest) -> Conflicted | None:
         """Publish the write under the lock, or return the conflict.
@@ -310,7 +310,7 @@ class Transaction:
         if recorded.history is not None:
             persist_history(active, self.instant, completion, recorded.history)
         self.lock.ensure_held()
-        return complete_instant(active, self._entry, content, completion, self.timeline)
+        return complete_instant(active, self._instant, content, completion, self.timeline)
 
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
         """Build the metadata table of the table that this committed write has created from another one. The caller
@@ -358,7 +358,7 @@ class Transaction:
         if self._fixed_instant and find_rollback(active, self.timeline, self.instant) is not None:
             self.leave_pending()  # The instant, its files and its markers may be those of the next attempt.
             return
-        current = active.timeline.find(self.instant, self._entry.family)  # A completed plan has another action.
+        current = active.timeline.find(self.instant, self._instant.family)  # A completed plan has another action.
         if current is not None and not current.is_completed:
             self._rollbacks.roll_back(active, current)
             return
@@ -373,11 +373,11 @@ class Transaction:
         back."""
         refuse_pending_restore(active)
         self._signals.check()
-        refuse_if_rolled_back(self._entry, expected, self.timeline, active)
+        refuse_if_rolled_back(self._instant, expected, self.timeline, active)
 
     def _finish(self) -> list[str]:
         """Remove markers and heartbeat. Return warnings for failures."""
-        warnings = run_cleanup_steps(self._entry, self._cleanup_steps())
+        warnings = run_cleanup_steps(self._instant, self._cleanup_steps())
         self._finished = True
         return warnings
 
@@ -398,5 +398,5 @@ class Transaction:
         try:
             self.abort()
         except Exception as failure:
-            _log.warning("%s is left for the next writer to roll back: %s", self._entry, failure)
+            _log.warning("%s is left for the next writer to roll back: %s", self._instant, failure)
             self._signals.stop()

@@ -30,14 +30,14 @@ class StartedWrite:
         config: Configuration of the table from now on.
         timeline: The timeline before the instant: the write must be planned on it.
         active: The same with its files.
-        entry: The requested instant.
+        instant: The requested instant.
         signals: Signals that the write is running.
     """
 
     config: TableConfig
     timeline: Timeline
     active: ActiveTimeline
-    entry: Instant
+    instant: Instant
     signals: LivenessSignals
 
 
@@ -85,8 +85,8 @@ def start_write(
     try:
         signals.start()
         reserved.lock.ensure_held()  # Others may have archived instants later than this one.
-        entry = active.create_requested(action, requested, content)
+        created = active.create_requested(action, requested, content)
     except BaseException:
         signals.stop()
         raise
-    return StartedWrite(config, timeline, active, entry, signals)
+    return StartedWrite(config, timeline, active, created, signals)

@@ -250,8 +250,8 @@ def acknowledged_partitions(metadata: CommitMetadata) -> set[str]:
 
 
 def complete_delta_commit(
-    active: ActiveTimeline, entry: Instant, commit: MetadataCommit, version: int, completion: str | None
+    active: ActiveTimeline, instant: Instant, commit: MetadataCommit, version: int, completion: str | None
 ) -> Instant:
     """Complete an instant of the metadata table; ``completion`` is its completion time (from version 8 on)."""
-    content = commit.metadata(version).encode(version, entry.action)
-    return active.complete(entry, content, completion if version >= 8 else None)
+    content = commit.metadata(version).encode(version, instant.action)
+    return active.complete(instant, content, completion if version >= 8 else None)

@@ -62,12 +62,12 @@ def clean_metadata_table(table: LockedTable, active: ActiveTimeline) -> None:
         last.requested,
     )
     content = plan.encode(version, storage.uri(METADATA_FOLDER))
-    entry = active.create_requested(Action.CLEAN, instant, content)
-    entry = active.to_inflight(entry, content)
+    clean = active.create_requested(Action.CLEAN, instant, content)
+    clean = active.to_inflight(clean, content)
     storage.delete_many(join_path(METADATA_FOLDER, path) for path in plan.paths().to_pylist())
     millis = int((time.monotonic() - started) * 1000)
     done = clean_metadata(plan, instant, millis, version=version, dropped=(), extra=plan.extra_metadata())
-    active.complete(entry, done, table.completed_at(version))
+    active.complete(clean, done, table.completed_at(version))
 
 
 def _expired(

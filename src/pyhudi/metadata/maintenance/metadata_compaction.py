@@ -189,8 +189,8 @@ def complete_compaction(
     begun = time.perf_counter()
     storage, config = table.storage, table.config
     active = table.load_metadata_timeline()
-    entry = active.timeline.find(job.instant, Action.COMPACTION) if FILES in config.metadata_partitions else None
-    if entry is None or entry.is_completed:
+    compaction = active.timeline.find(job.instant, Action.COMPACTION) if FILES in config.metadata_partitions else None
+    if compaction is None or compaction.is_completed:
         _delete(storage, stats)
         return MetadataServiceResult(reason="the plan was removed, or executed by another process")
     current = _unchanged(job, config)
@@ -201,7 +201,7 @@ def complete_compaction(
     _delete_others(storage, config, job, kept)
     table.reserved.lock.ensure_held()
     done = table.completed_at(job.version)
-    complete_delta_commit(active, entry, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
+    complete_delta_commit(active, compaction, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
     delete_attempts(storage)
     try:
         clean_metadata_table(table, active)
@@ -233,12 +233,12 @@ def discard_job(table: LockedTable, job: MetadataCompactionJob) -> None:
     """Delete the files and the plan of a compaction, unless it was completed. The caller holds the lock of the
     table."""
     active = table.load_metadata_timeline()
-    entry = active.timeline.find(job.instant, Action.COMPACTION)
-    if entry is None and active.timeline.is_completed(job.instant):
+    compaction = active.timeline.find(job.instant, Action.COMPACTION)
+    if compaction is None and active.timeline.is_completed(job.instant):
         return
     _delete_others(table.storage, table.config, job, ())
-    if entry is not None:
-        for state in active.states(entry):
+    if compaction is not None:
+        for state in active.states(compaction):
             active.delete(state)
     job.storage.delete(heartbeat_path(job.instant, HEARTBEATS))
 

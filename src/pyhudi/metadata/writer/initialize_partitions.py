@@ -115,7 +115,7 @@ def build_partition(
     instant = initial_instant(active.timeline, table.active.timeline, version)
     files = GroupFiles(storage, partition, instant, version)
     ids = prepare_folder(files, groups)
-    entry = begin_delta_commit(active, instant)
+    delta_commit = begin_delta_commit(active, instant)
     try:
         stats = write(InitialFileGroups(files, ids))
     except Exception:
@@ -126,7 +126,7 @@ def build_partition(
     commit = MetadataCommit(stats, BULK_INSERT_PREPPED)
     # It would lack the writes that another process has committed meanwhile.
     table.reserved.lock.ensure_held()
-    complete_delta_commit(active, entry, commit, version, table.completed_at(version))
+    complete_delta_commit(active, delta_commit, commit, version, table.completed_at(version))
 
 
 def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:

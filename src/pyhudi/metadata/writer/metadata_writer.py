@@ -99,13 +99,13 @@ def _apply_commit(
     table = table.with_config(_bring_partitions_up_to_date(table, instant, columns, index))
     config, active = table.config, table.load_metadata_timeline()
     _remove_leftovers(table, active, instant, index=index, listed=listed)
-    entry = begin_delta_commit(active, instant)
+    delta_commit = begin_delta_commit(active, instant)
     alone = not completed_concurrently(table.active, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
     commit = MetadataCommit(stats, acknowledged=acknowledged)
-    complete_delta_commit(active, entry, commit, config.version, table.completed_at(config.version))
+    complete_delta_commit(active, delta_commit, commit, config.version, table.completed_at(config.version))
     return config
 
 
@@ -179,12 +179,12 @@ def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropp
         _drop_unfinished(table, active)
         if instant in active.timeline:
             delete_instant(storage, active, instant, config)
-        entry = begin_delta_commit(active, instant)
+        delta_commit = begin_delta_commit(active, instant)
         columns = columns_to_index(table.snapshot, table.opts).names
         records = clean_records(storage, config, deleted, dropped, columns)
         stats = write_records(storage, config, active, instant, records)
         commit = MetadataCommit(stats, acknowledged=config.metadata_partitions_inflight)
-        complete_delta_commit(active, entry, commit, config.version, table.completed_at(config.version))
+        complete_delta_commit(active, delta_commit, commit, config.version, table.completed_at(config.version))
     except CorruptTableError as failure:
         _log.warning("deleting the metadata table of %s: %s", storage.root, failure)
         return delete_metadata_table(storage, config)

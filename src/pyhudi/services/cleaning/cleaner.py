@@ -218,12 +218,12 @@ class Cleaner:
         begun = time.monotonic()
         with self._phases("schedule"), self._generator.lock:
             active = self._client.reload().active_timeline()
-            entry = _pending(active, plan.instant)
-            if entry is None:
+            clean = _pending(active, plan.instant)
+            if clean is None:
                 return False
-            if entry.state is State.REQUESTED:
-                entry = _to_inflight(active, entry, self._client.config.version)
-        if entry is None:
+            if clean.state is State.REQUESTED:
+                clean = _to_inflight(active, clean, self._client.config.version)
+        if clean is None:
             return False
         with self._phases("delete"):
             self.delete_files(plan)
@@ -246,19 +246,19 @@ class Cleaner:
         with self._generator.reserve() as reserved:
             table = current_snapshot(self._storage, self._client.config)
             active = table.active
-            entry = _pending(active, plan.instant)
-            if entry is None:
+            clean = _pending(active, plan.instant)
+            if clean is None:
                 return False
             dropped = [] if _is_written(active) else self._drop_empty(plan.partitions)
             locked = self._metadata_updates.locked_table(table.config, active, reserved)
-            config = update_from_clean(locked, entry.requested, plan.files, dropped)
+            config = update_from_clean(locked, clean.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
             extra = RollingMetadata.from_options(self._opts).with_rolled(plan.extra_metadata(), active)
             content = clean_metadata(
-                plan, entry.requested, millis, version=config.version, dropped=dropped, extra=extra
+                plan, clean.requested, millis, version=config.version, dropped=dropped, extra=extra
             )
             self._generator.lock.ensure_held()
-            active.complete(entry, content, locked.completed_at(config.version))
+            active.complete(clean, content, locked.completed_at(config.version))
             job = self._metadata_updates.plan_services(locked.with_config(config))
         self._metadata_updates.run_services(config, job)
         return True
@@ -286,13 +286,13 @@ def _pending(active: ActiveTimeline, instant: str | None) -> Instant | None:
     return None if clean is None or clean.is_completed else clean
 
 
-def _to_inflight(active: ActiveTimeline, entry: Instant, version: int) -> Instant | None:
+def _to_inflight(active: ActiveTimeline, clean: Instant, version: int) -> Instant | None:
     # Releases before 1.1 have the plan in both files.
-    content = active.read(entry) if version < 9 else b""
+    content = active.read(clean) if version < 9 else b""
     try:
-        return active.to_inflight(entry, content)
+        return active.to_inflight(clean, content)
     except AlreadyExistsError:
-        return entry
+        return clean
 
 
 def _is_written(active: ActiveTimeline) -> bool:

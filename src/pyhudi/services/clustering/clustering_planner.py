@@ -102,8 +102,8 @@ def reschedule_clustering(client: TableMetaClient, plan: ClusteringPlan, opts: O
     client = client.reload()
     with lock_timeline(client, opts) as locked:
         table = locked.table
-        entry = table.active.timeline.find(plan.instant, plan.action)
-        if entry is None or entry.state is not State.REQUESTED:
+        pending = table.active.timeline.find(plan.instant, plan.action)
+        if pending is None or pending.state is not State.REQUESTED:
             return None
         slices = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
         renewed = _renewed(plan, slices, max_file_size(opts, client.config.base_file_format))

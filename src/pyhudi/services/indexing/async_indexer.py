@@ -112,7 +112,7 @@ class RunningBuild:
 
     prepared: list[PreparedIndex]
     missed_updates: MissedUpdateDetector
-    entry: Instant
+    instant: Instant
     progress: Progress | None
 
     def verify(self, stats: Sequence[Mapping[str, Any]], active: ActiveTimeline) -> None:
@@ -198,12 +198,12 @@ class IndexBuildAttempt:
     def begin(self, table: LockedTable, *, renew: bool = False) -> RunningBuild | None:
         """Announce the partitions, with ``renew`` under a new instant. Return None if there is nothing left to do."""
         storage, active, is_running = table.storage, table.active, self._heartbeat is not None
-        entry = active.timeline.find(self._instant, Action.INDEXING)
-        if entry is None or entry.is_completed:
+        indexing = active.timeline.find(self._instant, Action.INDEXING)
+        if indexing is None or indexing.is_completed:
             return None
         several = failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER
-        if several and entry.state is State.INFLIGHT and not is_running:
-            check_no_heartbeat(storage, entry, self._opts)
+        if several and indexing.state is State.INFLIGHT and not is_running:
+            check_no_heartbeat(storage, indexing, self._opts)
         config = rollback_index_build(storage, table.config, self._instant, self._plan.partitions)
         config = build_enabled_partitions(table.with_config(config), only_if_none=True)
         left = [r for r in self._requests if r.partition not in config.metadata_partitions]
@@ -219,9 +219,9 @@ class IndexBuildAttempt:
         instant = table.new_time() if renew else self._instant
         prepared = prepare_indexes(table, left, instant, preparer)
         if instant != self._instant:
-            entry = self._renew(table, instant)
-        if entry.state is State.REQUESTED:
-            entry = active.to_inflight(entry)
+            indexing = self._renew(table, instant)
+        if indexing.state is State.REQUESTED:
+            indexing = active.to_inflight(indexing)
         self._claim.take()
         if several and self._heartbeat is None:
             self._heartbeat = Heartbeat.from_options(storage, self._instant, self._opts)
@@ -229,32 +229,32 @@ class IndexBuildAttempt:
         definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
         begin_index_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)
         missed = MissedUpdateDetector(active.timeline, [one.partition for one in prepared])
-        return RunningBuild(prepared, missed, entry, self._progress)
+        return RunningBuild(prepared, missed, indexing, self._progress)
 
     def _renew(self, table: LockedTable, instant: str) -> Instant:
         """Replace the plan in the timeline by one with a new instant. Return it."""
         content = replace(self._plan, instant=instant).encode(table.config.version)
-        entry = table.active.create_requested(Action.INDEXING, instant, content)
+        indexing = table.active.create_requested(Action.INDEXING, instant, content)
         table.active.delete_pending(self._instant, Action.INDEXING)
         self._claim.release()
         if self._heartbeat is not None:
             self._heartbeat.stop()
             self._heartbeat = None
         self._instant, self._claim = instant, AttemptClaim(self._client.storage, instant, self._token)
-        return entry
+        return indexing
 
     def _publish(self, table: LockedTable, begun: RunningBuild, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         storage, config, active = table.storage, table.config, table.active
         partitions = [one.partition for one in begun.prepared]
         table.reserved.lock.ensure_held()  # A write that another process has committed since may be missing.
         metadata_timeline = table.load_metadata_timeline()
-        entry = begin_delta_commit(metadata_timeline, self._instant)
+        delta_commit = begin_delta_commit(metadata_timeline, self._instant)
         commit, version = MetadataCommit(stats, BULK_INSERT_PREPPED), config.version
-        complete_delta_commit(metadata_timeline, entry, commit, version, table.completed_at(version))
+        complete_delta_commit(metadata_timeline, delta_commit, commit, version, table.completed_at(version))
         upto = last_contiguous_write(active) or self._plan.upto
         content = encode_completed_build(partitions, max(upto, self._plan.upto), version)
         table.reserved.lock.ensure_held()
-        active.complete(begun.entry, content, table.completed_at(version))
+        active.complete(begun.instant, content, table.completed_at(version))
         declare_partitions(storage, config, partitions)
         self._claim.release()
         return partitions
@@ -282,18 +282,18 @@ class IndexBuildAttempt:
     def roll_back(self) -> None:
         """Revert to the state before the attempt."""
         with lock_table(self._client, self._opts, self._stats_reader) as table:
-            entry = table.active.timeline.find(self._instant, Action.INDEXING)
-            if entry is None or entry.is_completed or not self._claim.is_current():
+            indexing = table.active.timeline.find(self._instant, Action.INDEXING)
+            if indexing is None or indexing.is_completed or not self._claim.is_current():
                 return
             rollback_index_build(table.storage, table.config, self._instant, self._plan.partitions)
-            inflight = table.active.in_state(entry, State.INFLIGHT)
+            inflight = table.active.in_state(indexing, State.INFLIGHT)
             if inflight is not None:
                 table.active.delete(inflight)
             self._claim.release()
 
     def _refuse_if_superseded(self, table: LockedTable) -> None:
-        entry = table.active.timeline.find(self._instant, Action.INDEXING)
-        if entry is None or entry.state is not State.INFLIGHT or not self._claim.is_current():
+        indexing = table.active.timeline.find(self._instant, Action.INDEXING)
+        if indexing is None or indexing.state is not State.INFLIGHT or not self._claim.is_current():
             raise ConflictError(
                 f"the indexing {self._instant} no longer belongs to this attempt: another process considered it "
                 "dead, or dropped the index. With several processes set "

@@ -168,8 +168,8 @@ class RollbackExecutor:
         """
         others = [i for i in active.timeline.pending() if i.state is State.INFLIGHT and i.requested != instant]
         sent = [i for i in others if PublicationIntent(self.storage, i.requested).is_set()]
-        for entry in sent:
-            self.roll_back(active, entry)
+        for unanswered in sent:
+            self.roll_back(active, unanswered)
         return active.reload() if sent else active
 
     def _finish(

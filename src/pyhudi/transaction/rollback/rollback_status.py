@@ -35,7 +35,9 @@ def find_rollback(active: ActiveTimeline, timeline_at_start: Timeline, requested
     return None
 
 
-def refuse_if_rolled_back(entry: Instant, expected: State, timeline_at_start: Timeline, active: ActiveTimeline) -> None:
+def refuse_if_rolled_back(
+    instant: Instant, expected: State, timeline_at_start: Timeline, active: ActiveTimeline
+) -> None:
     """Refuse to continue a write that another writer has rolled back or started to roll back.
 
     ``expected`` is the state in which the write has left its instant, ``active`` the current timeline.
@@ -43,14 +45,14 @@ def refuse_if_rolled_back(entry: Instant, expected: State, timeline_at_start: Ti
     Raises:
         ConflictError: The instant is rolled back.
     """
-    current = active.timeline.find(entry.requested, entry.action)
-    rollback = find_rollback(active, timeline_at_start, entry.requested)
+    current = active.timeline.find(instant.requested, instant.action)
+    rollback = find_rollback(active, timeline_at_start, instant.requested)
     if rollback is not None or current is None or current.state is not expected:
-        raise _rolled_back(entry, current, rollback, active)
+        raise _rolled_back(instant, current, rollback, active)
 
 
 def _rolled_back(
-    entry: Instant, current: Instant | None, rollback: Instant | None, active: ActiveTimeline
+    instant: Instant, current: Instant | None, rollback: Instant | None, active: ActiveTimeline
 ) -> ConflictError:
     """Return the error for a writer whose instant was rolled back; ``current`` is its instant in the timeline now."""
     state = "removed from the timeline" if current is None else current.state.value.lower()
@@ -62,7 +64,7 @@ def _rolled_back(
         by = f"the writer of {writer.action} {writer.requested}" if writer is not None else by
         by += f", by {rollback},"
     return ConflictError(
-        f"{entry} of {active.storage.root} is {state}: {by} considered this writer dead and rolled it back "
+        f"{instant} of {active.storage.root} is {state}: {by} considered this writer dead and rolled it back "
         "completely, so it can be run again. Without hoodie.write.concurrency.mode a writer considers every "
         "pending write of others dead: with concurrent writers set "
         "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL in all of them"

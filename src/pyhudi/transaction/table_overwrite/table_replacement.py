@@ -143,13 +143,13 @@ def _complete_in_new_layout(config: TableConfig, tx: Transaction, done: Instant,
     _delete_instants(tx.storage, config.layout)
     _delete_history(tx.storage, config.layout)
     active = ActiveTimeline.load(tx.storage, config.layout)
-    entry = active.create_requested(done.action, done.requested, requested_replace(config.version))
-    entry = active.to_inflight(entry)
+    instant = active.create_requested(done.action, done.requested, requested_replace(config.version))
+    instant = active.to_inflight(instant)
     completion = None
     if config.layout.version >= 2:
         with TimeGenerator(tx.storage, tx.opts, config.timezone, lock=tx.lock).reserve(locked=True) as reserved:
             completion = reserved.take(done.requested)
-    return active.complete(entry, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
+    return active.complete(instant, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
 
 
 def _delete_old_table(

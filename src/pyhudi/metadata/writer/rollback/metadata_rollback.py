@@ -76,11 +76,11 @@ def _delete_files(
             RollbackRequest(p, files=(metadata_uri(storage, p, name),)) for p, names in paths.items() for name in names
         ),
     )
-    entry = begin_delta_commit(active, instant, Action.ROLLBACK, plan.encode())
+    inflight = begin_delta_commit(active, instant, Action.ROLLBACK, plan.encode())
     delete_instant(storage, active, target, config)
     partitions = {
         partition: RolledBackPartition(deleted=tuple(metadata_uri(storage, partition, name) for name in names))
         for partition, names in paths.items()
     }
     done = RollbackMetadata(instant, int((time.monotonic() - started) * 1000), target, Action.DELTA_COMMIT, partitions)
-    active.complete(entry, done.encode(), completion())
+    active.complete(inflight, done.encode(), completion())

@@ -59,9 +59,9 @@ def append_rollback_blocks(
     done = active.timeline.find(rollback.instant, Action.DELTA_COMMIT)
     if done is not None and done.is_completed:
         return
-    entry = begin_delta_commit(active, rollback.instant)
+    delta_commit = begin_delta_commit(active, rollback.instant)
     stats = _record_log_files(storage, config, active, rollback)
-    complete_delta_commit(active, entry, MetadataCommit(stats), config.version, None)
+    complete_delta_commit(active, delta_commit, MetadataCommit(stats), config.version, None)
 
 
 def _record_log_files(
@@ -100,7 +100,7 @@ def _write_command_blocks(
         Action.DELTA_COMMIT,
         tuple(RollbackRequest(partition, group.file_id, group.base_instant) for partition, group in groups),
     )
-    entry = begin_delta_commit(active, rollback, Action.ROLLBACK, plan.encode())
+    inflight = begin_delta_commit(active, rollback, Action.ROLLBACK, plan.encode())
     written: dict[str, dict[str, int]] = {}
     for partition, group in groups:
         block = rollback_frame(rollback, target)
@@ -110,4 +110,4 @@ def _write_command_blocks(
         written.setdefault(partition, {})[metadata_uri(storage, partition, name)] = len(data)
     partitions = {p: RolledBackPartition(command_files=files) for p, files in written.items()}
     done = RollbackMetadata(rollback, 0, target, Action.DELTA_COMMIT, partitions)
-    return active.complete(entry, done.encode())
+    return active.complete(inflight, done.encode())
