@@ -43,39 +43,39 @@ class _WrittenFile(NamedTuple):
     size: int | None
     previous: str | None
     file_id: str
-    bears: str
+    name_instant: str
 
 
 def check_complete(
-    storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, files: pa.Table
+    storage: Storage, active: ActiveTimeline, effective: Timeline, partition: str, files: pa.Table
 ) -> None:
-    """Check the ``files`` (`FILE_SCHEMA`) of a partition against the files written by the ``counted`` instants.
+    """Check the ``files`` (`FILE_SCHEMA`) of a partition against the files written by the ``effective`` instants.
 
     Raises:
         MetadataTableError: A file is missing, or shorter than written.
     """
     base = files.filter(pc.equal(files["kind"], BASE))
     # Files of a running compaction are not used yet.
-    compacting = [i.requested for i in counted.pending().of_actions(Action.COMPACTION)]
+    compacting = [i.requested for i in effective.pending().of_actions(Action.COMPACTION)]
     base = base.filter(pc.invert(pc.is_in(base["instant"], value_set=pa.array(compacting, pa.string()))))
     newest: dict[str, str] = {}
     for file_id, instant in zip(base["file_id"].to_pylist(), base["instant"].to_pylist(), strict=True):
         newest[file_id] = max(instant, newest.get(file_id, ""))
     groups = set(files["file_id"].to_pylist())
     since = min(newest.values()) if newest and len(newest) == len(groups) else ""
-    born = _built_at(files, counted)
+    built_at = _built_at(files, effective)
     instants = [
         i
-        for i in counted.completed()
-        if i.action in WRITE_ACTIONS and i.requested >= since and (i.completion is None or i.completion >= born)
+        for i in effective.completed()
+        if i.action in WRITE_ACTIONS and i.requested >= since and (i.completion is None or i.completion >= built_at)
     ]
-    bearing = set(pc.unique(files["instant"]).to_pylist())
+    name_instants = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     for instant, written in zip(instants, _written_by_all(storage, active, instants), strict=True):
         for file in _files_of_partition(written, partition):
             if newest.get(file.file_id, "") > instant.requested:
                 continue
-            if instant.completion is None and _is_of_earlier_build(instant, file, born, bearing):
+            if instant.completion is None and _is_of_earlier_build(instant, file, built_at, name_instants):
                 continue
             _check_file(storage, instant, file, sizes)
 
@@ -104,18 +104,18 @@ def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence
     return [written[i] if i in written else written_by(storage, active, i) for i in instants]
 
 
-def _built_at(files: pa.Table, counted: Timeline) -> str:
+def _built_at(files: pa.Table, effective: Timeline) -> str:
     """Return the time at which the partition was built; earlier writes belong to a former partition with its name."""
     starts = pc.or_(
         pc.starts_with(files["instant"], _FIRST_INSTANTS), pc.match_substring(files["path"], f".log.1_{INIT_TOKEN}")
     )
     instants = pc.unique(files.filter(pc.fill_null(starts, False))["instant"]).drop_null().to_pylist()
     # A partition that was built concurrently with writes includes those that completed after its instant.
-    times = [counted.completion_of(i) if i.startswith(_FIRST_INSTANTS) else i for i in instants]
+    times = [effective.completion_of(i) if i.startswith(_FIRST_INSTANTS) else i for i in instants]
     return min((time for time in times if time is not None), default="")
 
 
-def _is_of_earlier_build(instant: Instant, file: _WrittenFile, born: str, bearing: set[str]) -> bool:
+def _is_of_earlier_build(instant: Instant, file: _WrittenFile, built_at: str, name_instants: set[str]) -> bool:
     """Return True if a file is one of a partition that was rebuilt since, on a timeline without completion times.
 
     There the instants of an earlier build, and of compactions of its files, may be later than that of the last build.
@@ -125,16 +125,16 @@ def _is_of_earlier_build(instant: Instant, file: _WrittenFile, born: str, bearin
     Args:
         instant: The instant that has written the file.
         file: The file.
-        born: Instant of the last build.
-        bearing: Instants in the names of the files of the partition.
+        built_at: Instant of the last build.
+        name_instants: Instants in the names of the files of the partition.
     """
-    if file.bears < born:
+    if file.name_instant < built_at:
         return True
     if file_name_of(file.path)[:1] == ".":
-        return len(born) > V1_LENGTH and file.bears not in bearing
-    if instant.requested in bearing:
+        return len(built_at) > V1_LENGTH and file.name_instant not in name_instants
+    if instant.requested in name_instants:
         return False
-    return instant.action == Action.DELTA_COMMIT or file.previous not in bearing
+    return instant.action == Action.DELTA_COMMIT or file.previous not in name_instants
 
 
 def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:

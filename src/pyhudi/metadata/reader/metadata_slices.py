@@ -1,6 +1,6 @@
 """File slices of the metadata table's partitions, and the valid blocks of their log files.
 
-Readers and compactions see the same files: those of the ``counted`` instants in the metadata table's timeline as they
+Readers and compactions see the same files: those of the ``effective`` instants in the metadata table's timeline as they
 see it (docs/format/metadata.md, section 6.3).
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def current_slices(
-    storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, version: int
+    storage: Storage, active: ActiveTimeline, effective: Timeline, partition: str, version: int
 ) -> pa.Table:
     """Return the latest slice of each file group of a partition
     (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`, with paths relative to the table), ordered by file id,
@@ -42,14 +42,14 @@ def current_slices(
     """
     listing = storage.list(f"{METADATA_FOLDER}/{partition}")
     files = files_of_listing(listing)
-    check_complete(storage, active, counted, partition, files)
-    counted = _with_archived(storage, active, counted, files)
+    check_complete(storage, active, effective, partition, files)
+    effective = _with_archived(storage, active, effective, files)
     by_completion = version >= 8
     # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
     # belongs to the previous slice, and plans, which may be dropped, need not be read.
     pending = GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_compaction_groups(active))
-    archived = completions_of_archived(storage, active, files, counted) if by_completion else {}
-    instants = FileInstants(counted, pending=pending, by_completion=by_completion, archived=archived)
+    archived = completions_of_archived(storage, active, files, effective) if by_completion else {}
+    instants = FileInstants(effective, pending=pending, by_completion=by_completion, archived=archived)
     return _with_times(FileSystemView(files, instants).latest_slices().sort_by("file_id"), listing)
 
 
@@ -60,14 +60,14 @@ def _with_times(slices: pa.Table, listing: pa.Table) -> pa.Table:
     return slices.append_column("modified", pa.array(modified, pa.list_(pa.int64())))
 
 
-def metadata_block_view(counted: Timeline, version: int) -> BlockView:
+def metadata_block_view(effective: Timeline, version: int) -> BlockView:
     """Return the valid log blocks: all of them from version 8 on, where names identify committed files. Before, an
     attempt at a plan has the instant of those that were rolled back."""
-    return BlockView() if version >= 8 else BlockView(committed=_Counted(counted), retries=True)
+    return BlockView() if version >= 8 else BlockView(committed=_EffectiveInstants(effective), retries=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _EffectiveInstants:
     """Instants of a metadata table of version 6 whose blocks are valid."""
 
     timeline: Timeline
@@ -76,23 +76,23 @@ class _Counted:
         return isinstance(instant, str) and self.timeline.contains_or_before_start(instant)
 
 
-def _with_archived(storage: Storage, active: ActiveTimeline, counted: Timeline, files: pa.Table) -> Timeline:
+def _with_archived(storage: Storage, active: ActiveTimeline, effective: Timeline, files: pa.Table) -> Timeline:
     """Return the timeline with the archived instants of base files that are later than its start, if there are any.
 
     Earlier versions of pyhudi could keep the build of an index first on the timeline, while they archived compactions
     after it. The archive is read only if there are such base files, which failed writes may have left, too.
     """
     instants = pc.unique(files.filter(pc.equal(files["kind"], BASE))["instant"]).to_pylist()
-    unknown = {i for i in instants if i not in counted and not counted.is_before_start(i)}
+    unknown = {i for i in instants if i not in effective and not effective.is_before_start(i)}
     if not unknown:
-        return counted
+        return effective
     archived = archived_writes(storage, active.layout, after=min(unknown)[:-1], up_to=max(unknown)).to_pylist()
     found = [
         Instant(row["requested"], row["action"], State.COMPLETED, row["completion"], "")
         for row in archived
         if row["requested"] in unknown
     ]
-    return Timeline([*counted, *found]) if found else counted
+    return Timeline([*effective, *found]) if found else effective
 
 
 def _with_folder(pending: pa.Table) -> pa.Table:
