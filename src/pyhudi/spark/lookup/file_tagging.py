@@ -31,7 +31,9 @@ from pyhudi.spark.lookup.partition_updates.partition_update_checks import check_
 from pyhudi.spark.lookup.partition_updates.partition_update_merge import PartitionUpdateMerge
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 from pyhudi.spark.lookup.scan.current_locations import current_locations
-from pyhudi.spark.lookup.scan.key_columns import KeyColumns, KeySearch, extra_name, scan_locations
+from pyhudi.spark.lookup.scan.key_columns import KeyColumns, extra_name
+from pyhudi.spark.lookup.scan.key_scan import scan_locations
+from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 

@@ -35,7 +35,8 @@ from pyhudi.spark.lookup.record_index.record_index_tagging import (
     with_file_groups,
 )
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
-from pyhudi.spark.lookup.scan.key_columns import KeySearch, native_candidates
+from pyhudi.spark.lookup.scan.key_columns import native_candidates
+from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION

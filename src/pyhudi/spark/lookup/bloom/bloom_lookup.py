@@ -27,7 +27,8 @@ from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.bloom.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, read_positioned_rows
-from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, KeySearch, extra_name
+from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, extra_name
+from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW_POSITION

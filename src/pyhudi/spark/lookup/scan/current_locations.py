@@ -19,7 +19,9 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
-from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, KeySearch, scan_locations
+from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns
+from pyhudi.spark.lookup.scan.key_scan import scan_locations
+from pyhudi.spark.lookup.scan.key_search import KeySearch
 
 _SINCE, _FILLED, _RANK = "_pyhudi_since", "_pyhudi_filled", "_pyhudi_location_rank"
 

@@ -1,4 +1,4 @@
-"""Columns by which incoming keys are compared with those of base files, and the lookup by scanning these columns.
+"""Columns by which incoming keys are compared with those of base files.
 
 Comparing the texts of keys is always correct, but reading and hashing them dominates the cost of a lookup. If a key
 consists of numbers, dates or decimals that base files store with the same type, comparing these columns is equivalent.
@@ -6,46 +6,19 @@ consists of numbers, dates or decimals that base files store with the same type,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import (
-    DataType,
-    DateType,
-    DecimalType,
-    IntegralType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StructType
 
-from pyhudi.config import options
-from pyhudi.config.enums import ReadEngine
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.name_resolution import top_column
-from pyhudi.spark.column_names import quoted, resolve
-from pyhudi.spark.helper_columns import OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
-from pyhudi.spark.keys.key_generator import jvm_zone, record_key
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.lookup.batch_summary import BatchSummary
-from pyhudi.spark.lookup.scan.base_file_keys import (
-    BaseFiles,
-    KeyLookup,
-    base_rows,
-    stored_types,
-    with_file_no,
-)
-from pyhudi.spark.lookup.scan.merged_slice_keys import merged_slice_rows
-from pyhudi.spark.spark_types import spark_schema
-from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.write.location_columns import ROW_POSITION
 
 _KEY = "_pyhudi_key_"
 STORED_VALUE_PREFIX = "_pyhudi_stored_value_of_"
@@ -70,13 +43,20 @@ class KeyColumns:
     def in_locations(self) -> tuple[str, ...]:
         return tuple(f"{_KEY}{i}" for i in range(1 if self.bits else len(self.names)))
 
-    def columns_of(self, rows: DataFrame) -> list[Column]:
-        """Return the key columns of the batch, in the form in which they are compared."""
-        return self.compared([_compared(F.col(quoted([name])), rows.schema[name].dataType) for name in self.names])
+    @classmethod
+    def from_types(cls, types: Mapping[str, DataType], batch: BatchSummary) -> KeyColumns:
+        """Compare key fields.
 
-    def compared(self, columns: list[Column]) -> list[Column]:
-        """Return key columns in the form in which they are compared; a single integer is valid only for rows within the
-        ranges of the batch."""
+        Args:
+            types: Types of the fields in files.
+            batch: Summary of the batch.
+        """
+        return cls(tuple(types), _bits(types, batch))
+
+    def columns_of(self, schema: StructType) -> list[Column]:
+        """Return the key columns of rows of a schema, in the form in which they are compared; a single integer is valid
+        only for rows within the ranges of the batch."""
+        columns = [_widened(F.col(quoted([name])), schema[name].dataType) for name in self.names]
         if not self.bits:
             return columns
         return [
@@ -89,23 +69,23 @@ class KeyColumns:
 
     def matches(self, rows: DataFrame) -> Column:
         """Return the condition that a row and a location, joined with the rows, have the same key."""
-        pairs = zip(self.columns_of(rows), self.in_locations, strict=True)
+        pairs = zip(self.columns_of(rows.schema), self.in_locations, strict=True)
         return reduce(and_, (row_column == F.col(location_column) for row_column, location_column in pairs))
 
 
 TEXT = KeyColumns((RECORD_KEY,))
 
 
-def _compared(column: Column, kind: DataType) -> Column:
+def _widened(column: Column, kind: DataType) -> Column:
     # Integers of all widths have the same text, so they are compared as the widest type.
     return column.cast("bigint") if isinstance(kind, IntegralType) else column
 
 
-def _bits(kinds: Iterable[DataType], names: Sequence[str], batch: BatchSummary) -> tuple[int, ...]:
+def _bits(types: Mapping[str, DataType], batch: BatchSummary) -> tuple[int, ...]:
     """Return the number of bits of each key column, if all values are integers, none is negative, and all together fit
     into one integer."""
-    ranges = [batch.ranges[name] for name in names]
-    if len(ranges) < 2 or not all(isinstance(kind, IntegralType) for kind in kinds):
+    ranges = [batch.ranges[name] for name in types]
+    if len(ranges) < 2 or not all(isinstance(kind, IntegralType) for kind in types.values()):
         return ()
     if any(least is None or least < 0 for least, _ in ranges):
         return ()
@@ -134,186 +114,6 @@ def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
     return spec.record_fields
 
 
-@dataclass(frozen=True, slots=True)
-class KeySearch:
-    """Search for the keys of a batch in base files.
-
-    Attributes:
-        rows: Rows of the batch.
-        lookup: The table and settings of the lookup.
-        files: Base files to search.
-        batch: Summary of the rows.
-    """
-
-    rows: DataFrame
-    lookup: KeyLookup
-    files: BaseFiles
-    batch: BatchSummary
-
-    @property
-    def broadcast(self) -> bool:
-        """True if the batch is small enough to broadcast its keys."""
-        return self.batch.rows <= self.lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
-
-    @property
-    def all_partitions(self) -> bool:
-        """True if keys are searched in all partitions, with a global index, and not only in those of their rows."""
-        return self.lookup.index.is_global
-
-
-def scan_locations(
-    search: KeySearch, extra: tuple[str, ...], *, merge_logs: bool | None = None
-) -> tuple[DataFrame, KeyColumns]:
-    """Find keys by scanning the key columns of base files. Lazy.
-
-    Args:
-        search: The search. If the batch is small, only locations of its keys are returned; unless all partitions are
-            searched, only those in the partitions of the rows.
-        extra: Columns of the base rows to return.
-        merge_logs: True: the slices of the files have log files, and their merged rows are scanned, which have no
-            position. If not None, keys are compared as texts, so that both kinds of locations can be combined.
-
-    Returns:
-        Locations: key columns, file number, old partition, row position and the extra columns. And the columns by which
-        keys are compared.
-    """
-    native = _native_types(search) if merge_logs is None else {}
-    keys = KeyColumns(tuple(native), _bits(native.values(), tuple(native), search.batch)) if native else TEXT
-    scanned = _scanned_keys(search, keys, native, extra, merge_logs=merge_logs)
-    if search.broadcast:
-        return _among_keys_of_batch(search, keys, scanned), keys
-    return with_file_no(scanned.sparkSession, scanned, search.files), keys
-
-
-def _scanned_keys(
-    search: KeySearch,
-    keys: KeyColumns,
-    native: Mapping[str, DataType],
-    extra: tuple[str, ...],
-    *,
-    merge_logs: bool | None,
-) -> DataFrame:
-    """Return the keys of the rows of the files that are within the ranges of the batch, with the file, row position and
-    extra columns of each. ``native``: types of the key fields in the files; empty: keys are compared as texts."""
-    rows, lookup, files = search.rows, search.lookup, search.files
-    spark = rows.sparkSession
-    more, exact = _stored_fields(search, extra, merge_logs=merge_logs)
-    if native:
-        fields = [StructField(name, kind) for name, kind in native.items()]
-    elif lookup.virtual_keys:
-        fields, same = _stored_fields(search, _key_columns(rows, lookup), merge_logs=merge_logs)
-        exact = exact and same
-    else:
-        fields = [StructField(RECORD_KEY, StringType())]
-    schema = StructType([*fields, *(field for field in more if field.name not in {f.name for f in fields})])
-    if merge_logs:
-        base = merged_slice_rows(spark, lookup, files, schema)
-    else:
-        engine = lookup.opts.get_typed(options.READ_ENGINE)
-        base = base_rows(spark, lookup, files, schema, engine=engine if exact else ReadEngine.ARROW)
-    base = _within(base, keys, search.batch)
-    texts = [F.col(RECORD_KEY)]
-    if native:
-        texts = keys.compared([_compared(F.col(quoted([field.name])), field.dataType) for field in fields])
-    elif lookup.virtual_keys:
-        zone = jvm_zone(spark) if lookup.spec.consistent_timestamps else "UTC"
-        texts = [record_key(schema, lookup.spec, zone)]
-    extra_columns = [
-        F.col(quoted([n])).cast(resolve(rows.schema, n, "ordering")[1]).alias(extra_name(n)) for n in extra
-    ]
-    reference = SEARCHED_FILE if SEARCHED_FILE in base.columns else OLD_FILE_NAME
-    named = [text.alias(name) for text, name in zip(texts, keys.in_locations, strict=True)]
-    return base.select(*named, reference, ROW_POSITION, *extra_columns)
-
-
-def _among_keys_of_batch(search: KeySearch, keys: KeyColumns, scanned: DataFrame) -> DataFrame:
-    """Return the locations of the keys of a batch, which are broadcast, among those of all keys of its files."""
-    rows, files, batch = search.rows, search.files, search.batch
-    spark = rows.sparkSession
-    incoming = keys.columns_of(rows)
-    names = [f"{_KEY}in_{i}" for i in range(len(incoming))]
-    ignore_partitions = search.all_partitions or len(batch.partitions) == 1
-    searched_keys = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
-    searched_keys = F.broadcast(
-        searched_keys.select(*names)
-        if ignore_partitions
-        else searched_keys.distinct()
-        if batch.has_duplicates
-        else searched_keys
-    )
-    same_key = reduce(
-        and_, (F.col(location_column) == F.col(n) for location_column, n in zip(keys.in_locations, names, strict=True))
-    )
-    if ignore_partitions:
-        return with_file_no(spark, scanned.join(searched_keys, same_key, "left_semi"), files)
-    # A key may be in many partitions, and the partitions of files are cheap to know only after the join.
-    locations = with_file_no(spark, scanned.join(searched_keys, same_key), files)
-    return locations.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH)
-
-
 def extra_name(name: str) -> str:
     """Return the name of a stored column in a table of locations."""
     return STORED_VALUE_PREFIX + name
-
-
-def _within(base: DataFrame, keys: KeyColumns, batch: BatchSummary) -> DataFrame:
-    """Keep rows within the key ranges of the batch; Spark's readers skip row groups by them."""
-    for name in keys.names:
-        least, most = batch.ranges.get(name, (None, None))
-        if name in base.columns and least is not None and most is not None:
-            base = base.where(F.col(quoted([name])).between(F.lit(least), F.lit(most)))
-    return base
-
-
-def _native_types(search: KeySearch) -> dict[str, DataType]:
-    """Return the types of the key fields in the files; empty if keys cannot be compared by them."""
-    rows, lookup, files, batch = search.rows, search.lookup, search.files, search.batch
-    names = native_candidates(rows.schema, lookup.spec)
-    if not names or batch.nulls or not set(names) <= set(batch.ranges):
-        return {}
-    stored = stored_types(lookup.client, files, names)
-    types: dict[str, DataType] = {}
-    for name in names:
-        kinds = stored[name]
-        first = next(iter(kinds))
-        if len(kinds) != 1 or first is None:
-            return {}
-        kind = _spark_type(first)
-        row_type = rows.schema[name].dataType
-        if kind != row_type and not (isinstance(kind, IntegralType) and isinstance(row_type, IntegralType)):
-            return {}
-        types[name] = kind
-    return types
-
-
-def _key_columns(rows: DataFrame, lookup: KeyLookup) -> tuple[str, ...]:
-    """Return the columns from which keys are made."""
-    tops = (top_column(name, rows.columns) for name in lookup.spec.record_fields)
-    return tuple(dict.fromkeys(tops))
-
-
-def _stored_fields(
-    search: KeySearch, names: tuple[str, ...], *, merge_logs: bool | None
-) -> tuple[list[StructField], bool]:
-    """Return columns with their types in the files, and whether these are the same in all files. Merged slices have the
-    types of the table."""
-    client = search.lookup.client
-    if not names:
-        return [], True
-    if merge_logs:
-        table = resolve_table_schema(TableSnapshot.load(client))
-        stored = {n: {table.schema.field(n).type} if table and n in table.schema.names else set() for n in names}
-    else:
-        stored = stored_types(client, search.files, names)
-    fields: list[StructField] = []
-    exact = True
-    for name in names:
-        kinds: set[Any] = {kind for kind in stored[name] if kind is not None}
-        exact = exact and len(kinds) <= 1
-        kind = _spark_type(next(iter(kinds))) if len(kinds) == 1 else resolve(search.rows.schema, name, "look-up")[1]
-        fields.append(StructField(name, kind))
-    return fields, exact
-
-
-def _spark_type(kind: pa.DataType) -> DataType:
-    return spark_schema(pa.schema([("c", kind)])).fields[0].dataType
