@@ -48,7 +48,7 @@ PARTS = (
         (
             "write.write_result.WriteResult",
             "services.service_result.ServiceResult",
-            "spark.dml.merge_builder.MergeBuilder",
+            "spark.dml.merge.merge_builder.MergeBuilder",
         ),
     ),
     Part("Schema", ("api.schema_update.SchemaUpdate",)),

@@ -62,7 +62,10 @@ PUBLIC_MODULES = (
     *(PACKAGE / name for name in ("merge/mergers/record_merger.py", "merge/mergers/merger_registry.py")),
     PACKAGE / "keygen/custom_key_generator.py",
     *(PACKAGE / name for name in ("read/table_inspection.py", "read/result_table.py", "write/write_result.py")),
-    *(PACKAGE / name for name in ("spark/activation/activate.py", "spark/session.py", "spark/dml/merge_builder.py")),
+    *(
+        PACKAGE / name
+        for name in ("spark/activation/activate.py", "spark/session.py", "spark/dml/merge/merge_builder.py")
+    ),
 )
 """Modules of the functions that `pyhudi` exports, and of the classes whose methods users call."""
 

@@ -15,7 +15,7 @@ from pyhudi.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pyhudi.spark.dml.merge_builder import MergeBuilder
+    from pyhudi.spark.dml.merge.merge_builder import MergeBuilder
     from pyhudi.write.write_result import ChangeResult, WriteResult
 
 
@@ -186,7 +186,7 @@ class TableWrites(ABC):
             raise ConfigError("merge(source, on) takes the source first and the condition second")
         self._check_frame("merge", source)
         self._check_merge_condition(source, on)
-        from pyhudi.spark.dml.merge_builder import MergeBuilder
+        from pyhudi.spark.dml.merge.merge_builder import MergeBuilder
 
         return MergeBuilder(self._path, self._options.merged(options or {}), self._alias or "target", source, on)
 

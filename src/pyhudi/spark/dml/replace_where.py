@@ -17,7 +17,7 @@ from pyhudi.errors import QueryError, RecordKeyError
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import as_column
+from pyhudi.spark.dml.assignments.column_assignments import as_column
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH

@@ -15,7 +15,7 @@ from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import as_column, convert_values, resolve_assignments
+from pyhudi.spark.dml.assignments.column_assignments import as_column, convert_values, resolve_assignments
 from pyhudi.spark.dml.partition_path_update import RowAssignments, split_partition_path_updates
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames

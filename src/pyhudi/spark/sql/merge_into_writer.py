@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame
 
 from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.spark.dml.merge_builder import MergeBuilder
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, check_action
+from pyhudi.spark.dml.merge.merge_builder import MergeBuilder
+from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction, check_action
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.sql.statements import ClauseKind

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
-from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
+from pyhudi.spark.dml.assignments.store_assignment import StoreRules, stored_as
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
 from tests.spark.sql.ride_tables import rows

@@ -13,7 +13,7 @@ from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import check_generator_registered
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import column_of, column_path
+from pyhudi.spark.dml.assignments.column_assignments import column_of, column_path
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive

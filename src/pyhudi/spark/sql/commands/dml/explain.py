@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
-from pyhudi.spark.dml.merge_builder import planned_join, upserted_rows
+from pyhudi.spark.dml.merge.merge_builder import planned_join, upserted_rows
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.execution.temporary_views import plan_text
 from pyhudi.spark.sql.catalog import CatalogTable

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, TableType
 from pyhudi.errors import QueryError
-from pyhudi.spark.dml.assignments import column_of
+from pyhudi.spark.dml.assignments.column_assignments import column_of
 from pyhudi.spark.dml.replace_where import replace_where_pinned
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path

@@ -12,9 +12,9 @@ from pyspark.sql.types import DataType, StructType
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
-from pyhudi.spark.dml.assignable_types import has_same_names, renamed_fields
-from pyhudi.spark.dml.assignments import column_of
-from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
+from pyhudi.spark.dml.assignments.assignable_types import has_same_names, renamed_fields
+from pyhudi.spark.dml.assignments.column_assignments import column_of
+from pyhudi.spark.dml.assignments.store_assignment import StoreRules, stored_as
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.commands.static_partitions import StaticValues
 

@@ -17,7 +17,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.schema.meta_columns import is_reserved
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import convert_values
+from pyhudi.spark.dml.assignments.column_assignments import convert_values
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.spark.session_settings import is_case_sensitive

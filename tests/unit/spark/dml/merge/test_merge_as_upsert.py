@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
+from pyhudi.spark.dml.merge.merge_as_upsert import has_plain_keys
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField
 
 

@@ -10,13 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
-from pyhudi.spark.dml.clause_evaluation import ClauseEvaluator
-from pyhudi.spark.dml.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
-from pyhudi.spark.dml.merge_changes import MergeChanges
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.merge_counts import MergeCounts, count_changes
-from pyhudi.spark.dml.merge_pairs import MergeJoin
-from pyhudi.spark.dml.merge_source import MergeSource
+from pyhudi.spark.dml.merge.clause_evaluation import ClauseEvaluator
+from pyhudi.spark.dml.merge.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
+from pyhudi.spark.dml.merge.merge_changes import MergeChanges
+from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
+from pyhudi.spark.dml.merge.merge_counts import MergeCounts, count_changes
+from pyhudi.spark.dml.merge.merge_pairs import MergeJoin
+from pyhudi.spark.dml.merge.merge_source import MergeSource
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError

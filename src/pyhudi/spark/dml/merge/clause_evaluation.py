@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import as_column, convert_values, resolve_assignments
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.row_expressions import row_expression_types
+from pyhudi.spark.dml.assignments.column_assignments import as_column, convert_values, resolve_assignments
+from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
+from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.sql.statements import ClauseKind
 

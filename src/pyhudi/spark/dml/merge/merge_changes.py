@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import RecordKeyError
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.clause_evaluation import KIND, ROW_ID, STORED, ClauseEvaluator
-from pyhudi.spark.dml.merge_clauses import MergeAction
-from pyhudi.spark.dml.merge_pairs import MergePairs
+from pyhudi.spark.dml.merge.clause_evaluation import KIND, ROW_ID, STORED, ClauseEvaluator
+from pyhudi.spark.dml.merge.merge_clauses import MergeAction
+from pyhudi.spark.dml.merge.merge_pairs import MergePairs
 from pyhudi.spark.dml.partition_path_update import PartitionPathUpdate, RowAssignments, split_partition_path_updates
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames

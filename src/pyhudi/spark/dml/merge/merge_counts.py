@@ -9,9 +9,9 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import AmbiguousMergeError
-from pyhudi.spark.dml.clause_evaluation import KIND, ROW_ID
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.merge_pairs import MergePairs
+from pyhudi.spark.dml.merge.clause_evaluation import KIND, ROW_ID
+from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
+from pyhudi.spark.dml.merge.merge_pairs import MergePairs
 from pyhudi.spark.helper_columns import STORED_KEY
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.sql.statements import ClauseKind

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments import as_column
-from pyhudi.spark.dml.clause_evaluation import CLAUSE, EQUATED, IN_TARGET, ROW_ID, ClauseEvaluator
-from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
-from pyhudi.spark.dml.merge_clauses import MergeAction
-from pyhudi.spark.dml.merge_source import MergeSource, SourceSummary
+from pyhudi.spark.dml.assignments.column_assignments import as_column
+from pyhudi.spark.dml.merge.clause_evaluation import CLAUSE, EQUATED, IN_TARGET, ROW_ID, ClauseEvaluator
+from pyhudi.spark.dml.merge.merge_as_upsert import has_plain_keys
+from pyhudi.spark.dml.merge.merge_clauses import MergeAction
+from pyhudi.spark.dml.merge.merge_source import MergeSource, SourceSummary
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import coalesced

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaMismatchError
-from pyhudi.spark.dml.assignable_types import (
+from pyhudi.spark.dml.assignments.assignable_types import (
     FLOATS,
     TIMES,
     can_up_cast,

@@ -12,8 +12,8 @@ from pyspark.sql import types as T  # noqa: N812
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column, is_reserved
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.clause_evaluation import EQUATED, IN_SOURCE, ClauseEvaluator
-from pyhudi.spark.dml.merge_clauses import MergeAction
+from pyhudi.spark.dml.merge.clause_evaluation import EQUATED, IN_SOURCE, ClauseEvaluator
+from pyhudi.spark.dml.merge.merge_clauses import MergeAction
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equated_columns

@@ -12,8 +12,8 @@ from pyspark.sql.types import DataType, StructType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
 from pyhudi.spark.column_names import expression, quoted
-from pyhudi.spark.dml.row_expressions import row_expression_types
-from pyhudi.spark.dml.store_assignment import StoreRules, stored_as
+from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
+from pyhudi.spark.dml.assignments.store_assignment import StoreRules, stored_as
 
 
 def as_column(value: object) -> Column:
