@@ -87,24 +87,24 @@ def optional_flag(key: str, doc: str) -> Option[bool | None]:
 
 
 def integer(
-    key: str, default: int, doc: str, *, least: int = 0, most: int | None = None, aliases: tuple[str, ...] = ()
+    key: str, default: int, doc: str, *, minimum: int = 0, maximum: int | None = None, aliases: tuple[str, ...] = ()
 ) -> Option[int]:
-    """Declare an integer option with values from *least* to *most*."""
-    allowed = f"an integer of at least {least}" + (f" to {most}" if most is not None else "")
-    return _declare(Option(key, "integer", default, _bounded(int, least, most), allowed, doc, aliases))
+    """Declare an integer option with values from *minimum* to *maximum*."""
+    allowed = f"an integer of at least {minimum}" + (f" to {maximum}" if maximum is not None else "")
+    return _declare(Option(key, "integer", default, _bounded(int, minimum, maximum), allowed, doc, aliases))
 
 
-def optional_integer(key: str, doc: str, *, least: int = 0) -> Option[int | None]:
-    """Declare an integer option with values from *least* and no default."""
-    allowed = f"an integer of at least {least}"
-    option: Option[int | None] = Option(key, "integer", None, _bounded(int, least, None), allowed, doc)
+def optional_integer(key: str, doc: str, *, minimum: int = 0) -> Option[int | None]:
+    """Declare an integer option with values from *minimum* and no default."""
+    allowed = f"an integer of at least {minimum}"
+    option: Option[int | None] = Option(key, "integer", None, _bounded(int, minimum, None), allowed, doc)
     return _declare(option)
 
 
-def number(key: str, default: float, doc: str, *, most: float | None = None) -> Option[float]:
-    """Declare a floating-point option with values from 0 to *most*."""
-    allowed = "a number from 0" + (f" to {most:g}" if most is not None else "")
-    return _declare(Option(key, "number", default, _bounded(float, 0.0, most), allowed, doc))
+def number(key: str, default: float, doc: str, *, maximum: float | None = None) -> Option[float]:
+    """Declare a floating-point option with values from 0 to *maximum*."""
+    allowed = "a number from 0" + (f" to {maximum:g}" if maximum is not None else "")
+    return _declare(Option(key, "number", default, _bounded(float, 0.0, maximum), allowed, doc))
 
 
 def choice(
@@ -179,12 +179,12 @@ def _boolean(value: str) -> bool:
 N = TypeVar("N", int, float)
 
 
-def _bounded(kind: Callable[[str], N], least: N, most: N | None) -> Callable[[str], N]:
+def _bounded(kind: Callable[[str], N], minimum: N, maximum: N | None) -> Callable[[str], N]:
     def convert(value: str) -> N:
         if "_" in value or value != value.strip():  # Python accepts these, Java does not
             raise ValueError(value)
         number = kind(value)
-        if not number >= least or (most is not None and number > most):
+        if not number >= minimum or (maximum is not None and number > maximum):
             raise ValueError(value)
         return number
 

@@ -55,9 +55,9 @@ class BatchLimits:
         return rows_within(self.num_bytes, max(row_bytes, self.row_bytes), self.rows)
 
 
-def rows_within(limit: int, row_bytes: float, most: int) -> int:
-    """Return the number of rows of that size that fit into the bytes: at most ``most``, at least one."""
-    return max(1, min(most, int(limit / max(row_bytes, 1.0))))
+def rows_within(limit: int, row_bytes: float, max_rows: int) -> int:
+    """Return the number of rows of that size that fit into the bytes: at most ``max_rows``, at least one."""
+    return max(1, min(max_rows, int(limit / max(row_bytes, 1.0))))
 
 
 def pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
@@ -70,14 +70,14 @@ def pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
     yield from pieces(batch.slice(middle), limit)
 
 
-def bounded_runs(sizes: npt.NDArray[np.float64], limit: int, most: int) -> Iterator[slice]:
+def bounded_runs(sizes: npt.NDArray[np.float64], limit: int, max_rows: int) -> Iterator[slice]:
     """Split rows of these sizes into runs bounded in bytes and rows, of at least one row."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(sizes):
         before = ends[start - 1] if start else 0.0
         end = int(np.searchsorted(ends, before + limit, side="right"))
-        end = min(max(end, start + 1), start + most, len(sizes))
+        end = min(max(end, start + 1), start + max_rows, len(sizes))
         yield slice(start, end)
         start = end
 

@@ -49,13 +49,13 @@ class PartitionTtl:
         strategy: Event from which the age of a partition is measured.
         days: Age in days from which a partition is expired.
         selected: Paths of the partitions that may expire; empty: all.
-        most: Maximum number of partitions that are dropped at once.
+        max_partitions: Maximum number of partitions that are dropped at once.
     """
 
     strategy: TtlStrategy
     days: int
     selected: tuple[str, ...] = ()
-    most: int = 1000
+    max_partitions: int = 1000
 
     @classmethod
     def from_options(cls, opts: Options) -> PartitionTtl:
@@ -96,7 +96,7 @@ class PartitionTtl:
             old = _without_bootstrapped(table, last.filter(pc.less(last["instant"], limit)), limit)
             if table.config.version < 8:
                 old = _without_late_logs(table, slices, old, limit)
-        return sorted(old)[: self.most]
+        return sorted(old)[: self.max_partitions]
 
     def __str__(self) -> str:
         return f"{self.strategy}, {self.days} days"

@@ -47,7 +47,7 @@ BOOTSTRAP_CHECK_TIMES = flag(
     "index are refused. Set it to false if the files were restored with new times.",
 )
 BOOTSTRAP_PARALLELISM = integer(
-    _BOOTSTRAP + "parallelism", 1500, "Maximum number of Spark tasks of a metadata-only bootstrap.", least=1
+    _BOOTSTRAP + "parallelism", 1500, "Maximum number of Spark tasks of a metadata-only bootstrap.", minimum=1
 )
 BOOTSTRAP_INDEX_ENABLE = flag(
     _BOOTSTRAP + "index.enable", True, "If true, a bootstrap writes its index, which metadata-only bootstraps require."

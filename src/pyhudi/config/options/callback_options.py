@@ -15,7 +15,7 @@ CALLBACK_CLASS = text(
     "Receiver by its class name in Apache Hudi: `HoodieWriteCommitHttpCallback` or `HoodieWriteCommitKafkaCallback`.",
 )
 CALLBACK_URL = optional_text(_HTTP + "url", "HTTP or HTTPS URL that receives a POST request with a JSON document.")
-CALLBACK_TIMEOUT = integer(_HTTP + "timeout.seconds", 30, "Seconds to wait for the URL.", least=1)
+CALLBACK_TIMEOUT = integer(_HTTP + "timeout.seconds", 30, "Seconds to wait for the URL.", minimum=1)
 CALLBACK_API_KEY = text(
     _HTTP + "api.key", "hudi_write_commit_http_callback", "Value of the header `HUDI-CALLBACK-KEY`."
 )

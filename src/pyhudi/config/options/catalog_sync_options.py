@@ -101,7 +101,7 @@ META_SYNC_TOUCH_PARTITIONS = flag(
     "If true, partitions that were written since the previous sync are touched in the metastore if nothing else of "
     "them changed, so that listeners of the metastore see them.",
 )
-HIVE_SYNC_BATCH_NUM = integer(_HIVE + "batch_num", 1000, "Number of partitions in a request.", least=1)
+HIVE_SYNC_BATCH_NUM = integer(_HIVE + "batch_num", 1000, "Number of partitions in a request.", minimum=1)
 HIVE_SYNC_OMIT_METADATA_FIELDS = flag(
     _HIVE + "omit_metadata_fields", False, "If true, the synced table has no columns `_hoodie_…`."
 )
@@ -128,7 +128,7 @@ HIVE_SYNC_SCHEMA_STRING_LENGTH = integer(
     _HIVE + "schema_string_length_thresh",
     4000,
     "Length of the properties that hold the parts of the schema for Spark.",
-    least=1,
+    minimum=1,
 )
 META_SYNC_SPARK_VERSION = text(
     "hoodie.meta_sync.spark.version", "", "Version of Spark that the synced table names as its creator."

@@ -13,10 +13,10 @@ CLEAN_POLICY = choice(
     any_case=False,
 )
 CLEAN_COMMITS_RETAINED = integer(
-    "hoodie.clean.commits.retained", 10, "Number of commits whose files are retained.", least=1
+    "hoodie.clean.commits.retained", 10, "Number of commits whose files are retained.", minimum=1
 )
 CLEAN_FILE_VERSIONS_RETAINED = integer(
-    "hoodie.clean.fileversions.retained", 3, "Number of file versions that are retained.", least=1
+    "hoodie.clean.fileversions.retained", 3, "Number of file versions that are retained.", minimum=1
 )
 CLEAN_HOURS_RETAINED = integer("hoodie.clean.hours.retained", 24, "Number of hours for which old files are retained.")
 CLEAN_TRIGGER_STRATEGY = choice(
@@ -26,13 +26,13 @@ CLEAN_TRIGGER_MAX_COMMITS = integer(
     "hoodie.clean.trigger.max.commits",
     1,
     "Number of commits since the last clean after which cleaning is due.",
-    least=1,
+    minimum=1,
 )
 CLEAN_MAX_COMMITS_TO_CLEAN = integer(
     "hoodie.clean.max.commits.to.clean",
     9_223_372_036_854_775_807,
     "Maximum number of commits by which one clean may advance the earliest retained commit.",
-    least=1,
+    minimum=1,
 )
 CLEAN_ASYNC = flag(
     "hoodie.clean.async.enabled",
@@ -41,7 +41,7 @@ CLEAN_ASYNC = flag(
     "the commit.",
 )
 CLEAN_PARALLELISM = integer(
-    "hoodie.clean.parallelism", 200, "Number of threads that delete files, at most 16.", least=1
+    "hoodie.clean.parallelism", 200, "Number of threads that delete files, at most 16.", minimum=1
 )
 CLEAN_PARTITION_REGEX = optional_text(
     "hoodie.clean.partition.filter.regex",
@@ -55,7 +55,7 @@ CLEAN_EMPTY_INTERVAL_HOURS = integer(
     -1,
     "Number of hours after the last clean after which an empty clean is written to the timeline, so that the next "
     "plan examines fewer writes. Negative: never.",
-    least=-1,
+    minimum=-1,
 )
 CLEAN_MULTIPLE_ENABLED = flag(
     "hoodie.clean.multiple.enabled", False, "If true, cleaning is planned even if another clean is pending."
@@ -65,10 +65,10 @@ CLEAN_INCREMENTAL = flag(
 )
 AUTO_ARCHIVE = flag("hoodie.archive.automatic", True, "If true, a write archives old instants after its commit.")
 KEEP_MIN_COMMITS = integer(
-    "hoodie.keep.min.commits", 20, "Minimum number of instants that archival leaves in the active timeline.", least=1
+    "hoodie.keep.min.commits", 20, "Minimum number of instants that archival leaves in the active timeline.", minimum=1
 )
 KEEP_MAX_COMMITS = integer(
-    "hoodie.keep.max.commits", 30, "Number of active instants above which archival starts.", least=1
+    "hoodie.keep.max.commits", 30, "Number of active instants above which archival starts.", minimum=1
 )
 ARCHIVE_ASYNC = flag(
     "hoodie.archive.async",
@@ -87,25 +87,25 @@ ARCHIVE_BLOCK_ON_CLEAN = flag(
     "If true, instants since the earliest commit retained by the last clean stay in the active timeline.",
 )
 ARCHIVE_BATCH = integer(
-    "hoodie.commits.archival.batch", 10, "Number of records in a block of an archive file.", least=1
+    "hoodie.commits.archival.batch", 10, "Number of records in a block of an archive file.", minimum=1
 )
 TIMELINE_COMPACTION_BATCH = integer(
     "hoodie.timeline.compaction.batch.size",
     10,
     "Number of files of one level of the archived timeline that are merged.",
-    least=2,
+    minimum=2,
 )
 ARCHIVE_MERGE = flag(
     "hoodie.archive.merge.enable", False, "If true, small archive files of tables of version 6 are merged."
 )
 ARCHIVE_MERGE_BATCH = integer(
-    "hoodie.archive.merge.files.batch.size", 10, "Number of small archive files that are merged into one.", least=2
+    "hoodie.archive.merge.files.batch.size", 10, "Number of small archive files that are merged into one.", minimum=2
 )
 ARCHIVE_MERGE_SMALL_LIMIT = integer(
     "hoodie.archive.merge.small.file.limit.bytes",
     20 * 1024**2,
     "Size in bytes below which an archive file is small.",
-    least=1,
+    minimum=1,
 )
 FAIL_ON_ARCHIVING = flag(
     "hoodie.fail.on.timeline.archiving", True, "If true, an error in archival after a commit is raised."

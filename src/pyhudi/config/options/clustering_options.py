@@ -51,7 +51,7 @@ CLUSTERING_UPDATES_STRATEGY = text(
     "`SparkRejectUpdateStrategy` refuses them.",
 )
 CLUSTERING_TARGET_FILE_BYTES = integer(
-    _PLAN + "target.file.max.bytes", 1024**3, "Target size in bytes of a clustered file.", least=1
+    _PLAN + "target.file.max.bytes", 1024**3, "Target size in bytes of a clustered file.", minimum=1
 )
 CLUSTERING_SMALL_FILE_LIMIT = integer(
     _PLAN + "small.file.limit", 300 * 1024**2, "Size in bytes below which base files are clustered."
@@ -60,9 +60,9 @@ CLUSTERING_GROUP_BYTES = integer(
     _PLAN + "max.bytes.per.group",
     2 * 1024**3,
     "Maximum size in bytes of the base files of one clustering group.",
-    least=1,
+    minimum=1,
 )
-CLUSTERING_MAX_GROUPS = integer(_PLAN + "max.num.groups", 30, "Maximum number of groups of a plan.", least=1)
+CLUSTERING_MAX_GROUPS = integer(_PLAN + "max.num.groups", 30, "Maximum number of groups of a plan.", minimum=1)
 CLUSTERING_SINGLE_GROUP = flag(
     _PLAN + "single.group.clustering.enabled", True, "If true, a group of a single file is clustered, too."
 )
@@ -95,5 +95,5 @@ LAYOUT_STRATEGY = choice(
     synonyms={"z-order": LayoutStrategy.ZORDER},
 )
 LAYOUT_SAMPLE_SIZE = integer(
-    _LAYOUT + "build.curve.sample.size", 200_000, "Number of rows sampled to construct a curve.", least=1
+    _LAYOUT + "build.curve.sample.size", 200_000, "Number of rows sampled to construct a curve.", minimum=1
 )

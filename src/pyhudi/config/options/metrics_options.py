@@ -22,14 +22,14 @@ METRICS_REPORTER_CLASS = optional_text(
 )
 GRAPHITE_HOST = text("hoodie.metrics.graphite.host", "localhost", "Host of the Graphite server.")
 GRAPHITE_PORT = integer(
-    "hoodie.metrics.graphite.port", 4756, "Port of the Graphite server's plaintext protocol.", least=1, most=65535
+    "hoodie.metrics.graphite.port", 4756, "Port of the Graphite server's plaintext protocol.", minimum=1, maximum=65535
 )
 GRAPHITE_PREFIX = optional_text("hoodie.metrics.graphite.metric.prefix", "Prefix of metric names in Graphite.")
 METRICS_PREFIX = optional_text(
     "hoodie.metrics.reporter.metricsname.prefix", "Prefix of metric names. Default: the name of the table."
 )
 PUSHGATEWAY_HOST = text(_PUSH + "host", "localhost", "Host of the push gateway.")
-PUSHGATEWAY_PORT = integer(_PUSH + "port", 9091, "Port of the push gateway.", least=1, most=65535)
+PUSHGATEWAY_PORT = integer(_PUSH + "port", 9091, "Port of the push gateway.", minimum=1, maximum=65535)
 PUSHGATEWAY_JOB = text(_PUSH + "job.name", "", "Job name of pushed metrics. Default: the name of the table.")
 PUSHGATEWAY_RANDOM_SUFFIX = flag(
     _PUSH + "random.job.name.suffix", True, "If true, a random number per process is appended to the job name."
@@ -38,7 +38,9 @@ PUSHGATEWAY_DELETE = flag(
     _PUSH + "delete.on.shutdown", True, "If true, the job is deleted from the push gateway when the process ends."
 )
 PUSHGATEWAY_LABELS = text(_PUSH + "report.labels", "", "Labels of all pushed metrics, as `name:value,name:value`.")
-PROMETHEUS_PORT = integer("hoodie.metrics.prometheus.port", 9090, "Port that Prometheus scrapes.", least=1, most=65535)
+PROMETHEUS_PORT = integer(
+    "hoodie.metrics.prometheus.port", 9090, "Port that Prometheus scrapes.", minimum=1, maximum=65535
+)
 METRICS_TEXTFILE = optional_text(
     "pyhudi.metrics.textfile",
     "File (`*.prom`) that the reporter PROMETHEUS writes for the textfile collector of Prometheus's node "
@@ -50,12 +52,12 @@ DATADOG_URL = optional_text(
     "Address of Datadog's API for other sites, such as `https://api.us5.datadoghq.com`, or of a proxy.",
 )
 DATADOG_KEY = optional_text(_DATADOG + "api.key", "API key of Datadog.")
-DATADOG_TIMEOUT = integer(_DATADOG + "api.timeout.seconds", 3, "Seconds to wait for Datadog.", least=1)
+DATADOG_TIMEOUT = integer(_DATADOG + "api.timeout.seconds", 3, "Seconds to wait for Datadog.", minimum=1)
 DATADOG_PREFIX = optional_text(_DATADOG + "metric.prefix", "Prefix of metric names in Datadog.")
 DATADOG_HOST = optional_text(_DATADOG + "metric.host", "Host of all metrics in Datadog.")
 DATADOG_TAGS = name_list(_DATADOG + "metric.tags", "Tags of all metrics in Datadog, as `name:value,name:value`.")
 CLOUDWATCH_NAMESPACE = text(_CLOUDWATCH + "namespace", "Hudi", "Namespace of metrics in CloudWatch.")
 CLOUDWATCH_PREFIX = optional_text(_CLOUDWATCH + "metric.prefix", "Prefix of metric names in CloudWatch.")
 CLOUDWATCH_BATCH_SIZE = integer(
-    _CLOUDWATCH + "maxDatumsPerRequest", 20, "Maximum number of metrics in a request.", least=1, most=1000
+    _CLOUDWATCH + "maxDatumsPerRequest", 20, "Maximum number of metrics in a request.", minimum=1, maximum=1000
 )

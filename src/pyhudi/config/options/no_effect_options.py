@@ -32,7 +32,9 @@ ROLLBACK_USING_MARKERS = flag(
     True,
     "No effect: a rollback takes files from the markers of a failed write, or from the metadata of a commit.",
 )
-ROLLBACK_PARALLELISM = integer("hoodie.rollback.parallelism", 100, "No effect: the driver deletes the files.", least=1)
+ROLLBACK_PARALLELISM = integer(
+    "hoodie.rollback.parallelism", 100, "No effect: the driver deletes the files.", minimum=1
+)
 MARKERS_TYPE = optional_choice(
     "hoodie.write.markers.type", MarkerType, "No effect: without a timeline server, markers are always DIRECT."
 )
@@ -40,7 +42,7 @@ MARKERS_DELETE_PARALLELISM = integer(
     "hoodie.markers.delete.parallelism",
     100,
     "No effect: the storage decides how to delete the folder of markers.",
-    least=1,
+    minimum=1,
 )
 EMBEDDED_TIMELINE_SERVER = flag("hoodie.embed.timeline.server", True, "No effect: there is no timeline server.")
 COMPLEX_KEYGEN_VALIDATION = flag(
@@ -61,7 +63,7 @@ ORC_BLOCK_SIZE = integer(
     "hoodie.orc.block.size",
     120 * 1024 * 1024,
     "No effect: ORC files are not padded to blocks of a file system.",
-    least=1,
+    minimum=1,
 )
 SIMPLE_INDEX_PARALLELISM = integer(
     "hoodie.simple.index.parallelism", 0, "No effect: Spark decides the number of tasks of key lookups."

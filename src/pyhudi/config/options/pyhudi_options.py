@@ -6,7 +6,7 @@ from pyhudi.config.enums import Fsync, InvalidText, PartitionValues, ReadEngine
 from pyhudi.config.option import choice, flag, integer, optional_integer, optional_text
 
 PARQUET_CODEC_LEVEL = optional_integer(
-    "pyhudi.parquet.compression.level", "Level of the Parquet codec. By default, the codec's own.", least=-100
+    "pyhudi.parquet.compression.level", "Level of the Parquet codec. By default, the codec's own.", minimum=-100
 )
 INDEX_BROADCAST_ROWS = integer(
     "pyhudi.index.broadcast.rows",

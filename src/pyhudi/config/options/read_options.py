@@ -81,7 +81,7 @@ MEMORY_MERGE_MAX_SIZE = integer(
     "hoodie.memory.merge.max.size",
     1024 * 1024 * 1024,
     "Memory in bytes for the log records of a merge before they are spilled to disk. Threads of a local scan share it.",
-    least=1,
+    minimum=1,
 )
 MEMORY_SPILL_PATH = optional_text(
     "hoodie.memory.spillable.map.path",
@@ -98,5 +98,5 @@ STREAMING_START_OFFSET = text(
 STREAMING_MAX_INSTANTS = optional_integer(
     "pyhudi.streaming.max.instants.per.trigger",
     "Maximum number of commits per micro-batch. Default: all available ones.",
-    least=1,
+    minimum=1,
 )

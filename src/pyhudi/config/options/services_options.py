@@ -61,16 +61,16 @@ LOCK_STORAGE_VALIDITY_SECS = integer(
     _LOCK + "storage.validity.timeout.secs",
     300,
     "Seconds for which a storage-based lock is valid without a renewal.",
-    least=1,
+    minimum=1,
 )
 LOCK_STORAGE_RENEW_SECS = integer(
-    _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of a storage-based lock.", least=1
+    _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of a storage-based lock.", minimum=1
 )
 LOCK_ZOOKEEPER_URL = optional_text(
     _LOCK + "zookeeper.url", "Addresses of the ZooKeeper servers, `host:port,…`, for the ZookeeperBasedLockProvider."
 )
 LOCK_ZOOKEEPER_PORT = optional_integer(
-    _LOCK + "zookeeper.port", "Port of servers whose address has none. Default: 2181.", least=1
+    _LOCK + "zookeeper.port", "Port of servers whose address has none. Default: 2181.", minimum=1
 )
 LOCK_ZOOKEEPER_BASE_PATH = optional_text(
     _LOCK + "zookeeper.base_path", "Path of ZooKeeper below which locks are; the same for all writers of a table."
@@ -82,10 +82,10 @@ LOCK_ZOOKEEPER_SESSION_TIMEOUT_MS = integer(
     _LOCK + "zookeeper.session_timeout_ms",
     60_000,
     "Time after which ZooKeeper releases the lock of a process that no longer responds.",
-    least=1,
+    minimum=1,
 )
 LOCK_ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
-    _LOCK + "zookeeper.connection_timeout_ms", 15_000, "Time limit of a connection to ZooKeeper.", least=1
+    _LOCK + "zookeeper.connection_timeout_ms", 15_000, "Time limit of a connection to ZooKeeper.", minimum=1
 )
 LOCK_HIVE_METASTORE_URIS = optional_text(
     _LOCK + "hivemetastore.uris",
@@ -104,7 +104,7 @@ LOCK_HEARTBEAT_INTERVAL_MS = integer(
     60_000,
     "Interval of the heartbeats of a lock in the Hive metastore. For storage-based locks, "
     "`hoodie.write.lock.storage.renew.interval.secs` applies.",
-    least=1,
+    minimum=1,
 )
 LOCK_DYNAMODB_TABLE = text(
     _LOCK + "dynamodb.table",
@@ -128,16 +128,16 @@ LOCK_DYNAMODB_BILLING_MODE = choice(
     "Billing mode of a table of locks that is created.",
 )
 LOCK_DYNAMODB_READ_CAPACITY = integer(
-    _LOCK + "dynamodb.read_capacity", 20, "Read capacity of a table of locks that is PROVISIONED.", least=1
+    _LOCK + "dynamodb.read_capacity", 20, "Read capacity of a table of locks that is PROVISIONED.", minimum=1
 )
 LOCK_DYNAMODB_WRITE_CAPACITY = integer(
-    _LOCK + "dynamodb.write_capacity", 10, "Write capacity of a table of locks that is PROVISIONED.", least=1
+    _LOCK + "dynamodb.write_capacity", 10, "Write capacity of a table of locks that is PROVISIONED.", minimum=1
 )
 LOCK_DYNAMODB_TABLE_CREATION_TIMEOUT = integer(
     _LOCK + "dynamodb.table_creation_timeout",
     120_000,
     "Milliseconds to wait until a new table of locks can be used.",
-    least=1,
+    minimum=1,
 )
 AWS_ACCESS_KEY = optional_text(
     "hoodie.aws.access.key",
@@ -158,7 +158,7 @@ NUM_RETRIES_ON_CONFLICT = integer(
     "Number of retries of a write after a conflict. A DataFrame read from the table itself is not written again.",
 )
 HEARTBEAT_INTERVAL_MS = integer(
-    "hoodie.client.heartbeat.interval_in_ms", 60_000, "Interval between heartbeats of a writer.", least=1
+    "hoodie.client.heartbeat.interval_in_ms", 60_000, "Interval between heartbeats of a writer.", minimum=1
 )
 HEARTBEAT_TOLERABLE_MISSES = integer(
     "hoodie.client.heartbeat.tolerable.misses",
@@ -223,13 +223,13 @@ COMPACT_TRIGGER = choice(
     "Trigger of compaction.",
 )
 COMPACT_MAX_DELTA_COMMITS = integer(
-    "hoodie.compact.inline.max.delta.commits", 5, "Number of delta commits after which compaction is due.", least=1
+    "hoodie.compact.inline.max.delta.commits", 5, "Number of delta commits after which compaction is due.", minimum=1
 )
 COMPACT_MAX_DELTA_SECONDS = integer(
     "hoodie.compact.inline.max.delta.seconds",
     3600,
     "Seconds since the last compaction, or since the first delta commit, after which compaction is due.",
-    least=1,
+    minimum=1,
 )
 COMPACTION_STRATEGY = text(
     "hoodie.compaction.strategy",
@@ -265,7 +265,7 @@ LOG_COMPACTION_BLOCKS_THRESHOLD = integer(
     "hoodie.log.compaction.blocks.threshold",
     5,
     "Minimum number of log blocks of a file slice, and of delta commits of the table, for a log compaction.",
-    least=1,
+    minimum=1,
 )
 INCREMENTAL_SERVICES = flag(
     "hoodie.table.services.incremental.enabled",
@@ -287,13 +287,13 @@ METADATA_COLUMN_STATS_MAX_COLUMNS = integer(
     "hoodie.metadata.index.column.stats.max.columns.to.index",
     32,
     "Maximum number of columns with column statistics if no columns are named.",
-    least=1,
+    minimum=1,
 )
 METADATA_COLUMN_STATS_FILE_GROUPS = integer(
     "hoodie.metadata.index.column.stats.file.group.count",
     2,
     "Number of file groups of the column statistics, set when they are built.",
-    least=1,
+    minimum=1,
 )
 METADATA_PARTITION_STATS_ENABLE = optional_flag(
     "hoodie.metadata.index.partition.stats.enable",
@@ -304,7 +304,7 @@ METADATA_PARTITION_STATS_FILE_GROUPS = integer(
     "hoodie.metadata.index.partition.stats.file.group.count",
     1,
     "Number of file groups of the partition statistics, set when they are built.",
-    least=1,
+    minimum=1,
 )
 METADATA_BLOOM_ENABLE = flag(
     "hoodie.metadata.index.bloom.filter.enable", False, "If true, the metadata table holds bloom filters."
@@ -313,19 +313,19 @@ METADATA_BLOOM_FILE_GROUPS = integer(
     "hoodie.metadata.index.bloom.filter.file.group.count",
     4,
     "Number of file groups of the bloom filters, set when they are built.",
-    least=1,
+    minimum=1,
 )
 METADATA_EXPRESSION_FILE_GROUPS = integer(
     "hoodie.metadata.index.expression.file.group.count",
     2,
     "Number of file groups of an expression index, set when it is built.",
-    least=1,
+    minimum=1,
 )
 METADATA_COMPACT_MAX_DELTA_COMMITS = integer(
     "hoodie.metadata.compact.max.delta.commits",
     10,
     "Number of delta commits after which the metadata table is compacted.",
-    least=1,
+    minimum=1,
 )
 METADATA_GLOBAL_RECORD_INDEX_ENABLE = flag(
     "hoodie.metadata.global.record.level.index.enable",
@@ -337,14 +337,14 @@ METADATA_RECORD_INDEX_MIN_GROUPS = integer(
     "hoodie.metadata.global.record.level.index.min.filegroup.count",
     10,
     "Minimum number of file groups of a record index.",
-    least=1,
+    minimum=1,
     aliases=("hoodie.metadata.record.index.min.filegroup.count",),
 )
 METADATA_RECORD_INDEX_MAX_GROUPS = integer(
     "hoodie.metadata.global.record.level.index.max.filegroup.count",
     10_000,
     "Maximum number of file groups of a record index.",
-    least=1,
+    minimum=1,
     aliases=("hoodie.metadata.record.index.max.filegroup.count",),
 )
 METADATA_PARTITIONED_RECORD_INDEX_ENABLE = flag(
@@ -357,13 +357,13 @@ METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS = integer(
     "hoodie.metadata.record.level.index.min.filegroup.count",
     1,
     "Minimum number of file groups per partition of a partitioned record index.",
-    least=1,
+    minimum=1,
     aliases=("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
 )
 METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS = integer(
     "hoodie.metadata.record.level.index.max.filegroup.count",
     10,
     "Maximum number of file groups per partition of a partitioned record index, set when it is built.",
-    least=1,
+    minimum=1,
     aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
 )

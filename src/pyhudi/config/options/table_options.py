@@ -194,7 +194,7 @@ MULTIPLE_BASE_FILE_FORMATS = flag(
     "Not supported: tables with several base file formats are read, but not created or written.",
 )
 INITIAL_BUCKETS = integer(
-    "hoodie.bucket.index.num.buckets", 256, "Number of buckets per partition, for the bucket index.", least=1
+    "hoodie.bucket.index.num.buckets", 256, "Number of buckets per partition, for the bucket index.", minimum=1
 )
 BUCKET_HASH_FIELD = name_list(
     "hoodie.bucket.index.hash.field", "Key columns that determine the bucket. Default: all key columns."

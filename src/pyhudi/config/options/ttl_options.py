@@ -19,7 +19,7 @@ TTL_STRATEGY_CLASS = optional_text(
     "The same strategy by Apache Hudi's class name, `KeepByTimeStrategy` or `KeepByCreationTimeStrategy`, with or "
     "without package. Overrides the type.",
 )
-TTL_DAYS = integer(_STRATEGY + "days.retain", -1, "Days after which a partition expires; -1: never.", least=-1)
+TTL_DAYS = integer(_STRATEGY + "days.retain", -1, "Days after which a partition expires; -1: never.", minimum=-1)
 TTL_PARTITIONS = name_list(
     _STRATEGY + "partition.selected", "Paths of the partitions that may expire. By default, all may."
 )
@@ -27,5 +27,5 @@ TTL_MAX_PARTITIONS = integer(
     _STRATEGY + "max.delete.partitions",
     1000,
     "Maximum number of partitions that are dropped at once; the remaining ones follow with later writes.",
-    least=1,
+    minimum=1,
 )

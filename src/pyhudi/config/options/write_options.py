@@ -99,7 +99,7 @@ UPSERT_PARALLELISM = integer("hoodie.upsert.shuffle.parallelism", 0, "Number of 
 INSERT_PARALLELISM = integer("hoodie.insert.shuffle.parallelism", 0, "Number of tasks of insert; 0: that of the input.")
 DELETE_PARALLELISM = integer("hoodie.delete.shuffle.parallelism", 0, "Number of tasks of delete; 0: that of the input.")
 PARQUET_MAX_FILE_SIZE = integer(
-    "hoodie.parquet.max.file.size", 120 * _MB, "Maximum size of a Parquet base file, in bytes.", least=1
+    "hoodie.parquet.max.file.size", 120 * _MB, "Maximum size of a Parquet base file, in bytes.", minimum=1
 )
 PARQUET_SMALL_FILE_LIMIT = integer(
     "hoodie.parquet.small.file.limit",
@@ -110,7 +110,7 @@ INSERT_SPLIT_SIZE = integer(
     "hoodie.copyonwrite.insert.split.size",
     500_000,
     "Number of rows per new file if the record size is unknown.",
-    least=1,
+    minimum=1,
 )
 INSERT_AUTO_SPLIT = flag(
     "hoodie.copyonwrite.insert.auto.split",
@@ -118,15 +118,15 @@ INSERT_AUTO_SPLIT = flag(
     "If true, the number of rows per new file is derived from the size of earlier records.",
 )
 RECORD_SIZE_ESTIMATE = integer(
-    "hoodie.copyonwrite.record.size.estimate", 1024, "Assumed size of a record in bytes if it is unknown.", least=1
+    "hoodie.copyonwrite.record.size.estimate", 1024, "Assumed size of a record in bytes if it is unknown.", minimum=1
 )
 RECORD_SIZE_ESTIMATION_THRESHOLD = number(
     "hoodie.record.size.estimation.threshold",
     1.0,
     "Minimum size of a commit that is used to estimate the record size, as a fraction of the small-file limit.",
 )
-PARQUET_BLOCK_SIZE = integer("hoodie.parquet.block.size", 120 * _MB, "Size of a Parquet row group in bytes.", least=1)
-PARQUET_PAGE_SIZE = integer("hoodie.parquet.page.size", _MB, "Size of a Parquet page in bytes.", least=1)
+PARQUET_BLOCK_SIZE = integer("hoodie.parquet.block.size", 120 * _MB, "Size of a Parquet row group in bytes.", minimum=1)
+PARQUET_PAGE_SIZE = integer("hoodie.parquet.page.size", _MB, "Size of a Parquet page in bytes.", minimum=1)
 PARQUET_CODEC = choice(
     "hoodie.parquet.compression.codec",
     ParquetCodec.ZSTD,
@@ -137,9 +137,9 @@ PARQUET_TIMESTAMP_TYPE = choice(
     "hoodie.parquet.outputtimestamptype", OutputTimestampType.TIMESTAMP_MICROS, "Physical type of timestamps."
 )
 ORC_MAX_FILE_SIZE = integer(
-    "hoodie.orc.max.file.size", 120 * _MB, "Maximum size of an ORC base file, in bytes.", least=1
+    "hoodie.orc.max.file.size", 120 * _MB, "Maximum size of an ORC base file, in bytes.", minimum=1
 )
-ORC_STRIPE_SIZE = integer("hoodie.orc.stripe.size", 64 * _MB, "Size of an ORC stripe in bytes.", least=1)
+ORC_STRIPE_SIZE = integer("hoodie.orc.stripe.size", 64 * _MB, "Size of an ORC stripe in bytes.", minimum=1)
 ORC_CODEC = choice("hoodie.orc.compression.codec", OrcCodec.ZLIB, "Compression of ORC files.")
 
 # --- log files -----------------------------------------------------------------------------------------------------
@@ -151,13 +151,13 @@ LOG_BLOCK_FORMAT = choice(
     "Apache Hudi 1.x merges their Parquet blocks wrongly. Apache Hudi writes Avro by default and reads all of them.",
 )
 LOG_MAX_SIZE = integer(
-    "hoodie.logfile.max.size", 1024 * _MB, "Size in bytes at which a write continues in another log file.", least=1
+    "hoodie.logfile.max.size", 1024 * _MB, "Size in bytes at which a write continues in another log file.", minimum=1
 )
 LOG_BLOCK_MAX_SIZE = integer(
     "hoodie.logfile.data.block.max.size",
     256 * _MB,
     "Approximate size of a log block in bytes, which a task keeps in memory.",
-    least=1,
+    minimum=1,
 )
 WRITE_RECORD_POSITIONS = flag(
     "hoodie.write.record.positions",
@@ -181,12 +181,12 @@ BLOOM_ENABLED = flag(
     "hoodie.parquet.bloom.filter.enabled", True, "If true, base files have a bloom filter of record keys."
 )
 BLOOM_NUM_ENTRIES = integer(
-    "hoodie.index.bloom.num_entries", 60_000, "Initial number of keys of a bloom filter.", least=1
+    "hoodie.index.bloom.num_entries", 60_000, "Initial number of keys of a bloom filter.", minimum=1
 )
-BLOOM_FPP = number("hoodie.index.bloom.fpp", 0.000000001, "False positive rate of a bloom filter.", most=1.0)
+BLOOM_FPP = number("hoodie.index.bloom.fpp", 0.000000001, "False positive rate of a bloom filter.", maximum=1.0)
 BLOOM_TYPE = choice("hoodie.bloom.index.filter.type", BloomType.DYNAMIC_V0, "Type of bloom filter.")
 BLOOM_DYNAMIC_MAX_ENTRIES = integer(
-    "hoodie.bloom.index.filter.dynamic.max.entries", 100_000, "Maximum number of keys of a dynamic filter.", least=1
+    "hoodie.bloom.index.filter.dynamic.max.entries", 100_000, "Maximum number of keys of a dynamic filter.", minimum=1
 )
 BLOOM_PRUNE_BY_RANGES = flag(
     "hoodie.bloom.index.prune.by.ranges", True, "If true, files are pruned by their key range."

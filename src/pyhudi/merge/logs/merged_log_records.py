@@ -265,16 +265,16 @@ class MergedLogRecords:
         """Return the average bytes of a version."""
         return self._store.row_bytes
 
-    def runs(self, records: Index, most: int) -> Iterator[slice]:
+    def runs(self, records: Index, max_rows: int) -> Iterator[slice]:
         """Split the numbers of records into runs whose versions fit into memory."""
-        if min(len(records), most) * self._store.widest <= self._batch_bytes:  # Narrow rows need no measurement.
-            for first in range(0, len(records), most):
-                yield slice(first, first + most)
+        if min(len(records), max_rows) * self._store.widest <= self._batch_bytes:  # Narrow rows need no measurement.
+            for first in range(0, len(records), max_rows):
+                yield slice(first, first + max_rows)
             return
         sizes = np.zeros(len(records), dtype=np.float64)
         for i, name in enumerate(self._store.schema.names):
             sizes += self._store.bytes_of(i, self._rows_of(name)[records])
-        yield from bounded_runs(sizes, self._batch_bytes, most)
+        yield from bounded_runs(sizes, self._batch_bytes, max_rows)
 
     def winners(self, which: Index, older: Sequence[pa.Array]) -> Mask:
         """Return a mask of the records whose versions win against older ones with the given ordering values."""

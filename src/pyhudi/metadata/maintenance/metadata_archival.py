@@ -32,8 +32,8 @@ def archive_metadata_timeline(table: LockedTable) -> None:
     instants = archivable_instants(
         active.timeline,
         table.active.timeline,
-        least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
-        most=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
+        min_commits=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
+        max_commits=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
         beyond_savepoints=opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT),
     )
     instants = [i for i in instants if can_archive(active.layout, i)]
@@ -42,10 +42,15 @@ def archive_metadata_timeline(table: LockedTable) -> None:
 
 
 def archivable_instants(
-    metadata_timeline: Timeline, data_timeline: Timeline, *, least: int, most: int, beyond_savepoints: bool = False
+    metadata_timeline: Timeline,
+    data_timeline: Timeline,
+    *,
+    min_commits: int,
+    max_commits: int,
+    beyond_savepoints: bool = False,
 ) -> list[Instant]:
-    """Return the instants to archive, oldest first: if there are more than ``most`` commits, those before the last
-    ``least`` of them.
+    """Return the instants to archive, oldest first: if there are more than ``max_commits``, those before the last
+    ``min_commits``.
 
     ``beyond_savepoints``: delta commits of writes with savepoints that archival of the table has passed are archived,
     too. Such a write is older than the remaining timeline, so readers do not miss its delta commit, and it cannot be
@@ -58,7 +63,12 @@ def archivable_instants(
     writes = [i.requested for i in data_timeline.completed().writes()]
     if beyond_savepoints:
         writes = [requested for requested in writes if not data_timeline.is_before_start(requested)]
-    end = archival_end(metadata_timeline, least=least, most=most, before=[compaction.requested, *pending, *writes])
+    end = archival_end(
+        metadata_timeline,
+        min_commits=min_commits,
+        max_commits=max_commits,
+        before=[compaction.requested, *pending, *writes],
+    )
     if end is None:
         return []
     # Initial instants are not times; their age is that of their completion.

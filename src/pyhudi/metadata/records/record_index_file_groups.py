@@ -116,9 +116,9 @@ def _id_prefix(file_id: str) -> str:
     return file_id.rsplit("-", 2)[0] + "-"
 
 
-def estimate_file_group_count(keys: int, least: int, most: int) -> int:
+def estimate_file_group_count(keys: int, min_groups: int, max_groups: int) -> int:
     """Return the initial number of file groups of a record index of ``keys`` keys, as in Apache Hudi."""
-    if least == most:
-        return least
+    if min_groups == max_groups:
+        return min_groups
     count = -(-int(keys * _GROWING) // (_MAX_GROUP_BYTES // _AVERAGE_RECORD))
-    return max(least, min(count, most))
+    return max(min_groups, min(count, max_groups))

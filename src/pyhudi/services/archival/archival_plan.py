@@ -56,14 +56,14 @@ class ArchivalPlan:
 def numbers_to_keep(table: TableSnapshot, opts: Options) -> tuple[int, int]:
     """Return the number of commits that archival leaves, and the number at which it starts: more than the cleaner
     retains."""
-    least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
+    min_commits, max_commits = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
     earliest = earliest_instant_to_retain(
         table.active.timeline, CleanRetention.from_options(opts), current_instant(table.config.timezone)
     )
     if earliest is None:
-        return least, most
+        return min_commits, max_commits
     retained = sum(i.requested > earliest.requested for i in table.active.timeline.completed().writes()) + 2
-    return (retained, retained + most - least) if least < retained else (least, most)
+    return (retained, retained + max_commits - min_commits) if min_commits < retained else (min_commits, max_commits)
 
 
 def is_archival_due(table: TableSnapshot, opts: Options) -> bool:
@@ -83,21 +83,22 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
         CorruptInstantError: The timeline cannot be read.
     """
     timeline = table.active.timeline
-    least, most = numbers_to_keep(table, opts)
+    min_commits, max_commits = numbers_to_keep(table, opts)
     count = len(timeline.completed().writes())
-    if count <= (most if only_if_due else least):
-        return ArchivalPlan(reason=f"there are {count} commits, and at least {most if only_if_due else least} are kept")
+    kept = max_commits if only_if_due else min_commits
+    if count <= kept:
+        return ArchivalPlan(reason=f"there are {count} commits, and at least {kept} are kept")
     limits = _limits(table, opts)
     if limits is None:
         return ArchivalPlan(reason="the metadata table has not been compacted yet")
     saved = {i.requested for i in timeline.of_actions(Action.SAVEPOINT)}
     if saved and not opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT):
         limits.append(min(saved))
-    end = archival_end(timeline, least=least, most=most if only_if_due else least, before=limits)
+    end = archival_end(timeline, min_commits=min_commits, max_commits=kept, before=limits)
     if end is None:
         return ArchivalPlan(reason="there are not enough commits")
     commits = [i for i in timeline.completed().writes() if i.requested < end and i.requested not in saved]
-    commits = _without_late_completions(table.active, without_uncleaned(table, commits), 2 * most)
+    commits = _without_late_completions(table.active, without_uncleaned(table, commits), 2 * max_commits)
     if not commits:
         return ArchivalPlan(reason=f"everything from {end} on is needed")
     return ArchivalPlan(tuple(sorted([*commits, *_cleans_and_rollbacks(timeline, commits[-1].requested)])))

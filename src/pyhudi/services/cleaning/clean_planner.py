@@ -230,10 +230,10 @@ def changed_partitions(
     return sorted(paths)
 
 
-def _bounded(timeline: Timeline, earliest: Instant, last: LastClean, most: int) -> Instant:
+def _bounded(timeline: Timeline, earliest: Instant, last: LastClean, max_commits: int) -> Instant:
     """Return the earliest instant to retain, limited to a number of commits after that of the last clean."""
     between = [i for i in timeline.completed().writes() if last.earliest < i.requested <= earliest.requested]
-    return between[most - 1] if last.earliest and len(between) > most else earliest
+    return between[max_commits - 1] if last.earliest and len(between) > max_commits else earliest
 
 
 def _filtered(table: TableSnapshot, files: TableFiles, partitions: list[str] | None, opts: Options) -> list[str] | None:

@@ -49,8 +49,8 @@ class ResizingRules:
     """Rules for splitting and merging buckets. Sizes are bytes of base and log files. ``sorts``: rows of other buckets
     are to be sorted, so they are rewritten, too."""
 
-    most: int
-    least: int
+    max_buckets: int
+    min_buckets: int
     split_above: float
     merge_up_to: float
     max_groups: int
@@ -64,19 +64,19 @@ class ResizingRules:
             ConfigError: The maximum number of buckets is less than the minimum.
         """
         first = opts.get_typed(options.INITIAL_BUCKETS)
-        most, least = opts.get_typed(options.BUCKET_MAX), opts.get_typed(options.BUCKET_MIN)
+        max_buckets, min_buckets = opts.get_typed(options.BUCKET_MAX), opts.get_typed(options.BUCKET_MIN)
         rules = cls(
-            first if most is None else most,
-            max(1, first if least is None else least),
+            first if max_buckets is None else max_buckets,
+            max(1, first if min_buckets is None else min_buckets),
             full_file * opts.get_typed(options.BUCKET_SPLIT_THRESHOLD),
             full_file * opts.get_typed(options.BUCKET_MERGE_THRESHOLD),
             opts.get_typed(options.CLUSTERING_MAX_GROUPS),
             bool(opts.get_typed(options.CLUSTERING_SORT_COLUMNS)),
         )
-        if rules.most < rules.least:
+        if rules.max_buckets < rules.min_buckets:
             raise ConfigError(
-                f"{options.BUCKET_MAX.key}={rules.most} is less than {options.BUCKET_MIN.key}={rules.least}; the "
-                f"default of both is {options.INITIAL_BUCKETS.key}"
+                f"{options.BUCKET_MAX.key}={rules.max_buckets} is less than "
+                f"{options.BUCKET_MIN.key}={rules.min_buckets}; the default of both is {options.INITIAL_BUCKETS.key}"
             )
         return rules
 
@@ -111,12 +111,12 @@ class ResizingRules:
         file_sizes = pc.add(pc.fill_null(slices["base_size"], 0), list_sums(slices["log_sizes"])).to_pylist()
         sizes = {bucket: file_sizes[row] for bucket, row in rows.items()}
         changes: dict[tuple[int, ...], tuple[ChildNode, ...]] = {}
-        room = self.most - len(metadata.ends)
+        room = self.max_buckets - len(metadata.ends)
         for bucket in sorted(rows):
             if len(changes) < room and sizes[bucket] > self.split_above:
                 halves = metadata.split(bucket, (_prefix(), _prefix()))
                 changes.update({(bucket,): halves} if halves else {})
-        spare = len(metadata.ends) + len(changes) - self.least
+        spare = len(metadata.ends) + len(changes) - self.min_buckets
         left = {bucket: sizes[bucket] for bucket in sorted(rows) if (bucket,) not in changes}
         for run in self._runs(metadata, left, spare):
             changes[tuple(run)] = metadata.merge(run, _prefix())

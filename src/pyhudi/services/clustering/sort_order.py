@@ -78,15 +78,15 @@ class RowOrder:
         columns = [field_of(rows, name) for name in self.columns]
         return pa.table(columns, names=[str(n) for n in range(len(columns))])
 
-    def sample(self, batches: Iterator[pa.RecordBatch], most: int) -> pa.Table | None:
-        """Return approximately ``most`` of the rows' `values`, sampled uniformly; None without rows."""
+    def sample(self, batches: Iterator[pa.RecordBatch], max_rows: int) -> pa.Table | None:
+        """Return approximately ``max_rows`` of the rows' `values`, sampled uniformly; None without rows."""
         parts = [self.values(batch) for batch in batches if batch.num_rows]
         if not parts:
             return None
         joined = pa.concat_tables(parts)
-        if joined.num_rows <= most:
+        if joined.num_rows <= max_rows:
             return joined
-        chosen = np.random.default_rng(_SEED).choice(joined.num_rows, most, replace=False)
+        chosen = np.random.default_rng(_SEED).choice(joined.num_rows, max_rows, replace=False)
         return joined.take(pa.array(np.sort(chosen)))
 
     def bounds(self, sample: pa.Table) -> tuple[pa.Array, ...]:

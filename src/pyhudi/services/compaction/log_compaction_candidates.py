@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _SCAN_THREADS = 8
 
 
-def log_compaction_candidates(table: TableSnapshot, operations: pa.Table, least: int) -> pa.Table:
-    """Return the operations whose slices have at least the given number of log files, or of valid blocks.
+def log_compaction_candidates(table: TableSnapshot, operations: pa.Table, min_blocks: int) -> pa.Table:
+    """Return the operations whose slices have at least ``min_blocks`` log files, or as many valid blocks.
 
     Slices with partial updates are omitted: columns missing in such a block are taken from the base file, whereas a
     block of whole records would set them to null.
@@ -33,7 +33,7 @@ def log_compaction_candidates(table: TableSnapshot, operations: pa.Table, least:
     def is_worth(row: Mapping[str, Any]) -> bool:
         with LogFiles(table.storage) as logs:
             blocks = valid_blocks(logs.blocks(operation_paths(row)[1]), view)
-        enough = max(len(row["log_files"]), len(blocks)) >= least
+        enough = max(len(row["log_files"]), len(blocks)) >= min_blocks
         return enough and not any(block.is_partial for block in blocks)
 
     return operations.filter(

@@ -46,16 +46,18 @@ def placement_keys(tasks: int) -> tuple[int, ...]:
     return tuple(keys.tolist())
 
 
-def assign_tasks(sizes: npt.NDArray[np.int64], max_tasks: int, *, fewest: int = 1) -> tuple[npt.NDArray[np.int32], int]:
+def assign_tasks(
+    sizes: npt.NDArray[np.int64], max_tasks: int, *, min_tasks: int = 1
+) -> tuple[npt.NDArray[np.int32], int]:
     """Distribute groups over tasks by size in bytes; return the placement key of each group and the number of tasks.
 
     The largest groups come first, on the tasks that Spark starts first; small groups share tasks.
     """
     if not len(sizes):
-        return np.zeros(0, dtype=np.int32), fewest
+        return np.zeros(0, dtype=np.int32), min_tasks
     large = sizes >= MIN_TASK_BYTES
     count = int(large.sum()) + -(-int(sizes[~large].sum()) // MIN_TASK_BYTES)
-    tasks = max(1, fewest, min(max_tasks, count))
+    tasks = max(1, min_tasks, min(max_tasks, count))
     # the order is stable, so that planning twice gives the same plan
     largest_first = np.argsort(-sizes, kind="stable")
     task_of = np.empty(len(sizes), dtype=np.int64)

@@ -200,7 +200,7 @@ def _tag_by_record_index(search: KeySearch, locations: BatchLocations, slices: p
         return TaggedRows(with_file_groups(staying, slices).unionByName(scanned))
     tagged = with_file_groups(matched, slices)
     # The counts of the index are those of the batch before rows of one key were merged.
-    if locations.most > 1:
+    if locations.max_rows_of_key > 1:
         return TaggedRows(tagged)
     counts = counts_by_file_group(locations, slices)
     return TaggedRows(tagged, counts, locations, adaptive=not search.broadcast)  # rows and locations are persisted

@@ -145,14 +145,14 @@ def _check(opts: Options, client: TableMetaClient) -> None:
         )
 
 
-def _limit(table: TableSnapshot, most: int) -> int:
+def _limit(table: TableSnapshot, max_instants: int) -> int:
     """Return the maximum number of commits of a batch; warn if the first batch must have more than requested."""
-    limit = commits_per_batch(table, most)
-    if limit > most:
+    limit = commits_per_batch(table, max_instants)
+    if limit > max_instants:
         warn(
-            f"{options.STREAMING_MAX_INSTANTS.key}={most} does not apply to the {limit} commits that the table has "
-            "now: the modification times of the files of its timeline are not in the order of the commits, as after "
-            "a copy of the table without them (cp -r instead of cp -a)",
+            f"{options.STREAMING_MAX_INSTANTS.key}={max_instants} does not apply to the {limit} commits that the table "
+            "has now: the modification times of the files of its timeline are not in the order of the commits, as "
+            "after a copy of the table without them (cp -r instead of cp -a)",
             OptionWithoutEffectWarning,
         )
     return limit

@@ -22,21 +22,20 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline_layout import Layout
 
 
-def archival_end(timeline: Timeline, *, least: int, most: int, before: Iterable[str]) -> str | None:
-    """Return the instant up to which (exclusive) a timeline can be archived; None while it has at most ``most``
-    commits.
+def archival_end(timeline: Timeline, *, min_commits: int, max_commits: int, before: Iterable[str]) -> str | None:
+    """Return the instant up to which (exclusive) a timeline can be archived; None while it has at most ``max_commits``.
 
     Args:
         timeline: The active timeline.
-        least: Number of completed commits that are kept.
-        most: Number of completed commits above which archival starts.
+        min_commits: Number of completed commits that are kept.
+        max_commits: Number of completed commits above which archival starts.
         before: Instants that are kept, with all later ones.
     """
     commits = timeline.completed().writes()
-    if len(commits) <= max(least, most):
+    if len(commits) <= max(min_commits, max_commits):
         return None
     pending = [i.requested for i in timeline.pending()]
-    return min([commits.instants[-least].requested, *before, *pending])
+    return min([commits.instants[-min_commits].requested, *before, *pending])
 
 
 @dataclass(frozen=True, slots=True)

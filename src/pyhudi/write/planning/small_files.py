@@ -125,7 +125,7 @@ def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, rec
     return table.take(pa.array(order)).combine_chunks()
 
 
-def find_small_files(slices: pa.Table, busy: pa.Table, limit: int, most: int | None) -> pa.Table:
+def find_small_files(slices: pa.Table, busy: pa.Table, limit: int, max_files: int | None) -> pa.Table:
     """Return the base files that may receive more records (SMALL_FILES_SCHEMA): smaller than ``limit`` bytes, without
     log files, and in no plan of a table service.
 
@@ -133,21 +133,21 @@ def find_small_files(slices: pa.Table, busy: pa.Table, limit: int, most: int | N
         slices: The latest file slices (SLICE_SCHEMA).
         busy: File groups that wait for a table service (partition, file_id).
         limit: Size of the smallest file that receives no records.
-        most: The number of files of a partition that may receive records, the smallest ones; None: all of them.
+        max_files: The number of files of a partition that may receive records, the smallest ones; None: all of them.
     """
     fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.invert(has_log_files(slices)))
     fitting = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
     free = fitting.filter(pc.invert(in_groups(fitting, busy)))
     small = free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
-    return small if most is None else smallest_files(small, most)
+    return small if max_files is None else smallest_files(small, max_files)
 
 
-def smallest_files(small_files: pa.Table, most: int) -> pa.Table:
-    """Return at most ``most`` files of each partition, the smallest ones (SMALL_FILES_SCHEMA)."""
+def smallest_files(small_files: pa.Table, max_files: int) -> pa.Table:
+    """Return at most ``max_files`` files of each partition, the smallest ones (SMALL_FILES_SCHEMA)."""
     ordered = small_files.sort_by([("partition", "ascending"), ("size", "ascending"), ("file_id", "ascending")])
     partitions = ordered["partition"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.searchsorted(partitions, partitions, side="left")
-    return ordered.filter(pa.array(np.arange(len(partitions)) - first < most))
+    return ordered.filter(pa.array(np.arange(len(partitions)) - first < max_files))
 
 
 def fillable_small_files(small_files: pa.Table, inserts: pa.Table, record_size: int, ratio: int) -> pa.Table:

@@ -204,10 +204,13 @@ def test_an_index_that_is_built_between_compactions_holds_archival_up() -> None:
         return Instant(time, action, State.COMPLETED, time, "")
 
     commits = [instant(n, Action.COMMIT if n % 10 == 0 else Action.DELTA_COMMIT) for n in range(1, 31)]
-    archived = archivable_instants(Timeline(commits), Timeline([]), least=4, most=6)
+    archived = archivable_instants(Timeline(commits), Timeline([]), min_commits=4, max_commits=6)
     assert [i.requested for i in archived] == [i.requested for i in commits[: len(archived)]]
     assert len(archived) > 10
     build = replace(commits[0], requested="00000000000000002", completion=f"{commits[27].requested[:-3]}500")
-    assert archivable_instants(Timeline([build, *commits]), Timeline([]), least=4, most=6) == []
+    assert archivable_instants(Timeline([build, *commits]), Timeline([]), min_commits=4, max_commits=6) == []
     earlier = replace(build, completion=f"{commits[1].requested[:-3]}500")
-    assert archivable_instants(Timeline([earlier, *commits]), Timeline([]), least=4, most=6) == [earlier, *archived]
+    assert archivable_instants(Timeline([earlier, *commits]), Timeline([]), min_commits=4, max_commits=6) == [
+        earlier,
+        *archived,
+    ]

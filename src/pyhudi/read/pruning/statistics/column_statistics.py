@@ -188,25 +188,25 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool) -> B
     expression indexes."""
     types = stats.field("valueType") if stats.type.get_field_index("valueType") >= 0 else None
     has_statistics = stats.is_valid().to_numpy(zero_copy_only=False)
-    least, low_known = unwrap(stats.field("minValue"), kind, types)
-    greatest, high_known = unwrap(stats.field("maxValue"), kind, types)
+    minimum, low_known = unwrap(stats.field("minValue"), kind, types)
+    maximum, high_known = unwrap(stats.field("maxValue"), kind, types)
     if pa.types.is_float64(kind):
-        least = pc.min_element_wise(least, _by_text(least), skip_nulls=False)
-        greatest = pc.max_element_wise(greatest, _by_text(greatest), skip_nulls=False)
-    bounded = has_statistics & numpy_mask(least.is_valid()) & numpy_mask(greatest.is_valid()) & low_known & high_known
+        minimum = pc.min_element_wise(minimum, _by_text(minimum), skip_nulls=False)
+        maximum = pc.max_element_wise(maximum, _by_text(maximum), skip_nulls=False)
+    bounded = has_statistics & numpy_mask(minimum.is_valid()) & numpy_mask(maximum.is_valid()) & low_known & high_known
     if pa.types.is_floating(kind):
-        bounded &= ~(numpy_mask(pc.is_nan(least)) | numpy_mask(pc.is_nan(greatest)))
-    bounded &= ~numpy_mask(pc.greater(least, greatest))
+        bounded &= ~(numpy_mask(pc.is_nan(minimum)) | numpy_mask(pc.is_nan(maximum)))
+    bounded &= ~numpy_mask(pc.greater(minimum, maximum))
     rows, nulls = stats.field("valueCount"), stats.field("nullCount")
     rows = rows if counts_rows else pc.add(rows, nulls)
     counted = has_statistics & numpy_mask(pc.greater(rows, 0)) & numpy_mask(pc.greater_equal(nulls, 0))
-    empty = has_statistics & low_known & high_known & ~numpy_mask(least.is_valid()) & ~numpy_mask(greatest.is_valid())
+    empty = has_statistics & low_known & high_known & ~numpy_mask(minimum.is_valid()) & ~numpy_mask(maximum.is_valid())
     # No bounds and not only nulls: a file without statistics.
     only_nulls = empty & counted & numpy_mask(pc.equal(rows, nulls))
     no_nulls = bounded & counted & numpy_mask(pc.equal(nulls, 0))
     mask = pa.array(bounded)
     none = pa.scalar(None, kind)
-    return Bounds(pc.if_else(mask, least, none), pc.if_else(mask, greatest, none), only_nulls, no_nulls)
+    return Bounds(pc.if_else(mask, minimum, none), pc.if_else(mask, maximum, none), only_nulls, no_nulls)
 
 
 def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:

@@ -32,12 +32,12 @@ _FIRST_OUT_OF_ORDER = 0xEE
 class Bounds:
     """Statistics of one column in many files, row by row.
 
-    ``least`` and ``greatest`` are null if unknown; ``only_nulls`` marks files that certainly have only nulls,
+    ``minimum`` and ``maximum`` are null if unknown; ``only_nulls`` marks files that certainly have only nulls,
     ``no_nulls`` those that certainly have none.
     """
 
-    least: pa.Array
-    greatest: pa.Array
+    minimum: pa.Array
+    maximum: pa.Array
     only_nulls: Mask
     no_nulls: Mask
 
@@ -47,7 +47,7 @@ class Bounds:
 
 def cannot_match(term: Term, bounds: Bounds) -> Mask:
     """Return a mask of the ranges in which no row can satisfy a comparison."""
-    kind = bounds.least.type
+    kind = bounds.minimum.type
     if term.value is None:
         return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
     try:
@@ -80,25 +80,25 @@ def _outside(op: str, operands: list[list[pa.Scalar]], bounds: Bounds, kind: pa.
         return out
     if op in ("<", "<="):
         compare = pc.greater_equal if op == "<" else pc.greater
-        return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.least, value)))
+        return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.minimum, value)))
     if pa.types.is_floating(kind):
         return np.zeros(len(bounds), np.bool_)
     if op in (">", ">="):
         compare = pc.less_equal if op == ">" else pc.less
-        return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.greatest, value)))
+        return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.maximum, value)))
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
         return np.zeros(len(bounds), np.bool_)
     # != and not in: with a single excluded value.
-    single = numpy_mask(pc.equal(bounds.least, bounds.greatest))
+    single = numpy_mask(pc.equal(bounds.minimum, bounds.maximum))
     hit = np.zeros(len(bounds), np.bool_)
     for forms in operands[:_MOST_VALUES]:
-        hit |= numpy_mask(pc.equal(bounds.least, forms[0]))
+        hit |= numpy_mask(pc.equal(bounds.minimum, forms[0]))
     return single & hit
 
 
 def _not_within(bounds: Bounds, low: pa.Scalar, high: pa.Scalar) -> Mask:
     """Return a mask of the ranges in which no value is from ``low`` to ``high``."""
-    return numpy_mask(pc.greater(bounds.least, high)) | numpy_mask(pc.less(bounds.greatest, low))
+    return numpy_mask(pc.greater(bounds.minimum, high)) | numpy_mask(pc.less(bounds.maximum, low))
 
 
 def _all_forms(forms: list[pa.Scalar], test: Any) -> Mask:

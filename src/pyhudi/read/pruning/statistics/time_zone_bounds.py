@@ -65,31 +65,31 @@ def zones_of(expression: Expression, column: pa.DataType) -> Zones:
 
 def in_any_zone(bounds: Bounds, expression: Expression) -> Bounds:
     """Return bounds that are valid for values computed in any time zone, for `Zones.MOVED`."""
-    kind = bounds.least.type
+    kind = bounds.minimum.type
     if pa.types.is_string(kind):
-        least, greatest = _texts(bounds, str(expression.arguments[0]))
+        minimum, maximum = _texts(bounds, str(expression.arguments[0]))
     elif pa.types.is_int32(kind):
-        least, greatest = _numbers(bounds, 1)
+        minimum, maximum = _numbers(bounds, 1)
     elif pa.types.is_int64(kind):
-        least, greatest = _numbers(bounds, _APART)
+        minimum, maximum = _numbers(bounds, _APART)
     else:
         apart = _MOST_DAYS if pa.types.is_date32(kind) else _APART * 1_000_000
         width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-        plain = replace(bounds, least=bounds.least.view(width), greatest=bounds.greatest.view(width))
-        least, greatest = (end.view(kind) for end in _numbers(plain, apart))
-    has_bounds = pc.and_(least.is_valid(), greatest.is_valid())
+        plain = replace(bounds, minimum=bounds.minimum.view(width), maximum=bounds.maximum.view(width))
+        minimum, maximum = (end.view(kind) for end in _numbers(plain, apart))
+    has_bounds = pc.and_(minimum.is_valid(), maximum.is_valid())
     none = pa.scalar(None, kind)
-    return replace(bounds, least=pc.if_else(has_bounds, least, none), greatest=pc.if_else(has_bounds, greatest, none))
+    return replace(bounds, minimum=pc.if_else(has_bounds, minimum, none), maximum=pc.if_else(has_bounds, maximum, none))
 
 
 def _numbers(bounds: Bounds, apart: int) -> tuple[pa.Array, pa.Array]:
     """Return numbers decreased and increased by the difference; null if they overflow."""
-    kind = bounds.least.type
+    kind = bounds.minimum.type
     ends = np.iinfo(kind.to_pandas_dtype())
-    least = pc.if_else(pc.less(bounds.least, int(ends.min) + apart), pa.scalar(None, kind), bounds.least)
-    greatest = pc.if_else(pc.greater(bounds.greatest, int(ends.max) - apart), pa.scalar(None, kind), bounds.greatest)
+    minimum = pc.if_else(pc.less(bounds.minimum, int(ends.min) + apart), pa.scalar(None, kind), bounds.minimum)
+    maximum = pc.if_else(pc.greater(bounds.maximum, int(ends.max) - apart), pa.scalar(None, kind), bounds.maximum)
     by = pa.scalar(apart, kind)
-    return pc.subtract(least, by), pc.add(greatest, by)
+    return pc.subtract(minimum, by), pc.add(maximum, by)
 
 
 def _texts(bounds: Bounds, pattern: str) -> tuple[pa.Array, pa.Array]:
@@ -100,7 +100,7 @@ def _texts(bounds: Bounds, pattern: str) -> tuple[pa.Array, pa.Array]:
     smallest = next(letters for letters in _UNITS if letters in pattern)
     none = pa.scalar(None, pa.string())
     ends = []
-    for texts, by in ((bounds.least, -_APART), (bounds.greatest, _APART + _UNITS[smallest])):
+    for texts, by in ((bounds.minimum, -_APART), (bounds.maximum, _APART + _UNITS[smallest])):
         usual = pc.and_(pc.greater(texts, _FIRST), pc.less(texts, _LAST))
         times = pc.strptime(pc.if_else(usual, texts, none), format=form, unit="s", error_is_null=True)
         moved = pc.add(times.view(pa.int64()), pa.scalar(by, pa.int64())).view(pa.timestamp("s"))

@@ -153,4 +153,4 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
     except HudiError as reason:
         _log.warning("statistics of the metadata table are not used, footers are read: %s", reason)
         return None
-    return (in_one_order(bounds.least), in_one_order(bounds.greatest)) if has_statistics.any() else None
+    return (in_one_order(bounds.minimum), in_one_order(bounds.maximum)) if has_statistics.any() else None

@@ -65,20 +65,20 @@ class BatchLocations:
             and its location (`OLD_PARTITION`, `OLD_FILE_ID`). Keys of one file group of the index are in one partition
             of the DataFrame.
         counts: Number of keys (``keys``) and rows (``rows``) by partition path, location and delete mark.
-        most: Maximum number of rows with the same key.
+        max_rows_of_key: Maximum number of rows with the same key.
         groups: The file groups of the index.
     """
 
     locations: DataFrame
     counts: pa.Table
-    most: int
+    max_rows_of_key: int
     groups: RecordIndexFileGroups
 
     @property
     def batch(self) -> BatchSummary:
         """Summary of the batch, without ranges."""
         paths = pc.unique(self.counts[PARTITION_PATH]).to_pylist()
-        return BatchSummary(pc.sum(self.counts["rows"]).as_py() or 0, tuple(sorted(paths)), self.most > 1)
+        return BatchSummary(pc.sum(self.counts["rows"]).as_py() or 0, tuple(sorted(paths)), self.max_rows_of_key > 1)
 
     @property
     def located_rows(self) -> pa.Table:

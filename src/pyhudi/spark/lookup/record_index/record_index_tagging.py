@@ -66,7 +66,7 @@ def counts_by_file_group(locations: BatchLocations, slices: pa.Table) -> pa.Tabl
 def moved_file_groups(locations: BatchLocations, matched: DataFrame) -> pa.Table:
     """Return the file groups (partition, file_id) of records whose rows are in other partitions. Runs a Spark job if
     rows of one key have been merged, because the counts have the partition of any of them."""
-    if locations.most > 1:
+    if locations.max_rows_of_key > 1:
         moving = matched.where(is_in_other_partition()).select(*_LOCATION).distinct()
         rows = [] if locations.groups.partitioned else moving.collect()
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]

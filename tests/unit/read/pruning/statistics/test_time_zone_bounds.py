@@ -75,16 +75,16 @@ def test_bounds_of_one_zone_hold_in_another(
     ]
     for expression, stored, value in cases:
         found = in_any_zone(bounds(stored, stored), expression)
-        assert found.least[0].as_py() <= value <= found.greatest[0].as_py()
+        assert found.minimum[0].as_py() <= value <= found.maximum[0].as_py()
     # a text is a time of day in a zone
     local = time.replace(tzinfo=None)
     mine, theirs = local.replace(tzinfo=written), local.replace(tzinfo=asked)
     seconds = pa.array([int(mine.timestamp())], pa.int64())
     found = in_any_zone(bounds(seconds, seconds), Expression.from_options("unix_timestamp", "c", {}))
-    assert found.least[0].as_py() <= int(theirs.timestamp()) <= found.greatest[0].as_py()
+    assert found.minimum[0].as_py() <= int(theirs.timestamp()) <= found.maximum[0].as_py()
     micros = pa.array([mine], INSTANT)
     found = in_any_zone(bounds(micros, micros), Expression.from_options("to_timestamp", "c", {}))
-    assert found.least[0].as_py() <= theirs <= found.greatest[0].as_py()
+    assert found.minimum[0].as_py() <= theirs <= found.maximum[0].as_py()
 
 
 def test_what_is_no_usual_time_is_not_known() -> None:
@@ -92,7 +92,7 @@ def test_what_is_no_usual_time_is_not_known() -> None:
     least = pa.array(["2020-01-01", "x", None, "+10000-01-01", "0044-03-15", "2020-01-01"])
     greatest = pa.array(["2020-01-31", "y", None, "2020-01-01", "2020-01-01", "9999-12-31"])
     found = in_any_zone(bounds(least, greatest), pattern)
-    assert found.least.to_pylist() == ["2019-12-30", None, None, None, None, None]
-    assert found.greatest.to_pylist() == ["2020-02-02", None, None, None, None, None]
+    assert found.minimum.to_pylist() == ["2019-12-30", None, None, None, None, None]
+    assert found.maximum.to_pylist() == ["2020-02-02", None, None, None, None, None]
     ends = pa.array([-(2**31), 2020], pa.int32()), pa.array([2020, 2**31 - 1], pa.int32())
-    assert in_any_zone(bounds(*ends), Expression.from_options("year", "c", {})).least.null_count == 2
+    assert in_any_zone(bounds(*ends), Expression.from_options("year", "c", {})).minimum.null_count == 2

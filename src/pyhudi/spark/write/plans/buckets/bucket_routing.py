@@ -81,4 +81,4 @@ def _task_placement(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int
     """Return the placement keys of the file groups' tasks, from the sizes of base files, and the number of tasks."""
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
     most = most_tasks(job)
-    return assign_tasks(sizes, most, fewest=min(most, _FEWEST_TASKS))
+    return assign_tasks(sizes, most, min_tasks=min(most, _FEWEST_TASKS))

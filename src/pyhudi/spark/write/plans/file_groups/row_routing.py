@@ -102,7 +102,7 @@ def _placed_groups(groups: pa.Table, cores: int, max_tasks: int) -> tuple[pa.Tab
     total, size = (pc.sum(groups[name]).as_py() or 0 for name in ("rows", "size"))
     fewest = max(-(-total // _TASK_ROWS), min(cores, size // _TASK_BYTES), 1)
     fewest = min(max_tasks, max(groups.num_rows, 1), fewest)
-    keys, tasks = assign_tasks(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=fewest)
+    keys, tasks = assign_tasks(groups["size"].to_numpy().astype(np.int64), max_tasks, min_tasks=fewest)
     return groups.append_column("task", pa.array(keys, pa.int32())), tasks
 
 

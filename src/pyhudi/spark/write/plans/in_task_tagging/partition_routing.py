@@ -26,7 +26,7 @@ def route_by_partition(rows: DataFrame, shares: pa.Table, limit: int) -> DataFra
     # Tasks are placed by time, expressed as the bytes rewritten in that time.
     work = rewritten_bytes(shares["seconds"].to_numpy())
     cores = parallelism(rows.sparkSession)
-    keys, tasks = assign_tasks(work, limit, fewest=min(limit, len(work), cores))
+    keys, tasks = assign_tasks(work, limit, min_tasks=min(limit, len(work), cores))
     shares = shares.drop_columns(["seconds"]).append_column(PLACEMENT_KEY, pa.array(keys, pa.int32()))
     routed = _routed(rows, shares)
     # One task needs no shuffle.
