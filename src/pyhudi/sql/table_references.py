@@ -14,7 +14,7 @@ from pyhudi.sql.conditions.runtime_filter_keys import JoinKey, join_keys
 from pyhudi.sql.property_list import parse_relation_options
 from pyhudi.sql.relation_tokens import ColumnParts, RelationScanner, skip_sample
 from pyhudi.sql.statements import Name
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.time_travel_clause import TimeTravel, parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -333,4 +333,4 @@ def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callab
             cuts[at, at] = f" AS {own_name}"
         for start, last, end in reference.qualifiers.own:
             cuts[start, end if renamed else last] = own_name if renamed else ""
-    return with_edits(query, ((start, end, new) for (start, end), new in cuts.items()))
+    return with_edits(query, (TextEdit(start, end, new) for (start, end), new in cuts.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyhudi.sql.statements import Merge
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor
 
 _QUERY_STARTS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "WITH"})
@@ -37,7 +37,7 @@ class CommonTableExpressions:
         place of their names when the statement is none that only reads.
         """
         cursor = Cursor(text)
-        edits: list[tuple[int, int, str]] = []
+        edits: list[TextEdit] = []
         while not cursor.done:
             if not cursor.take("(") or cursor.word() not in _QUERY_STARTS:
                 cursor.at += not cursor.sees("(")
@@ -46,14 +46,14 @@ class CommonTableExpressions:
             cursor.until()
         return with_edits(text, edits)
 
-    def _edit(self, cursor: Cursor) -> tuple[int, int, str]:
+    def _edit(self, cursor: Cursor) -> TextEdit:
         """Return the edit of the subquery that begins here, which may have definitions of its own."""
         start = cursor.tokens[cursor.at].start
         if not cursor.take("WITH"):
-            return start, start, f"{self.text} "
+            return TextEdit(start, start, f"{self.text} ")
         recursive = cursor.take("RECURSIVE") or self.recursive
         end = cursor.tokens[cursor.at].start
-        return start, end, f"WITH {'RECURSIVE ' if recursive else ''}{self.definitions}, "
+        return TextEdit(start, end, f"WITH {'RECURSIVE ' if recursive else ''}{self.definitions}, ")
 
     def as_source(self, merge: Merge) -> str:
         """Return the source of a MERGE, as a subquery if it is the name of a definition."""

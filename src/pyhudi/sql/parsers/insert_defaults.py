@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.common_table_expressions import parse_definitions
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor
 
 _AFTER_ITEMS = ("FROM", "WHERE", "LATERAL", "WINDOW", "ORDER", "SORT", "LIMIT", "OFFSET")
@@ -73,7 +73,7 @@ def _advance(cursor: Cursor, *words: str) -> None:
         cursor.until(*words)
 
 
-def _edits_of_rows(cursor: Cursor) -> Iterator[tuple[int, int, str]]:
+def _edits_of_rows(cursor: Cursor) -> Iterator[TextEdit]:
     """Consume the rows of VALUES, which need no parentheses around a single value. Yield an edit of each DEFAULT."""
     while True:
         if cursor.take("("):
@@ -85,14 +85,13 @@ def _edits_of_rows(cursor: Cursor) -> Iterator[tuple[int, int, str]]:
             return
 
 
-def _edits(cursor: Cursor, *ends: str) -> Iterator[tuple[int, int, str]]:
+def _edits(cursor: Cursor, *ends: str) -> Iterator[TextEdit]:
     """Consume expressions up to one of some words. Yield an edit of each that is DEFAULT."""
     while True:
         start = cursor.at
         _advance(cursor, ",", *ends)
         if cursor.at == start + 1 and cursor.word(-1) == "DEFAULT":
-            token = cursor.tokens[start]
-            yield token.start, token.end + 1, "NULL"
+            yield TextEdit.of_tokens(cursor.tokens[start], cursor.tokens[start], "NULL")
         if cursor.word() in ends or not cursor.take(","):
             return
 

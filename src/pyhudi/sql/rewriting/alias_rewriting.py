@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from pyhudi.sql.statements import Name
 from pyhudi.sql.subquery_tokens import has_subquery
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.time_travel_clause import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
 
@@ -25,7 +25,7 @@ def unqualified(text: str, alias: str) -> str | None:
     for at, (here, dot) in enumerate(pairwise(tokens)):
         inner = at > 0 and tokens[at - 1].text == "."
         if here.kind != "STRING" and here.text.lower() == alias.lower() and dot.text == "." and not inner:
-            edits.append((here.start, dot.end + 1, ""))
+            edits.append(TextEdit.of_tokens(here, dot, ""))
     return with_edits(text, edits)
 
 
@@ -55,7 +55,7 @@ def with_short_qualifiers(text: str, name: Name, alias: str | None = None) -> st
             name_tokens = tokens[at : at + len(words)]
             if [token.text.lower() for token in name_tokens if token.kind != "STRING"] == words:
                 start, last, dot = name_tokens[0].start, name_tokens[-2].start, name_tokens[-1].start
-                edits.append((start, last, "") if alias is None else (start, dot, alias))
+                edits.append(TextEdit(start, last, "") if alias is None else TextEdit(start, dot, alias))
                 break
     return with_edits(text, edits)
 

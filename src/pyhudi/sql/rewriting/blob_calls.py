@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 READ_BLOB = "read_blob"
@@ -39,10 +39,10 @@ def with_blob_calls(query: str, replacement: Callable[[str], str]) -> str:
         return query
     calls = _calls(cursor)
     named = _columns(query, calls) if calls else set()
-    edits: list[tuple[int, int, str]] = []
+    edits: list[TextEdit] = []
     for call in calls:
         alias = f" AS `{READ_BLOB}({call.argument.replace('`', '')})`" if call.start in named else ""
-        edits.append((call.start, call.end, replacement(call.argument) + alias))
+        edits.append(TextEdit(call.start, call.end, replacement(call.argument) + alias))
     return with_edits(query, edits)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_SQL
 from pyhudi.schema.logical_types.vectors import parse_vector
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor
 
 _FORMS = {
@@ -40,7 +40,7 @@ def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dic
     """
     cursor = Cursor(columns)
     types: dict[Path, pa.DataType] = {}
-    edits: list[tuple[int, int, str]] = []
+    edits: list[TextEdit] = []
     lists = [_FieldList(())]  # Brackets that are open, with the list of columns first.
     while not cursor.done:
         fields, start = lists[-1], cursor.at
@@ -48,7 +48,7 @@ def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dic
             hudi_type = _taken(cursor, nested=len(lists) > 1, variants=variants)
             if hudi_type is not None:
                 types[fields.path], form = hudi_type
-                edits.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
+                edits.append(TextEdit.of_tokens(cursor.tokens[start], cursor.tokens[cursor.at - 1], form))
                 fields.type_follows = False
                 continue
         _pass(cursor, lists)
@@ -64,13 +64,13 @@ def with_string_types(columns: str) -> str:
     if "CHAR" not in columns.upper():
         return columns
     cursor = Cursor(columns)
-    edits: list[tuple[int, int, str]] = []
+    edits: list[TextEdit] = []
     while not cursor.done:
         start = cursor.at
         if cursor.word() in _CHARACTER_TYPES and cursor.word(1) == "(" and cursor.kind(2) == "NUMBER":
             cursor.at += 1
             cursor.parenthesized()
-            edits.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, "STRING"))
+            edits.append(TextEdit.of_tokens(cursor.tokens[start], cursor.tokens[cursor.at - 1], "STRING"))
         else:
             cursor.at += 1
     return with_edits(columns, edits)

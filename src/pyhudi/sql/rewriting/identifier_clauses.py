@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _CLAUSE = "IDENTIFIER"
@@ -47,16 +47,16 @@ def with_plain_identifiers(
         cursor = Cursor(text)
     except NotUnderstoodError:
         return text
-    edits: list[tuple[int, int, str]] = []
+    edits: list[TextEdit] = []
     while not cursor.done:
         start, token = cursor.at, cursor.tokens[cursor.at]
         name = _clause_name(cursor, args if isinstance(args, Mapping) else {}, evaluate)
         if name is not None:
-            edits.append((token.start, cursor.tokens[cursor.at - 1].end + 1, name))
+            edits.append(TextEdit.of_tokens(token, cursor.tokens[cursor.at - 1], name))
             continue
         cursor.at = start + 1
         if double_quoted and token.kind == "STRING" and text[token.start] == '"':
-            edits.append((token.start, token.end + 1, _quoted(token.text)))
+            edits.append(TextEdit.of_tokens(token, token, _quoted(token.text)))
     return with_edits(text, edits)
 
 

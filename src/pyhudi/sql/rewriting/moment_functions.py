@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pyhudi.sql.subquery_tokens import has_subquery
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 MOMENTS: Mapping[str, str] = {
@@ -38,7 +38,7 @@ def with_moment_columns(text: str, columns: Mapping[str, str], names: Collection
         return text
     if has_subquery(cursor.tokens):
         return text
-    edits: list[tuple[int, int, str]] = []
+    edits: list[TextEdit] = []
     while not cursor.done:
         at, word = cursor.at, cursor.word()
         cursor.at += 1
@@ -46,5 +46,5 @@ def with_moment_columns(text: str, columns: Mapping[str, str], names: Collection
             continue
         called = cursor.take("(", ")")
         if called or (word in _WITHOUT_PARENTHESES and word.lower() not in names and cursor.word() not in ("(", ".")):
-            edits.append((cursor.tokens[at].start, cursor.tokens[cursor.at - 1].end + 1, columns[MOMENTS[word]]))
+            edits.append(TextEdit.of_tokens(cursor.tokens[at], cursor.tokens[cursor.at - 1], columns[MOMENTS[word]]))
     return with_edits(text, edits)

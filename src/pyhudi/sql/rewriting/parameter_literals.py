@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from pyhudi.errors import QueryError
 from pyhudi.sql.string_literals import string_expression
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor, Token
 
 _INT = 1 << 31
@@ -57,12 +57,12 @@ def with_literals(text: str, args: object, *, escapes: bool = True) -> str:
         raise QueryError(f"the statement has {len(places)} parameters, and there are {len(args)} values")
     pairs = zip(places, args, strict=False)
     return with_edits(
-        text, [(token.start, token.end + 1, _literal(value, "?", escapes=escapes)) for token, value in pairs]
+        text, [TextEdit.of_tokens(token, token, _literal(value, "?", escapes=escapes)) for token, value in pairs]
     )
 
 
-def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object], *, escapes: bool) -> list[tuple[int, int, str]]:
-    edits: list[tuple[int, int, str]] = []
+def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object], *, escapes: bool) -> list[TextEdit]:
+    edits: list[TextEdit] = []
     before: Token | None = None
     for colon, name in zip(cursor.tokens, cursor.tokens[1:], strict=False):
         if colon.kind == "COLON" and name.start == colon.end + 1 and name.text in args:
@@ -70,7 +70,8 @@ def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object], *, escape
             after_name = before is not None and before.kind in _WORDS and before.end + 1 == colon.start
             after_value = before is not None and before.kind in _VALUE_ENDS
             if name.kind != "STRING" and not after_name and not after_value:
-                edits.append((colon.start, name.end + 1, _literal(args[name.text], f":{name.text}", escapes=escapes)))
+                literal = _literal(args[name.text], f":{name.text}", escapes=escapes)
+                edits.append(TextEdit.of_tokens(colon, name, literal))
         before = colon
     return edits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor
 
 
@@ -31,7 +31,7 @@ def with_default_values(text: str, default: Callable[[Sequence[str]], str | None
             whole = cursor.until(",").upper() == "DEFAULT"
             value = default(name) if whole else None
             if token is not None and value is not None:
-                edits.append((token.start, token.end + 1, f"({value})"))
+                edits.append(TextEdit.of_tokens(token, token, f"({value})"))
             cursor.take(",")
     except SqlSyntaxError:  # several variables get the row of a query
         return text

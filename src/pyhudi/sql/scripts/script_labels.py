@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
 
 _NAMES = frozenset({"VAR", "IDENTIFIER"})
@@ -28,13 +28,13 @@ def with_variables(text: str, find: Callable[[str, str], str | None]) -> str:
         return text
     names = list(_names(tokens))
     alone = {tokens[start].text.lower() for start, end in names if end == start + 1 and tokens[start].kind in _NAMES}
-    edits: list[tuple[int, int, str]] = []
+    edits: list[TextEdit] = []
     for start, end in names:
         if end - start < 3 or tokens[start].text.lower() in alone:
             continue
         found = find(tokens[start].text, tokens[start + 2].text)
         if found is not None:
-            edits.append((tokens[start].start, tokens[start + 2].end + 1, found))
+            edits.append(TextEdit.of_tokens(tokens[start], tokens[start + 2], found))
     return with_edits(text, edits)
 
 
