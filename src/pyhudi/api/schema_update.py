@@ -55,8 +55,10 @@ class SchemaUpdate:
             after: Put it after this column, named by the last part of its path.
             before: Put it before this column.
         """
-        kind, position = schema_changes.as_table_type(data_type), _position(after, before, first=first)
-        return self._then(partial(schema_changes.add_column, path=path, kind=kind, doc=comment, position=position))
+        table_type = schema_changes.as_table_type(data_type)
+        position = _position(after, before, first=first)
+        change = partial(schema_changes.add_column, path=path, data_type=table_type, doc=comment, position=position)
+        return self._then(change)
 
     def drop_column(self, path: str) -> Self:
         """Drop a column or a field; a later column of the same name is another one."""
@@ -74,8 +76,8 @@ class SchemaUpdate:
     def change_type(self, path: str, data_type: object) -> Self:
         """Change a column or a field to a wider type: int to long, double, string or decimal, long to string or
         decimal, float to double or string, double, date and decimal to string, a decimal to one with more digits."""
-        kind = schema_changes.as_table_type(data_type)
-        return self._then(partial(schema_changes.change_type, path=path, kind=kind))
+        table_type = schema_changes.as_table_type(data_type)
+        return self._then(partial(schema_changes.change_type, path=path, data_type=table_type))
 
     def move_column(
         self, path: str, *, first: bool = False, after: str | None = None, before: str | None = None

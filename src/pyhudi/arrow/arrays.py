@@ -28,6 +28,6 @@ def list_sums(lists: pa.Array | pa.ChunkedArray) -> pa.Int64Array:
     return pa.array(sums.astype(np.int64))
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text(data_type: pa.DataType) -> bool:
     """Return True for text types."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))

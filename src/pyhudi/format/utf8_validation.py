@@ -72,18 +72,20 @@ def invalid_text(where: str, cause: Exception) -> FormatError:
     )
 
 
-def has_text(kind: pa.DataType) -> bool:
+def has_text(data_type: pa.DataType) -> bool:
     """Return True for text types and types that contain them."""
-    return bool(bytes_for_text(kind) != kind)
+    return bool(bytes_for_text(data_type) != data_type)
 
 
-def bytes_for_text(kind: pa.DataType) -> pa.DataType:
+def bytes_for_text(data_type: pa.DataType) -> pa.DataType:
     """Return the type with bytes instead of text."""
-    if pa.types.is_string(kind):
+    if pa.types.is_string(data_type):
         return pa.binary()
-    if pa.types.is_map(kind):
-        return pa.map_(bytes_for_text(kind.key_type), kind.item_field.with_type(bytes_for_text(kind.item_type)))
-    return with_changed_children(kind, lambda child: child.with_type(bytes_for_text(child.type)))
+    if pa.types.is_map(data_type):
+        return pa.map_(
+            bytes_for_text(data_type.key_type), data_type.item_field.with_type(bytes_for_text(data_type.item_type))
+        )
+    return with_changed_children(data_type, lambda child: child.with_type(bytes_for_text(child.type)))
 
 
 def as_text(array: pa.Array, target: pa.DataType, path: str = "") -> pa.Array:

@@ -126,21 +126,21 @@ def _levels(field: PartitionField, config: KeyConfig) -> int:
     return config.properties.get(property_keys.TIMESTAMP_OUTPUT_FORMAT, "").count("/") + 1
 
 
-def _value(text: str | None, kind: pa.DataType, config: KeyConfig) -> tuple[Any, bool]:
+def _value(text: str | None, data_type: pa.DataType, config: KeyConfig) -> tuple[Any, bool]:
     """Return the typed value of a partition text, and whether the rows certainly hold it."""
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return _text_value(text, config)
     if text is None:
-        return None, not pa.types.is_binary(kind) and not pa.types.is_large_binary(kind)
-    parser = next((parse for test, parse in _PARSERS if test(kind)), None)
+        return None, not pa.types.is_binary(data_type) and not pa.types.is_large_binary(data_type)
+    parser = next((parse for test, parse in _PARSERS if test(data_type)), None)
     if parser is None:
         return None, False
     # Such a number has the unit of the column, except from writers on Spark, which use microseconds.
-    millis = pa.types.is_timestamp(kind) and kind.unit == "ms"
+    millis = pa.types.is_timestamp(data_type) and data_type.unit == "ms"
     try:
         value = parser(f"{text}000" if millis else text)
         # Rows cannot hold a value that exceeds the type.
-        pa.scalar(value, type=kind)
+        pa.scalar(value, type=data_type)
     except (ValueError, ArithmeticError, InvalidOperation, OverflowError, pa.ArrowException):
         return None, False
     return value, not millis

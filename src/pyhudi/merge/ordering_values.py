@@ -86,15 +86,15 @@ def as_mask(array: Any) -> Mask:
     return result
 
 
-def check_orderable(kind: pa.DataType, name: str) -> None:
+def check_orderable(data_type: pa.DataType, name: str) -> None:
     """Check that a type has an order.
 
     Raises:
         UnsupportedTableError: The type is a list, map or struct.
     """
-    if not any(fits(kind) for fits in _PLAIN):
+    if not any(fits(data_type) for fits in _PLAIN):
         raise UnsupportedTableError(
-            f"the ordering field {name!r} has type {kind}, whose values have no order; use a primitive type"
+            f"the ordering field {name!r} has type {data_type}, whose values have no order; use a primitive type"
         )
 
 

@@ -89,8 +89,8 @@ class BoundColumns:
         return frozenset() if self.history is None else self.history.unchanged()
 
 
-def _is_instant(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) and kind.tz is not None
+def _is_instant(data_type: pa.DataType) -> bool:
+    return pa.types.is_timestamp(data_type) and data_type.tz is not None
 
 
 def columns_of_snapshot(table: TableSnapshot, as_of: str | None) -> TableSchema | None:

@@ -71,31 +71,31 @@ def _readable_rows(batch: pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 
-def _readable_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_temporal(kind) or pa.types.is_null(kind):
+def _readable_type(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_temporal(data_type) or pa.types.is_null(data_type):
         return pa.string()
-    if pa.types.is_dictionary(kind):
-        return _readable_type(kind.value_type)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_readable_type(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_readable_type(kind.key_type), _readable_type(kind.item_type))
-    if is_list(kind):
-        return _list_like(kind, _readable_type(kind.value_type))
-    return kind
+    if pa.types.is_dictionary(data_type):
+        return _readable_type(data_type.value_type)
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_readable_type(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        return pa.map_(_readable_type(data_type.key_type), _readable_type(data_type.item_type))
+    if is_list(data_type):
+        return _list_like(data_type, _readable_type(data_type.value_type))
+    return data_type
 
 
-def _list_like(kind: pa.DataType, value_type: pa.DataType) -> pa.DataType:
+def _list_like(data_type: pa.DataType, value_type: pa.DataType) -> pa.DataType:
     """Return the list type with other values."""
-    field = kind.value_field.with_type(value_type)
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(field, kind.list_size)
-    return pa.large_list(field) if pa.types.is_large_list(kind) else pa.list_(field)
+    field = data_type.value_field.with_type(value_type)
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(field, data_type.list_size)
+    return pa.large_list(field) if pa.types.is_large_list(data_type) else pa.list_(field)
 
 
-def _flat_type(kind: pa.DataType) -> pa.DataType:
-    is_plain = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return kind if is_plain else pa.string()
+def _flat_type(data_type: pa.DataType) -> pa.DataType:
+    is_plain = pa.types.is_boolean(data_type) or pa.types.is_integer(data_type) or pa.types.is_floating(data_type)
+    return data_type if is_plain else pa.string()
 
 
 def _flat(values: pa.Array) -> pa.Array:

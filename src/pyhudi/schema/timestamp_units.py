@@ -62,7 +62,11 @@ def _actual_type_at(stored: pa.DataType, path: str, kinds: Mapping[str, pa.DataT
     return stored
 
 
-def _relabelled(array: pa.Array, kind: pa.DataType, path: str = "") -> pa.Array:
-    if array.type == kind:
+def _relabelled(array: pa.Array, data_type: pa.DataType, path: str = "") -> pa.Array:
+    if array.type == data_type:
         return array
-    return convert_children(array, kind, path, _relabelled) if is_like_nested(array.type, kind) else array.view(kind)
+    return (
+        convert_children(array, data_type, path, _relabelled)
+        if is_like_nested(array.type, data_type)
+        else array.view(data_type)
+    )

@@ -38,31 +38,35 @@ def type_at(path: list[str], schema: StructType) -> DataType:
     return kind
 
 
-def _struct_fields(kind: DataType) -> Mapping[str, DataType]:
-    return {field.name: field.dataType for field in kind.fields} if isinstance(kind, StructType) else {}
+def _struct_fields(data_type: DataType) -> Mapping[str, DataType]:
+    return {field.name: field.dataType for field in data_type.fields} if isinstance(data_type, StructType) else {}
 
 
-def nullable_type(kind: DataType) -> DataType:
+def nullable_type(data_type: DataType) -> DataType:
     """Return a type without required fields, elements and values, at any depth."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(f.name, nullable_type(f.dataType), metadata=f.metadata) for f in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(nullable_type(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(nullable_type(kind.keyType), nullable_type(kind.valueType))
-    return kind
+    if isinstance(data_type, StructType):
+        return StructType(
+            [StructField(f.name, nullable_type(f.dataType), metadata=f.metadata) for f in data_type.fields]
+        )
+    if isinstance(data_type, ArrayType):
+        return ArrayType(nullable_type(data_type.elementType))
+    if isinstance(data_type, MapType):
+        return MapType(nullable_type(data_type.keyType), nullable_type(data_type.valueType))
+    return data_type
 
 
-def uncollated_type(kind: DataType) -> DataType:
+def uncollated_type(data_type: DataType) -> DataType:
     """Return a type whose texts, at any depth, are compared by their bytes, as those of files: without the collations
     of Spark 4."""
-    if type(kind) is StringType:
+    if type(data_type) is StringType:
         return StringType()
-    if isinstance(kind, StructType):
-        fields = [StructField(f.name, uncollated_type(f.dataType), f.nullable, f.metadata) for f in kind.fields]
+    if isinstance(data_type, StructType):
+        fields = [StructField(f.name, uncollated_type(f.dataType), f.nullable, f.metadata) for f in data_type.fields]
         return StructType(fields)
-    if isinstance(kind, ArrayType):
-        return ArrayType(uncollated_type(kind.elementType), kind.containsNull)
-    if isinstance(kind, MapType):
-        return MapType(uncollated_type(kind.keyType), uncollated_type(kind.valueType), kind.valueContainsNull)
-    return kind
+    if isinstance(data_type, ArrayType):
+        return ArrayType(uncollated_type(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        return MapType(
+            uncollated_type(data_type.keyType), uncollated_type(data_type.valueType), data_type.valueContainsNull
+        )
+    return data_type

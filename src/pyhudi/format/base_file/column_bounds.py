@@ -189,12 +189,12 @@ def struct_of(columns: pa.Schema, bounds_by_column: Mapping[str, Mapping[str, An
     return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))
 
 
-def _column_type(kind: pa.DataType) -> pa.DataType:
-    return pa.struct([("min", kind), ("max", kind), *((name, pa.int64()) for name in COUNTS)])
+def _column_type(data_type: pa.DataType) -> pa.DataType:
+    return pa.struct([("min", data_type), ("max", data_type), *((name, pa.int64()) for name in COUNTS)])
 
 
-def _all_null(kind: pa.DataType, rows: int) -> dict[str, Any]:
-    none = pa.nulls(1, kind)
+def _all_null(data_type: pa.DataType, rows: int) -> dict[str, Any]:
+    none = pa.nulls(1, data_type)
     return {"min": none, "max": none, "values": rows, "nulls": rows, "size": 0, "plain": 0}
 
 
@@ -229,33 +229,37 @@ def _footer_column(
     return {**ends, "values": values, "nulls": nulls, "size": size, "plain": plain}
 
 
-def _footer_ends(statistics: Any, kind: pa.DataType, stored: pa.DataType | None) -> pa.Array | None:
+def _footer_ends(statistics: Any, data_type: pa.DataType, stored: pa.DataType | None) -> pa.Array | None:
     """Return minimum and maximum of a row group in the type of the column; None if they are unknown."""
-    if stored is not None and not _has_order_of(stored, kind):
+    if stored is not None and not _has_order_of(stored, data_type):
         return None
     try:
         if stored is not None and pa.types.is_temporal(stored):
             width = pa.int32() if stored.bit_width == 32 else pa.int64()
-            return pa.array([statistics.min_raw, statistics.max_raw], width).cast(actual_type(stored, kind)).cast(kind)
+            return (
+                pa.array([statistics.min_raw, statistics.max_raw], width)
+                .cast(actual_type(stored, data_type))
+                .cast(data_type)
+            )
         ends = (
             pa.array([statistics.min, statistics.max], stored)
             if stored is not None
             else pa.array([statistics.min, statistics.max])
         )
-        return convert(ends, kind) if pa.types.is_floating(ends.type) else ends.cast(kind)
+        return convert(ends, data_type) if pa.types.is_floating(ends.type) else ends.cast(data_type)
     except (pa.ArrowException, SchemaMismatchError, ValueError, TypeError, OverflowError):
         return None
 
 
-def _has_order_of(stored: pa.DataType, kind: pa.DataType) -> bool:
+def _has_order_of(stored: pa.DataType, data_type: pa.DataType) -> bool:
     """Return True if values of the type in the file are ordered like those of the column's type: numbers are not
     ordered like their texts."""
-    return _is_text_or_binary(stored) == _is_text_or_binary(kind)
+    return _is_text_or_binary(stored) == _is_text_or_binary(data_type)
 
 
-def _is_text_or_binary(kind: pa.DataType) -> bool:
+def _is_text_or_binary(data_type: pa.DataType) -> bool:
     t = pa.types
-    plain = kind.value_type if t.is_dictionary(kind) else kind
+    plain = data_type.value_type if t.is_dictionary(data_type) else data_type
     binary = t.is_binary(plain) or t.is_large_binary(plain) or t.is_fixed_size_binary(plain)
     return bool(binary or t.is_string(plain) or t.is_large_string(plain))
 
@@ -266,7 +270,7 @@ def _ends(ends: pa.Array) -> dict[str, pa.Array]:
     return {"min": bounds.slice(0, 1), "max": bounds.slice(1)}
 
 
-def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def _span(column: pa.Array | pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:
     """Return minimum and maximum of nullable values; NaN is the greatest, as in Spark."""
     if pa.types.is_dictionary(column.type):
         # Includes texts in the dictionary that no row uses; bounds may be wider than necessary.
@@ -276,11 +280,11 @@ def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
         column = column.cast(pa.binary())
     if not pa.types.is_floating(column.type):
         ends = pc.min_max(column)
-        return pa.array([ends["min"], ends["max"]], column.type).cast(kind)
+        return pa.array([ends["min"], ends["max"]], column.type).cast(data_type)
     odd = pc.is_nan(column)
     nan = pc.any(odd).as_py()
     ends = pc.min_max(column.filter(pc.fill_null(pc.invert(odd), False)) if nan else column)
     most = pa.scalar(float("nan"), column.type)
     ends_of_values = [ends["min"] if ends["min"].is_valid else most, most if nan else ends["max"]]
     # Widened as readers do it for 32-bit floats, not bit by bit.
-    return convert(pa.array(ends_of_values, column.type), kind)
+    return convert(pa.array(ends_of_values, column.type), data_type)

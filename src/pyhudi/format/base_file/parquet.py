@@ -161,26 +161,28 @@ def _vector_columns(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
     return {} if text is None else parse_vector_columns(text.decode("utf-8", "replace"))
 
 
-def _with_blobs(kind: pa.DataType) -> pa.DataType:
+def _with_blobs(data_type: pa.DataType) -> pa.DataType:
     """Return the type with blobs as such, as Arrow takes values of enums for bytes, and variants, whose fields may have
     the other order."""
-    if kind == BLOB_IN_FILES:
+    if data_type == BLOB_IN_FILES:
         return BLOB
-    if has_variant_fields(kind) and not any(field.nullable for field in kind):
+    if has_variant_fields(data_type) and not any(field.nullable for field in data_type):
         return VARIANT
-    return with_changed_children(kind, lambda child: child.with_type(_with_blobs(child.type)))
+    return with_changed_children(data_type, lambda child: child.with_type(_with_blobs(child.type)))
 
 
-def _with_instants(kind: pa.DataType, wide: Iterator[bool]) -> pa.DataType:
+def _with_instants(data_type: pa.DataType, wide: Iterator[bool]) -> pa.DataType:
     """Return the type with those leaves as instants that are 96-bit timestamps (``wide``, in the order of leaves)."""
-    if pa.types.is_struct(kind):
-        return pa.struct([kind.field(i).with_type(_with_instants(kind.field(i).type, wide)) for i in range(len(kind))])
-    if pa.types.is_map(kind):
-        key = _with_instants(kind.key_type, wide)
-        return pa.map_(key, kind.item_field.with_type(_with_instants(kind.item_type, wide)))
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_instants(kind.value_type, wide)))
-    return _INSTANT if next(wide) else kind
+    if pa.types.is_struct(data_type):
+        return pa.struct(
+            [data_type.field(i).with_type(_with_instants(data_type.field(i).type, wide)) for i in range(len(data_type))]
+        )
+    if pa.types.is_map(data_type):
+        key = _with_instants(data_type.key_type, wide)
+        return pa.map_(key, data_type.item_field.with_type(_with_instants(data_type.item_type, wide)))
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_with_instants(data_type.value_type, wide)))
+    return _INSTANT if next(wide) else data_type
 
 
 def read_batches(
@@ -223,10 +225,10 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     return vectors_of_bytes(column, field.type, field.name) if is_vector(field.type) else _as_type(column, field.type)
 
 
-def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if is_like_nested(column.type, kind):
-        return convert_children(column, kind, "", lambda child, target, _: _as_type(child, target))
-    return column.cast(kind)
+def _as_type(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    if is_like_nested(column.type, data_type):
+        return convert_children(column, data_type, "", lambda child, target, _: _as_type(child, target))
+    return column.cast(data_type)
 
 
 class FilteredFile:

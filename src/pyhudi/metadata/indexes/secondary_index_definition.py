@@ -66,14 +66,14 @@ def secondary_definition(partition: str, column: str, version: int) -> dict[str,
     return index_definition(partition, SECONDARY, _IDENTITY, [column], options={}, version=version)
 
 
-def can_be_indexed(kind: pa.DataType) -> bool:
+def can_be_indexed(data_type: pa.DataType) -> bool:
     """Return True if values of a type have the same text form in pyhudi and in Apache Hudi."""
-    return bool(pa.types.is_string(kind) or pa.types.is_signed_integer(kind) or _is_count(kind))
+    return bool(pa.types.is_string(data_type) or pa.types.is_signed_integer(data_type) or _is_count(data_type))
 
 
-def _is_count(kind: pa.DataType) -> bool:
+def _is_count(data_type: pa.DataType) -> bool:
     """Return True if values of a type are days or microseconds since 1970, whose text is the number."""
-    return bool(pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"))
+    return bool(pa.types.is_date32(data_type) or (pa.types.is_timestamp(data_type) and data_type.unit == "us"))
 
 
 def index_texts(values: pa.Array) -> pa.Array:

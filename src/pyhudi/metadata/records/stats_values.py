@@ -34,12 +34,12 @@ _MILLIS_TYPES = (TIMESTAMP_MILLIS, 18)
 _MICROS_TYPES = (TIMESTAMP_MICROS_TYPE, 19)
 
 
-def is_supported(kind: pa.DataType, table_version: int) -> bool:
+def is_supported(data_type: pa.DataType, table_version: int) -> bool:
     """Return True if columns of a type have statistics in tables of that version."""
-    if _wrapper(kind, table_version) is None:
+    if _wrapper(data_type, table_version) is None:
         return False
-    if pa.types.is_decimal(kind) and table_version < _V2:
-        return bool(kind.scale <= 15 and kind.precision + (15 - kind.scale) <= 30)
+    if pa.types.is_decimal(data_type) and table_version < _V2:
+        return bool(data_type.scale <= 15 and data_type.precision + (15 - data_type.scale) <= 30)
     return True
 
 
@@ -64,18 +64,18 @@ def wrap_values(values: pa.Array, table_version: int) -> pa.StructArray:
     return pa.StructArray.from_arrays(members, fields=list(union), mask=mask)
 
 
-def value_type(kind: pa.DataType, empty: pa.Array) -> pa.StructArray:
+def value_type(data_type: pa.DataType, empty: pa.Array) -> pa.StructArray:
     """Return ``valueType`` for statistics of a column; ``empty`` is a mask of those without values."""
-    ordinal = pc.if_else(empty, pa.scalar(NULL_TYPE, pa.int32()), pa.scalar(_ordinal(kind), pa.int32()))
+    ordinal = pc.if_else(empty, pa.scalar(NULL_TYPE, pa.int32()), pa.scalar(_ordinal(data_type), pa.int32()))
     info = pa.scalar(None, pa.string())
-    if pa.types.is_decimal(kind):
-        info = pa.scalar(f"{kind.precision},{kind.scale}")
+    if pa.types.is_decimal(data_type):
+        info = pa.scalar(f"{data_type.precision},{data_type.scale}")
     info = pc.if_else(empty, pa.scalar(None, pa.string()), info)
     return pa.StructArray.from_arrays([ordinal, info], fields=list(_value_type()))
 
 
 def unwrap(
-    wrapped: pa.Array, kind: pa.DataType, value_types: pa.Array | None = None
+    wrapped: pa.Array, data_type: pa.DataType, value_types: pa.Array | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Return the values in wrappers as those of a column of a type, and a mask of known ones.
 
@@ -83,7 +83,7 @@ def unwrap(
     """
     count = len(wrapped)
     unset = wrapped.is_null()
-    result = pa.nulls(count, kind)
+    result = pa.nulls(count, data_type)
     is_known = numpy_mask(unset)
     ordinals = _ordinals(value_types, count)
     for number, field in enumerate(wrapped.type):
@@ -92,7 +92,7 @@ def unwrap(
             continue
         is_set = numpy_mask(pc.and_not(member.is_valid(), unset))
         read_values = (
-            _read(place, pc.struct_field(member, [VALUE]), kind, ordinals, value_types) if place < 12 else None
+            _read(place, pc.struct_field(member, [VALUE]), data_type, ordinals, value_types) if place < 12 else None
         )
         if read_values is None:
             continue
@@ -103,7 +103,7 @@ def unwrap(
     return result, is_known
 
 
-def members_of_type(kind: pa.DataType) -> dict[str, None]:
+def members_of_type(data_type: pa.DataType) -> dict[str, None]:
     """Return the names of the members that can hold values of a column type, so that
     `pyhudi.metadata.records.metadata_record.decode` can skip others."""
     for test, places in (
@@ -116,12 +116,12 @@ def members_of_type(kind: pa.DataType) -> dict[str, None]:
         (pa.types.is_date32, (INT, DATE, LOCAL_DATE)),
         (pa.types.is_timestamp, (LONG, TIMESTAMP_MICROS)),
     ):
-        if test(kind):
+        if test(data_type):
             return {f"{MEMBER}{place}": None for place in places}
     return {}
 
 
-def _wrapper(kind: pa.DataType, table_version: int) -> int | None:
+def _wrapper(data_type: pa.DataType, table_version: int) -> int | None:
     new = table_version >= _V2
     for test, place in (
         (pa.types.is_boolean, BOOLEAN),
@@ -135,17 +135,19 @@ def _wrapper(kind: pa.DataType, table_version: int) -> int | None:
         (pa.types.is_date32, INT if new else DATE),
         (pa.types.is_timestamp, LONG),
     ):
-        if test(kind):
+        if test(data_type):
             return place
     return None
 
 
-def _is_small_integer(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_int8(kind) or pa.types.is_int16(kind) or pa.types.is_int32(kind))
+def _is_small_integer(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_int8(data_type) or pa.types.is_int16(data_type) or pa.types.is_int32(data_type))
 
 
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+def _is_binary(data_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type)
+    )
 
 
 def _stored(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -159,22 +161,22 @@ def _stored(values: pa.Array, target: pa.DataType) -> pa.Array:
     return values.cast(target)
 
 
-def _ordinal(kind: pa.DataType) -> int:
-    if pa.types.is_timestamp(kind):
-        base = {"ms": 15, "us": 16, "ns": 17}.get(kind.unit)
+def _ordinal(data_type: pa.DataType) -> int:
+    if pa.types.is_timestamp(data_type):
+        base = {"ms": 15, "us": 16, "ns": 17}.get(data_type.unit)
         if base is None:
-            raise FormatError(f"columns of type {kind} have no statistics")
-        return base if kind.tz is not None else base + 3
-    place = _wrapper(kind, _V2)
-    if pa.types.is_decimal(kind):
+            raise FormatError(f"columns of type {data_type} have no statistics")
+        return base if data_type.tz is not None else base + 3
+    place = _wrapper(data_type, _V2)
+    if pa.types.is_decimal(data_type):
         return DECIMAL_TYPE
-    if pa.types.is_date32(kind):
+    if pa.types.is_date32(data_type):
         return 12
-    if pa.types.is_fixed_size_binary(kind):
+    if pa.types.is_fixed_size_binary(data_type):
         return 9
     ordinals = {BOOLEAN: 2, INT: 3, LONG: 4, FLOAT: 5, DOUBLE: 6, STRING: 7, BYTES: BYTES_TYPE}
     if place is None:
-        raise FormatError(f"columns of type {kind} have no statistics")
+        raise FormatError(f"columns of type {data_type} have no statistics")
     return ordinals[place]
 
 
@@ -193,79 +195,79 @@ def _ordinals(value_types: pa.Array | None, count: int) -> npt.NDArray[np.int64]
 
 
 def _read(
-    place: int, stored: pa.Array, kind: pa.DataType, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
+    place: int, stored: pa.Array, data_type: pa.DataType, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
     """Return the values of one wrapper for a column of a type, and a mask of usable ones; None if none is."""
     all_usable = np.ones(len(stored), np.bool_)
     # Numbers whose recorded type is not a number type do not belong to a numeric column.
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         if place == DECIMAL:
-            return _cast(stored, kind), all_usable
-        return _decimals(stored, kind, ordinals, value_types) if place == BYTES else None
-    if pa.types.is_date32(kind):
+            return _cast(stored, data_type), all_usable
+        return _decimals(stored, data_type, ordinals, value_types) if place == BYTES else None
+    if pa.types.is_date32(data_type):
         if place not in (DATE, LOCAL_DATE, INT):
             return None
         usable = all_usable if place != INT else np.isin(ordinals, (-1, 12))
         return stored.cast(pa.int32()).view(pa.date32()), usable
-    if pa.types.is_timestamp(kind):
-        return _timestamps(place, stored, kind, ordinals)
+    if pa.types.is_timestamp(data_type):
+        return _timestamps(place, stored, data_type, ordinals)
     plain = ordinals < 7
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(data_type):
         return (stored, all_usable) if place == BOOLEAN else None
-    if pa.types.is_integer(kind):
-        return (_cast(stored, kind), plain) if place in (INT, LONG) else None
-    if pa.types.is_floating(kind):
-        return (_cast(stored, kind), plain) if place in (INT, LONG, FLOAT, DOUBLE) else None
-    if is_text(kind):
-        return (_cast(stored, kind), all_usable) if place == STRING else None
-    if _is_binary(kind):
+    if pa.types.is_integer(data_type):
+        return (_cast(stored, data_type), plain) if place in (INT, LONG) else None
+    if pa.types.is_floating(data_type):
+        return (_cast(stored, data_type), plain) if place in (INT, LONG, FLOAT, DOUBLE) else None
+    if is_text(data_type):
+        return (_cast(stored, data_type), all_usable) if place == STRING else None
+    if _is_binary(data_type):
         usable = np.isin(ordinals, (-1, BYTES_TYPE, 9))
-        return (_cast(stored, kind), usable) if place == BYTES else None
+        return (_cast(stored, data_type), usable) if place == BYTES else None
     return None
 
 
-def _cast(stored: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return the values in another type; null, which means unknown, if they do not fit."""
-    if stored.type == kind:
+    if stored.type == data_type:
         return stored
     try:
-        return stored.cast(kind)
+        return stored.cast(data_type)
     except pa.ArrowInvalid:
-        cast_values = [_cast_or_none(value, kind) for value in stored]
-        return pa.array([None if value is None else value.as_py() for value in cast_values], kind)
+        cast_values = [_cast_or_none(value, data_type) for value in stored]
+        return pa.array([None if value is None else value.as_py() for value in cast_values], data_type)
 
 
-def _cast_or_none(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+def _cast_or_none(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
     try:
-        return value.cast(kind) if value.is_valid else None
+        return value.cast(data_type) if value.is_valid else None
     except pa.ArrowInvalid:
         return None
 
 
 def _timestamps(
-    place: int, stored: pa.Array, kind: pa.TimestampType, ordinals: npt.NDArray[np.int64]
+    place: int, stored: pa.Array, data_type: pa.TimestampType, ordinals: npt.NDArray[np.int64]
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
     if place not in (LONG, TIMESTAMP_MICROS):
         return None
     # Without a recorded unit, values are microseconds.
     usable = np.isin(ordinals, _MICROS_TYPES)
-    if kind.unit == "us":
+    if data_type.unit == "us":
         usable |= ordinals == -1
-    micros = stored.cast(pa.int64()).view(pa.timestamp("us", kind.tz))
-    if kind.unit == "us":
+    micros = stored.cast(pa.int64()).view(pa.timestamp("us", data_type.tz))
+    if data_type.unit == "us":
         return micros, usable
-    if kind.unit == "ms":
-        return stored.cast(pa.int64()).view(kind), np.isin(ordinals, _MILLIS_TYPES)
+    if data_type.unit == "ms":
+        return stored.cast(pa.int64()).view(data_type), np.isin(ordinals, _MILLIS_TYPES)
     return None
 
 
 def _decimals(
-    stored: pa.Array, kind: pa.Decimal128Type, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
+    stored: pa.Array, data_type: pa.Decimal128Type, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
     """Return decimals from bytes, whose scale is recorded in the type."""
     if value_types is None:
         return None
-    result = pa.nulls(len(stored), kind)
+    result = pa.nulls(len(stored), data_type)
     remarks = pc.struct_field(value_types, ["additionalInfo"])
     usable = (ordinals == DECIMAL_TYPE) & numpy_mask(remarks.is_valid()) & numpy_mask(stored.is_valid())
     for remark in pc.unique(remarks.filter(pa.array(usable))).to_pylist():
@@ -278,5 +280,5 @@ def _decimals(
             continue
         of_type = usable & numpy_mask(pc.fill_null(pc.equal(remarks, remark), False))
         part = pc.if_else(pa.array(of_type), stored, pa.scalar(None, stored.type))
-        result = pc.coalesce(result, _cast(decimals_from_bytes(part, written), kind))
+        result = pc.coalesce(result, _cast(decimals_from_bytes(part, written), data_type))
     return result, usable

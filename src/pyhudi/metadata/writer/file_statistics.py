@@ -256,7 +256,7 @@ def _aligned(rows: pa.RecordBatch | pa.Table, columns: pa.Schema) -> pa.Table:
     return table
 
 
-def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def _cast(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_floating(column.type):
-        return pa.chunked_array([convert(chunk, kind) for chunk in column.chunks], kind)
-    return pc.cast(column, kind, safe=False) if not pa.types.is_dictionary(column.type) else column
+        return pa.chunked_array([convert(chunk, data_type) for chunk in column.chunks], data_type)
+    return pc.cast(column, data_type, safe=False) if not pa.types.is_dictionary(column.type) else column

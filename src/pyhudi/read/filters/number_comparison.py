@@ -38,13 +38,13 @@ def is_nan(value: Any) -> bool:
     return number is not None and number != number
 
 
-def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
+def in_whole_numbers(op: str, value: Any, data_type: pa.DataType) -> tuple[str, Any]:
     """Return the equivalent comparison of an integer column with integers of that type, for any value (or list of
     them).
 
     NaN is greater than all numbers, as in Spark; values of other types are unchanged.
     """
-    low, high = _range(kind)
+    low, high = _range(data_type)
     if op in LISTS:
         return op, tuple(one for element in value for one in _as_equal(element, low, high))
     number = as_number(value)
@@ -76,24 +76,28 @@ def _as_equal(value: Any, low: int, high: int) -> tuple[Any, ...]:
     return (int(number),)
 
 
-def _range(kind: pa.DataType) -> tuple[int, int]:
-    if pa.types.is_unsigned_integer(kind):
-        return 0, (1 << kind.bit_width) - 1
-    half = 1 << (kind.bit_width - 1)
+def _range(data_type: pa.DataType) -> tuple[int, int]:
+    if pa.types.is_unsigned_integer(data_type):
+        return 0, (1 << data_type.bit_width) - 1
+    half = 1 << (data_type.bit_width - 1)
     return -half, half - 1
 
 
-def can_be_compared(kind: pa.DataType, value: pa.Scalar) -> bool:
+def can_be_compared(data_type: pa.DataType, value: pa.Scalar) -> bool:
     """Return True if a decimal column can be compared with a number: a decimal type must hold both."""
     if not pa.types.is_decimal(value.type):
         return bool(pa.types.is_floating(value.type))
-    scale = max(kind.scale, value.type.scale)
-    return bool(scale + max(kind.precision - kind.scale, value.type.precision - value.type.scale) <= _MOST_DIGITS)
+    scale = max(data_type.scale, value.type.scale)
+    return bool(
+        scale + max(data_type.precision - data_type.scale, value.type.precision - value.type.scale) <= _MOST_DIGITS
+    )
 
 
-def compared_type(kind: pa.DataType, values: list[pa.Scalar]) -> pa.DataType:
+def compared_type(data_type: pa.DataType, values: list[pa.Scalar]) -> pa.DataType:
     """Return the type in which Spark compares a column with values: float32 with float64 and decimals as float64.
     (Integers are converted to float32.)"""
-    if pa.types.is_float32(kind) and any(pa.types.is_float64(v.type) or pa.types.is_decimal(v.type) for v in values):
+    if pa.types.is_float32(data_type) and any(
+        pa.types.is_float64(v.type) or pa.types.is_decimal(v.type) for v in values
+    ):
         return pa.float64()
-    return kind
+    return data_type

@@ -104,6 +104,6 @@ def _contains(texts: pa.StringArray, sign: str) -> bool:
     return bool(pc.any(pc.match_substring(texts, sign)).as_py())
 
 
-def _as_texts(values: Any, kind: pa.DataType) -> Any:
+def _as_texts(values: Any, data_type: pa.DataType) -> Any:
     """Return an array, or the expression of a column, as texts that are equal exactly if the values are."""
-    return (values.cast(pa.int32()) if pa.types.is_date32(kind) else values).cast(pa.string())
+    return (values.cast(pa.int32()) if pa.types.is_date32(data_type) else values).cast(pa.string())

@@ -44,7 +44,7 @@ class Column:
     """A column, or an indexed expression; ``name`` is then its text."""
 
     name: str
-    kind: pa.DataType
+    data_type: pa.DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +163,18 @@ def _expression(function: str, column: str, arguments: list[Literal | None]) -> 
         return None
 
 
-def as_column_type(value: Any, kind: pa.DataType) -> Any:
+def as_column_type(value: Any, data_type: pa.DataType) -> Any:
     """Return the value in the column's type; None if Spark would cast the column, or the result depends on settings."""
     for is_kind, convert in _CONVERSIONS:
-        if is_kind(kind):
+        if is_kind(data_type):
             converted = convert(value)
-            return converted if converted is not None and _is_comparable(converted, kind) else None
+            return converted if converted is not None and _is_comparable(converted, data_type) else None
     return None
 
 
-def _is_comparable(value: Any, kind: pa.DataType) -> bool:
+def _is_comparable(value: Any, data_type: pa.DataType) -> bool:
     try:
-        return bool(pa.types.is_integer(kind) or literal(value, kind, "").type == kind)
+        return bool(pa.types.is_integer(data_type) or literal(value, data_type, "").type == data_type)
     except QueryError:
         return False
 

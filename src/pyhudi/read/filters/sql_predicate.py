@@ -246,13 +246,13 @@ class _Parser:
         if not isinstance(left, Column) or not all(isinstance(value, Literal) for value in values):
             return UNKNOWN
         literals = [value.value for value in values if isinstance(value, Literal) and value.value is not None]
-        values_of_kind = [as_column_type(value, left.kind) for value in literals]
+        values_of_kind = [as_column_type(value, left.data_type) for value in literals]
         if None in values_of_kind:
             return _of_other_type(left, literals[values_of_kind.index(None)])
         if not literals:
             return UNKNOWN
         leaf = _leaf(Term(left.name, "in", tuple(values_of_kind)))
-        same_types = all(_is_same(value, left.kind) for value in literals)
+        same_types = all(_is_same(value, left.data_type) for value in literals)
         # With null in the list, a value that is not in the list does not satisfy NOT IN either.
         return replace(leaf, exact_if_true=same_types, exact_if_false=same_types and len(literals) == len(values))
 
@@ -288,27 +288,27 @@ def _compared(left: Operand, op: str, right: Operand) -> _Condition:
         return UNKNOWN
     if right.value is None:
         return _leaf(Term(left.name, "=", None)) if op == "<=>" else UNKNOWN
-    if isinstance(right.value, Decimal) and pa.types.is_integer(left.kind) and not is_whole(right.value):
+    if isinstance(right.value, Decimal) and pa.types.is_integer(left.data_type) and not is_whole(right.value):
         return _compare_with_fraction(left, op, right.value)
-    value = as_column_type(right.value, left.kind)
+    value = as_column_type(right.value, left.data_type)
     if value is None:
         return _of_other_type(left, right.value)
     if op == "<=>":
         # Null is not equal, either.
-        return _Condition(((Term(left.name, "=", value),),), exact_if_true=_is_same(right.value, left.kind))
-    whole = _is_same(right.value, left.kind)
+        return _Condition(((Term(left.name, "=", value),),), exact_if_true=_is_same(right.value, left.data_type))
+    whole = _is_same(right.value, left.data_type)
     return replace(_leaf(Term(left.name, op, value)), exact_if_true=whole, exact_if_false=whole)
 
 
 def _of_other_type(column: Column, value: Any) -> _Condition:
     """Return the condition of a comparison that depends on a cast."""
     shown = repr(value) if isinstance(value, str) else str(value).upper() if isinstance(value, bool) else str(value)
-    return _Condition(other_type=f"column {column.name!r} has type {column.kind}, and {shown} another one")
+    return _Condition(other_type=f"column {column.name!r} has type {column.data_type}, and {shown} another one")
 
 
-def _is_same(value: Any, kind: pa.DataType) -> bool:
+def _is_same(value: Any, data_type: pa.DataType) -> bool:
     """Return True if a number is unchanged in the type of a column: Spark converts integers to float32."""
-    return not pa.types.is_float32(kind) or not isinstance(value, int) or float(np.float32(value)) == value
+    return not pa.types.is_float32(data_type) or not isinstance(value, int) or float(np.float32(value)) == value
 
 
 def _compare_with_fraction(column: Column, op: str, value: Decimal) -> _Condition:
@@ -324,7 +324,7 @@ def _compare_with_fraction(column: Column, op: str, value: Decimal) -> _Conditio
 def _matching(left: Operand, pattern: Operand) -> _Condition:
     if not isinstance(left, Column) or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return UNKNOWN
-    if not is_text(left.kind):
+    if not is_text(left.data_type):
         return UNKNOWN
     text = pattern.value
     wild = [at for at in (text.find("%"), text.find("_")) if at >= 0]

@@ -45,7 +45,7 @@ class Term:
         kind = type_at(path, schema)
         return self.bind(kind)._compared(field, kind)
 
-    def bind(self, kind: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:
+    def bind(self, data_type: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:
         """Return the term adapted to a column type: integers are compared with integers of their type
         (`in_whole_numbers`), dates and times with values of their type, in which values without a time zone are in
         ``zone`` (`in_days_or_instants`).
@@ -55,10 +55,10 @@ class Term:
         """
         if self.value is None:
             return self
-        if pa.types.is_integer(kind):
-            op, value = in_whole_numbers(self.op, self.value, kind)
-        elif is_date_or_time(kind):
-            op, value = in_days_or_instants(self.op, self.value, kind, zone, self.column)
+        if pa.types.is_integer(data_type):
+            op, value = in_whole_numbers(self.op, self.value, data_type)
+        elif is_date_or_time(data_type):
+            op, value = in_days_or_instants(self.op, self.value, data_type, zone, self.column)
         else:
             return self
         return Term(self.column, op, value)
@@ -77,10 +77,10 @@ class Term:
             return self.op == ">="
         return compares_nan if self.op in ("=", "==", "in", "<=") else not compares_nan
 
-    def _compared(self, field: pc.Expression, kind: pa.DataType) -> pc.Expression:
-        like = compared_type(kind, [_scalar(value, self.column) for value in self.values])
+    def _compared(self, field: pc.Expression, data_type: pa.DataType) -> pc.Expression:
+        like = compared_type(data_type, [_scalar(value, self.column) for value in self.values])
         operands = [literal(value, like, self.column) for value in self.values]
-        if like != kind:
+        if like != data_type:
             field = field.cast(like)
         if self.op in LISTS:
             among = _among(field, operands, like)
@@ -103,17 +103,17 @@ class Term:
 _COMPARE = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-def _among(field: pc.Expression, values: list[pa.Scalar], kind: pa.DataType) -> pc.Expression:
+def _among(field: pc.Expression, values: list[pa.Scalar], data_type: pa.DataType) -> pc.Expression:
     """Return an expression that is true if a column has one of some values; those of other types are compared one by
     one."""
-    same = [value.as_py() for value in values if value.type == kind]
-    if pa.types.is_floating(kind) and 0.0 in same:
+    same = [value.as_py() for value in values if value.type == data_type]
+    if pa.types.is_floating(data_type) and 0.0 in same:
         same += [0.0, -0.0]  # Equal to each other, but different values of a list.
-    others = (field == value for value in values if value.type != kind)
-    return combined(or_, (field.isin(pa.array(same, kind)), *others))
+    others = (field == value for value in values if value.type != data_type)
+    return combined(or_, (field.isin(pa.array(same, data_type)), *others))
 
 
-def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+def literal(value: Any, data_type: pa.DataType, column: str) -> pa.Scalar:
     """Return the value in the column's type if it is unchanged in it; otherwise numbers keep their own type (``int >
     1.5``). For floating-point types it is the nearest number.
 
@@ -122,24 +122,24 @@ def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
     """
     natural = _scalar(value, column)
     number = as_number(value)
-    if natural.type == kind or (pa.types.is_date(kind) and pa.types.is_timestamp(natural.type)):
+    if natural.type == data_type or (pa.types.is_date(data_type) and pa.types.is_timestamp(natural.type)):
         return natural  # A time is not truncated to a day.
     try:
-        if number is not None and pa.types.is_floating(kind):
-            return pa.scalar(float(number), kind)
-        if number is not None and pa.types.is_integer(kind):
-            op, whole = in_whole_numbers("=", number, kind)
-            return pa.scalar(whole, kind) if op == "=" else natural
-        if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
-            return natural.cast(kind)
-        return pa.scalar(natural.as_py() if number is None else number, kind)
+        if number is not None and pa.types.is_floating(data_type):
+            return pa.scalar(float(number), data_type)
+        if number is not None and pa.types.is_integer(data_type):
+            op, whole = in_whole_numbers("=", number, data_type)
+            return pa.scalar(whole, data_type) if op == "=" else natural
+        if pa.types.is_string(natural.type) and not pa.types.is_string(data_type):
+            return natural.cast(data_type)
+        return pa.scalar(natural.as_py() if number is None else number, data_type)
     except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:  # Also for Arrow's text types.
-        if number is not None and pa.types.is_decimal(kind):
+        if number is not None and pa.types.is_decimal(data_type):
             exact = _scalar(Decimal(number) if isinstance(number, int) else number, column)
-            if can_be_compared(kind, exact):
+            if can_be_compared(data_type, exact):
                 return exact
         raise QueryError(
-            f"{value!r} cannot be compared with column {column!r} of type {kind}; write a value of that type"
+            f"{value!r} cannot be compared with column {column!r} of type {data_type}; write a value of that type"
         ) from error
 
 

@@ -62,13 +62,13 @@ def check_count(k: Any) -> int:
     return int(k)
 
 
-def check_query(query: Any, column: str, kind: pa.DataType | None = None) -> tuple[float, ...]:
+def check_query(query: Any, column: str, data_type: pa.DataType | None = None) -> tuple[float, ...]:
     """Return the numbers of a query vector.
 
     Args:
         query: A sequence of numbers, also an array of NumPy or Arrow.
         column: The column with the vectors, for messages.
-        kind: Its type; None if its dimension is not known.
+        data_type: Its type; None if its dimension is not known.
 
     Raises:
         QueryError: It is not a sequence of numbers, or does not have the dimension of the column.
@@ -82,8 +82,10 @@ def check_query(query: Any, column: str, kind: pa.DataType | None = None) -> tup
         raise QueryError(f"the query vector must be a list of numbers, not {query!r}") from error
     if missing is not None:
         raise QueryError(f"the query vector has no number at position {missing}")
-    if kind is not None and is_vector(kind) and len(numbers) != kind.list_size:
-        raise QueryError(f"the query vector has {len(numbers)} numbers, but column {column!r} is a {vector_text(kind)}")
+    if data_type is not None and is_vector(data_type) and len(numbers) != data_type.list_size:
+        raise QueryError(
+            f"the query vector has {len(numbers)} numbers, but column {column!r} is a {vector_text(data_type)}"
+        )
     return numbers
 
 

@@ -137,24 +137,24 @@ class _Ids:
             )
         )
 
-    def _type(self, before: Type, kind: pa.DataType) -> Type:
-        if kind in OPAQUE:
-            return OPAQUE[kind]
-        if pa.types.is_struct(kind):
-            return self.record(before, [kind.field(i) for i in range(kind.num_fields)])
-        if pa.types.is_map(kind):
+    def _type(self, before: Type, data_type: pa.DataType) -> Type:
+        if data_type in OPAQUE:
+            return OPAQUE[data_type]
+        if pa.types.is_struct(data_type):
+            return self.record(before, [data_type.field(i) for i in range(data_type.num_fields)])
+        if pa.types.is_map(data_type):
             old_map = before if isinstance(before, Map) else None
             key_id = self._next() if old_map is None else old_map.key_id
             value_id = self._next() if old_map is None else old_map.value_id
-            inside = self._type("" if old_map is None else old_map.value, kind.item_type)
-            return Map(key_id, value_id, "string", inside, kind.item_field.nullable)
-        if is_list(kind) and not is_vector(kind):
+            inside = self._type("" if old_map is None else old_map.value, data_type.item_type)
+            return Map(key_id, value_id, "string", inside, data_type.item_field.nullable)
+        if is_list(data_type) and not is_vector(data_type):
             old = before if isinstance(before, Array) else None
             element_id = self._next() if old is None else old.element_id
-            inside = self._type("" if old is None else old.element, kind.value_type)
-            return Array(element_id, inside, kind.value_field.nullable)
-        same = isinstance(before, str) and before and primitive_to_arrow(before) == kind
-        return before if same else primitive_text(kind)
+            inside = self._type("" if old is None else old.element, data_type.value_type)
+            return Array(element_id, inside, data_type.value_field.nullable)
+        same = isinstance(before, str) and before and primitive_to_arrow(before) == data_type
+        return before if same else primitive_text(data_type)
 
 
 def _doc(field: pa.Field) -> str | None:

@@ -108,13 +108,13 @@ OPAQUE = {BLOB: BLOB_RECORD, VARIANT: VARIANT_RECORD}
 """Records whose fields are not columns, by table type."""
 
 
-def primitive_text(kind: pa.DataType) -> str:
+def primitive_text(data_type: pa.DataType) -> str:
     """Return the text of a primitive table type."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision}, {kind.scale})"
-    if is_vector(kind):
-        return internal_text(kind)
-    return _PRIMITIVES[kind]
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision}, {data_type.scale})"
+    if is_vector(data_type):
+        return internal_text(data_type)
+    return _PRIMITIVES[data_type]
 
 
 def primitive_to_arrow(text: str) -> pa.DataType:

@@ -130,13 +130,13 @@ def _one_column(kind: Any) -> str:
 
 
 def add_column(
-    schema: InternalSchema, path: str, kind: pa.DataType, doc: str | None = None, position: ColumnPosition = LAST
+    schema: InternalSchema, path: str, data_type: pa.DataType, doc: str | None = None, position: ColumnPosition = LAST
 ) -> InternalSchema:
     """Return the schema with a new nullable column, or a new field in a struct."""
     parent, _, name = path.rpartition(".")
     if not name:
         raise SchemaMismatchError(f"{path!r} is not a valid column name")
-    numbered = schema.evolved(pa.schema([*schema.to_arrow(), pa.field(_NEW, nullable_type(kind))]), 0)
+    numbered = schema.evolved(pa.schema([*schema.to_arrow(), pa.field(_NEW, nullable_type(data_type))]), 0)
     new = replace(numbered.fields[-1], name=name, doc=doc)
 
     def add(fields: tuple[Field, ...]) -> tuple[Field, ...]:
@@ -175,9 +175,9 @@ def rename_column(schema: InternalSchema, path: str, name: str) -> InternalSchem
     return _changed(schema, path, rename)
 
 
-def change_type(schema: InternalSchema, path: str, kind: pa.DataType) -> InternalSchema:
+def change_type(schema: InternalSchema, path: str, data_type: pa.DataType) -> InternalSchema:
     """Return the schema with a wider type for a column or field, or for its elements or values."""
-    new = _primitive(kind, path)
+    new = _primitive(data_type, path)
     record = _with_type(Record(schema.fields), path.split("."), lambda old: widened_type(old, new, path), path)
     assert isinstance(record, Record)
     return replace(schema, fields=record.fields)
@@ -241,13 +241,13 @@ def _is_wider(old: str, new: str) -> bool:
 _NEW = "\0new"
 
 
-def _primitive(kind: pa.DataType, path: str) -> str:
-    if pa.types.is_nested(kind):
+def _primitive(data_type: pa.DataType, path: str) -> str:
+    if pa.types.is_nested(data_type):
         raise SchemaMismatchError(
-            f"cannot change column {path!r} to {kind}: only primitive types can be changed; add, drop or rename "
+            f"cannot change column {path!r} to {data_type}: only primitive types can be changed; add, drop or rename "
             "its fields instead"
         )
-    return primitive_text(kind)
+    return primitive_text(data_type)
 
 
 def _child_path(parent: str, name: str) -> str:

@@ -157,12 +157,12 @@ def _renamed_struct(array: pa.StructArray, path: str, names: FileNames) -> pa.Ar
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _entries(keys: pa.Array, items: pa.Array, kind: pa.MapType) -> pa.Array:
-    return pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
+def _entries(keys: pa.Array, items: pa.Array, data_type: pa.MapType) -> pa.Array:
+    return pa.StructArray.from_arrays([keys, items], fields=[data_type.key_field, data_type.item_field])
 
 
-def _with_children(kind: pa.DataType, array: pa.Array, children: list[pa.Array]) -> pa.Array:
+def _with_children(data_type: pa.DataType, array: pa.Array, children: list[pa.Array]) -> pa.Array:
     """Return a list or map array of the same shape over other values."""
     return pa.Array.from_buffers(
-        kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=children
+        data_type, len(array), array.buffers()[:2], array.null_count, array.offset, children=children
     )

@@ -61,11 +61,11 @@ def _most_rows(spark: SparkSession) -> int:
     return min(_MOST_ROWS, of_session) if of_session > 0 else _MOST_ROWS
 
 
-def _is_bounded(kind: T.DataType) -> bool:
+def _is_bounded(data_type: T.DataType) -> bool:
     """Return True if values of the type are usually small."""
-    if isinstance(kind, T.StructType):
-        return all(_is_bounded(field.dataType) for field in kind.fields)
-    return isinstance(kind, _BOUNDED)
+    if isinstance(data_type, T.StructType):
+        return all(_is_bounded(field.dataType) for field in data_type.fields)
+    return isinstance(data_type, _BOUNDED)
 
 
 def _is_computed_by_python(rows: DataFrame) -> bool:

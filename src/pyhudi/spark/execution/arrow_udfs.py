@@ -67,13 +67,13 @@ def arrow_pieces_function(run: ArrowPieces, inputs: list[pa.DataType], result: D
     return sf.pandas_udf(of_series, result)  # type: ignore[no-any-return]
 
 
-def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
+def _array(column: pd.Series, data_type: pa.DataType) -> pa.Array:
     if isinstance(column.array, pd.arrays.ArrowExtensionArray):  # what another of these functions returned
         array = pa.array(column.array)
-        return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array).cast(kind)
-    if pa.types.is_nested(kind):  # NaN inside of a value is not null
-        return pa.array(column.to_numpy(), kind, mask=column.isna().to_numpy())
-    return pa.array(column.to_numpy(), kind, from_pandas=True)
+        return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array).cast(data_type)
+    if pa.types.is_nested(data_type):  # NaN inside of a value is not null
+        return pa.array(column.to_numpy(), data_type, mask=column.isna().to_numpy())
+    return pa.array(column.to_numpy(), data_type, from_pandas=True)
 
 
 class _ArrowSeries(pd.Series):  # type: ignore[misc]  # pandas has no types

@@ -62,7 +62,7 @@ def pack_rows(rows: DataFrame) -> tuple[DataFrame, RowUnpacker]:
     return rows.select(*columns), RowUnpacker(decimals)
 
 
-def decimals(unscaled: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
+def decimals(unscaled: pa.Array, data_type: pa.Decimal128Type) -> pa.Array:
     """Return decimals made from unscaled 64-bit integers."""
     low = np.zeros(0, dtype=np.int64)
     if len(unscaled):
@@ -71,8 +71,8 @@ def decimals(unscaled: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
     halves = np.empty((len(low), 2), dtype=np.int64)  # little-endian: the low half first
     halves[:, 0] = low
     np.right_shift(low, 63, out=halves[:, 1])
-    made = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(halves)])
+    made = pa.Array.from_buffers(data_type, len(low), [None, pa.py_buffer(halves)])
     if not unscaled.null_count:
         return made
     validity = pa.array(unscaled.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
-    return pa.Array.from_buffers(kind, len(low), [validity, pa.py_buffer(halves)])
+    return pa.Array.from_buffers(data_type, len(low), [validity, pa.py_buffer(halves)])

@@ -203,14 +203,14 @@ def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
 
 
-def _entry_type(index: ExpressionIndex, kind: pa.DataType) -> pa.DataType:
+def _entry_type(index: ExpressionIndex, data_type: pa.DataType) -> pa.DataType:
     """Return the type of an index entry for a file."""
     if index.kind == BLOOM_FILTERS:
         return FILTER_TYPE
-    return bounds_type(pa.schema([(_DATA, kind)])).field(0).type
+    return bounds_type(pa.schema([(_DATA, data_type)])).field(0).type
 
 
-def _summary(index: ExpressionIndex, kind: pa.DataType, values: pa.Array) -> pa.Array:
+def _summary(index: ExpressionIndex, data_type: pa.DataType, values: pa.Array) -> pa.Array:
     """Return the index entry for the values of a file (one row)."""
     if index.kind == BLOOM_FILTERS:
         if values.null_count:
@@ -222,6 +222,6 @@ def _summary(index: ExpressionIndex, kind: pa.DataType, values: pa.Array) -> pa.
         return pa.StructArray.from_arrays(
             [pa.array([built.kind]), pa.array([built.serialize()])], fields=list(FILTER_TYPE)
         )
-    recorder = BoundsRecorder(pa.schema([(_DATA, kind)]))
-    recorder.add(pa.table([values.cast(kind)], names=[_DATA]))
+    recorder = BoundsRecorder(pa.schema([(_DATA, data_type)]))
+    recorder.add(pa.table([values.cast(data_type)], names=[_DATA]))
     return recorder.finish().field(0)

@@ -140,13 +140,13 @@ def ordering_values(schema: StructType, fields: Sequence[str], *, compares_seque
     return values
 
 
-def _with_signed_zero(column: Column, kind: NumericType) -> Column:
+def _with_signed_zero(column: Column, data_type: NumericType) -> Column:
     """Return numbers in the order of Java's ``Double.compare``, in which -0.0 precedes 0.0; to Spark they are equal.
     It becomes the greatest number below zero."""
-    if not isinstance(kind, DoubleType | FloatType):
+    if not isinstance(data_type, DoubleType | FloatType):
         return column
-    below = -5e-324 if isinstance(kind, DoubleType) else -1.401298464324817e-45
-    return F.when((column == 0) & (column.cast("string") == "-0.0"), F.lit(below).cast(kind)).otherwise(column)
+    below = -5e-324 if isinstance(data_type, DoubleType) else -1.401298464324817e-45
+    return F.when((column == 0) & (column.cast("string") == "-0.0"), F.lit(below).cast(data_type)).otherwise(column)
 
 
 def _padded(column: Column) -> Column:

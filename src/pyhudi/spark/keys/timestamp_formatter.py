@@ -40,7 +40,7 @@ class _Local:
 
 
 def time_text(
-    column: Column, kind: DataType, spec: TimestampSpec, name: str, *, consistent: bool, jvm_zone: str
+    column: Column, data_type: DataType, spec: TimestampSpec, name: str, *, consistent: bool, jvm_zone: str
 ) -> Column:
     """Return the partition path of a time value; null for a text that matches no input pattern.
 
@@ -51,39 +51,39 @@ def time_text(
         ConfigError: The timestamp type does not support the type of the column.
     """
     if spec.unit_ms is None:
-        if not isinstance(kind, StringType):
+        if not isinstance(data_type, StringType):
             raise ConfigError(
                 f"the timestamp type {spec.type} requires texts, but the partition field {name!r} is "
-                f"{kind.simpleString()}; use UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS or SCALAR"
+                f"{data_type.simpleString()}; use UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS or SCALAR"
             )
         return _from_text(column, spec, jvm_zone)
-    if isinstance(kind, StringType):
+    if isinstance(data_type, StringType):
         raise ConfigError(
             f"the timestamp type {spec.type} requires numbers, but the partition field {name!r} is a text; use "
             "DATE_STRING or MIXED with hoodie.keygen.timebased.input.dateformat"
         )
     zone = spec.output_zone or jvm_zone
-    return _formatted(spec.output_format, _local(_millis(column, kind, spec, name, consistent=consistent), zone))
+    return _formatted(spec.output_format, _local(_millis(column, data_type, spec, name, consistent=consistent), zone))
 
 
-def _millis(column: Column, kind: DataType, spec: TimestampSpec, name: str, *, consistent: bool) -> Column:
+def _millis(column: Column, data_type: DataType, spec: TimestampSpec, name: str, *, consistent: bool) -> Column:
     """Return the milliseconds since the epoch of a number, date or timestamp."""
     assert spec.unit_ms is not None
-    if isinstance(kind, TimestampType):
+    if isinstance(data_type, TimestampType):
         number = F.unix_micros(column)
-    elif isinstance(kind, TimestampNTZType):
+    elif isinstance(data_type, TimestampNTZType):
         number = local_micros(column)
-    elif isinstance(kind, DateType):
+    elif isinstance(data_type, DateType):
         number = F.unix_date(column).cast("long")
-    elif isinstance(kind, NumericType):
+    elif isinstance(data_type, NumericType):
         number = column.cast("long")
     else:
         raise ConfigError(
-            f"the partition field {name!r} is {kind.simpleString()}, which cannot be converted to a time; use a "
+            f"the partition field {name!r} is {data_type.simpleString()}, which cannot be converted to a time; use a "
             "number, a text, a date or a timestamp"
         )
     scaled = _scaled(F.coalesce(number, F.lit(1).cast("long")), spec)
-    if isinstance(kind, TimestampType) and consistent:
+    if isinstance(data_type, TimestampType) and consistent:
         return F.when(column.isNull(), scaled).otherwise(truncated_division(number, 1000))
     return scaled
 

@@ -24,7 +24,7 @@ from pyhudi.keygen.key_spec import ENCODED_CHARS
 _SMALLEST_PLAIN = "0.000001"
 
 
-def value_text(column: Column, kind: DataType, name: str, zone: str | None) -> Column:
+def value_text(column: Column, data_type: DataType, name: str, zone: str | None) -> Column:
     """Return the text of a value; null for null.
 
     Whole numbers, booleans, dates (``2024-01-02``) and floats (Java's form: ``1.0E10``) as Spark casts them, decimals
@@ -34,45 +34,45 @@ def value_text(column: Column, kind: DataType, name: str, zone: str | None) -> C
     Raises:
         RecordKeyError: The type is not a scalar.
     """
-    if isinstance(kind, StringType):
+    if isinstance(data_type, StringType):
         return column
-    if isinstance(kind, (IntegralType, BooleanType, DateType)):
+    if isinstance(data_type, (IntegralType, BooleanType, DateType)):
         return column.cast("string")
-    if isinstance(kind, DecimalType):
-        return _decimal_text(column, kind)
-    if isinstance(kind, FractionalType):
+    if isinstance(data_type, DecimalType):
+        return _decimal_text(column, data_type)
+    if isinstance(data_type, FractionalType):
         return column.cast("string")
-    if isinstance(kind, BinaryType):
+    if isinstance(data_type, BinaryType):
         return F.lower(F.hex(column))
-    if isinstance(kind, TimestampType):
+    if isinstance(data_type, TimestampType):
         if zone is None:
             return F.unix_micros(column).cast("string")
         return _consistent_text(F.unix_micros(column), zone)
-    if isinstance(kind, TimestampNTZType):
+    if isinstance(data_type, TimestampNTZType):
         return local_micros(column).cast("string")
     raise RecordKeyError(
-        f"the field {name!r} has the type {kind.simpleString()}, which is not supported in record keys and "
+        f"the field {name!r} has the type {data_type.simpleString()}, which is not supported in record keys and "
         "partition paths; use a field of a simple type, or a field nested in it with a dotted name"
     )
 
 
-def has_empty_text(kind: DataType) -> bool:
+def has_empty_text(data_type: DataType) -> bool:
     """Return True if a value that is not null can have an empty text."""
-    return isinstance(kind, (StringType, BinaryType))
+    return isinstance(data_type, (StringType, BinaryType))
 
 
-def _decimal_text(column: Column, kind: DecimalType) -> Column:
+def _decimal_text(column: Column, data_type: DecimalType) -> Column:
     text = column.cast("string")
-    if kind.scale <= 6:
+    if data_type.scale <= 6:
         return text
     # With ANSI casts Spark prints each decimal plainly, otherwise as BigDecimal.toString does, which is the form in
     # keys: add the exponents when they are missing.
     digits = F.regexp_replace(text, "^-?0\\.0*", "")
     length = F.length(digits)
     sign = F.when(column < 0, "-").otherwise("")
-    exponent = (F.lit(kind.scale) - F.greatest(length, F.lit(1)) + 1).cast("string")
+    exponent = (F.lit(data_type.scale) - F.greatest(length, F.lit(1)) + 1).cast("string")
     first = F.when(length == 0, "0").otherwise(F.substring(digits, 1, 1))
-    rest = F.when(length > 1, F.concat(F.lit("."), F.substring(digits, 2, kind.precision))).otherwise("")
+    rest = F.when(length > 1, F.concat(F.lit("."), F.substring(digits, 2, data_type.precision))).otherwise("")
     scientific = F.concat(sign, first, rest, F.lit("E-"), exponent)
     tiny = (F.abs(column) < F.lit(_SMALLEST_PLAIN).cast(DecimalType(38, 6))) & ~text.contains("E")
     return F.when(tiny, scientific).otherwise(text)

@@ -65,6 +65,6 @@ def summarize_keys(rows: DataFrame, columns: Sequence[str], by: Sequence[str] = 
     return counted.groupBy(*by).agg(F.sum(_ROWS), F.max(_ROWS), F.max(_AMBIGUOUS))
 
 
-def _is_ambiguous(column: Column, kind: T.DataType) -> Column:
+def _is_ambiguous(column: Column, data_type: T.DataType) -> Column:
     is_invalid = column.isNull()
-    return is_invalid | column.isin(*_PLACEHOLDERS) if isinstance(kind, T.StringType) else is_invalid
+    return is_invalid | column.isin(*_PLACEHOLDERS) if isinstance(data_type, T.StringType) else is_invalid

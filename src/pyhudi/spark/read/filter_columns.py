@@ -101,13 +101,13 @@ def _term(term: Term, schema: pa.Schema) -> Column:
     return condition | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else condition
 
 
-def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
+def _compared(name: str, op: str, value: Any, data_type: pa.DataType) -> Column:
     column = sf.col(name)
     if op in LISTS:
         # Null is neither in a list nor outside of one, even if the list is empty.
-        is_listed = column.isin(*(_operand(one, kind) for one in value)) if value else sf.lit(False)
+        is_listed = column.isin(*(_operand(one, data_type) for one in value)) if value else sf.lit(False)
         return is_listed if op == "in" else ~is_listed & column.isNotNull()
-    value = _operand(value, kind)
+    value = _operand(value, data_type)
     match op:
         case "=" | "==":
             return column == value
@@ -123,19 +123,19 @@ def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
             return column >= value
 
 
-def _operand(value: Any, kind: pa.DataType) -> Any:
+def _operand(value: Any, data_type: pa.DataType) -> Any:
     """Convert a value to an operand that Spark compares with a column of a type in the same way as Arrow.
 
     Integers of more than 64 bits become decimals, and operands of single-precision columns stay single-precision,
     regardless of ``spark.sql.ansi.enabled``. Dates and times become texts, because PySpark interprets those without a
     time zone in the zone of the driver. -0.0 becomes 0.0, which equals it, but not to Spark's reader of Parquet.
     """
-    if is_date_or_time(kind):
-        return sf.lit(str(value)).cast(spark_schema(pa.schema([("value", kind)])).fields[0].dataType)
+    if is_date_or_time(data_type):
+        return sf.lit(str(value)).cast(spark_schema(pa.schema([("value", data_type)])).fields[0].dataType)
     if isinstance(value, float):
         return value + 0.0
     if not isinstance(value, int):
         return value
     if not -(1 << 63) <= value < 1 << 63:
         return Decimal(value)
-    return sf.lit(value).cast("float") if pa.types.is_float32(kind) else value
+    return sf.lit(value).cast("float") if pa.types.is_float32(data_type) else value

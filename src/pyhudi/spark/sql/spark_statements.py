@@ -28,24 +28,24 @@ def result_frame(spark: SparkSession, columns: str | StructType, rows: Iterable[
     return spark.createDataFrame([tuple(row) for row in rows], columns)
 
 
-def type_text(kind: DataType, timestamp: str = "TIMESTAMP_LTZ") -> str:
+def type_text(data_type: DataType, timestamp: str = "TIMESTAMP_LTZ") -> str:
     """Return a type as SQL, with quoted field names.
 
     Args:
-        kind: The type.
+        data_type: The type.
         timestamp: Name of the type of timestamps with time zone. ``TIMESTAMP`` is a type without one where
             ``spark.sql.timestampType`` says so.
     """
-    if isinstance(kind, TimestampType):
+    if isinstance(data_type, TimestampType):
         return timestamp
-    if isinstance(kind, StructType):
-        fields = (f"{quoted([f.name])}: {type_text(f.dataType, timestamp)}" for f in kind.fields)
+    if isinstance(data_type, StructType):
+        fields = (f"{quoted([f.name])}: {type_text(f.dataType, timestamp)}" for f in data_type.fields)
         return f"STRUCT<{', '.join(fields)}>"
-    if isinstance(kind, ArrayType):
-        return f"ARRAY<{type_text(kind.elementType, timestamp)}>"
-    if isinstance(kind, MapType):
-        return f"MAP<{type_text(kind.keyType, timestamp)}, {type_text(kind.valueType, timestamp)}>"
-    text: str = kind.simpleString()
+    if isinstance(data_type, ArrayType):
+        return f"ARRAY<{type_text(data_type.elementType, timestamp)}>"
+    if isinstance(data_type, MapType):
+        return f"MAP<{type_text(data_type.keyType, timestamp)}, {type_text(data_type.valueType, timestamp)}>"
+    text: str = data_type.simpleString()
     return text.upper()
 
 
@@ -60,13 +60,13 @@ def column_type_text(field: StructField, timestamp: str = "TIMESTAMP_LTZ") -> st
     return _declared_text(field.dataType, timestamp) if mark is None else str(mark)
 
 
-def _declared_text(kind: DataType, timestamp: str) -> str:
+def _declared_text(data_type: DataType, timestamp: str) -> str:
     """Return a type as SQL, with blobs as fields of structs."""
-    if not isinstance(kind, StructType):
-        return type_text(kind, timestamp)
+    if not isinstance(data_type, StructType):
+        return type_text(data_type, timestamp)
     fields = [
         (f.name, BLOB_TEXT if (f.metadata or {}).get(HUDI_TYPE) == BLOB_TEXT else _declared_text(f.dataType, timestamp))
-        for f in kind.fields
+        for f in data_type.fields
     ]
     return f"STRUCT<{', '.join(f'{quoted([name])}: {text}' for name, text in fields)}>"
 

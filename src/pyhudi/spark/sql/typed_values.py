@@ -43,12 +43,12 @@ class TypedValue:
 
     Attributes:
         name: The name of its column.
-        kind: Its type.
+        data_type: Its type.
         value: The value, with the type that `with_python_types` gives it, also in arrays, maps and structs.
     """
 
     name: str
-    kind: DataType
+    data_type: DataType
     value: Any
 
     def literal(self) -> str:
@@ -57,7 +57,7 @@ class TypedValue:
         Raises:
             QueryError: There are no literals of its type.
         """
-        return _literal(self.value, self.kind)
+        return _literal(self.value, self.data_type)
 
 
 def evaluate(row: DataFrame) -> list[TypedValue]:
@@ -82,24 +82,24 @@ def with_python_types(schema: StructType) -> StructType:
     return StructType([StructField(field.name, _python_type(field.dataType)) for field in schema.fields])
 
 
-def _python_type(kind: DataType) -> DataType:
-    match kind:
+def _python_type(data_type: DataType) -> DataType:
+    match data_type:
         case TimestampType():
             return DecimalType(20, 6)
         case DateType() | TimestampNTZType():
             return StringType()
         case ArrayType():
-            return ArrayType(_python_type(kind.elementType))
+            return ArrayType(_python_type(data_type.elementType))
         case MapType():
-            return MapType(_python_type(kind.keyType), _python_type(kind.valueType))
+            return MapType(_python_type(data_type.keyType), _python_type(data_type.valueType))
         case StructType():
-            return with_python_types(kind)
-    return StringType() if _is_interval(kind) else kind
+            return with_python_types(data_type)
+    return StringType() if _is_interval(data_type) else data_type
 
 
-def _is_interval(kind: DataType) -> bool:
+def _is_interval(data_type: DataType) -> bool:
     """Return True for intervals, some of which older versions of PySpark have no class for."""
-    return bool(kind.simpleString().startswith(_INTERVAL))
+    return bool(data_type.simpleString().startswith(_INTERVAL))
 
 
 def cast_columns(rows: DataFrame, schema: StructType) -> DataFrame:
@@ -115,18 +115,18 @@ def cast_columns(rows: DataFrame, schema: StructType) -> DataFrame:
     )
 
 
-def _literal(value: Any, kind: DataType) -> str:
-    if isinstance(kind, NullType):
+def _literal(value: Any, data_type: DataType) -> str:
+    if isinstance(data_type, NullType):
         return "NULL"
     if value is None:
-        return f"CAST(NULL AS {type_text(kind)})"
-    match kind:
-        case StringType() if kind.simpleString() == "string":
+        return f"CAST(NULL AS {type_text(data_type)})"
+    match data_type:
+        case StringType() if data_type.simpleString() == "string":
             return string_expression(value)
         case BooleanType():
             return "TRUE" if value else "FALSE"
         case IntegralType():
-            suffix = {"tinyint": "Y", "smallint": "S", "bigint": "L"}.get(kind.simpleString(), "")
+            suffix = {"tinyint": "Y", "smallint": "S", "bigint": "L"}.get(data_type.simpleString(), "")
             return f"{value}{suffix}"
         case DecimalType():
             text = f"{value:f}BD"
@@ -141,19 +141,19 @@ def _literal(value: Any, kind: DataType) -> str:
         case TimestampNTZType():
             return f"TIMESTAMP_NTZ {string_expression(value)}"
         case ArrayType():
-            text = f"array({_literals(value, [kind.elementType] * len(value))})"
+            text = f"array({_literals(value, [data_type.elementType] * len(value))})"
         case MapType():
             pairs = [part for pair in value.items() for part in pair]
-            text = f"map({_literals(pairs, [kind.keyType, kind.valueType] * len(value))})"
+            text = f"map({_literals(pairs, [data_type.keyType, data_type.valueType] * len(value))})"
         case StructType():
-            text = f"struct({_literals(tuple(value), [field.dataType for field in kind.fields])})"
-        case _ if _is_interval(kind):
+            text = f"struct({_literals(tuple(value), [field.dataType for field in data_type.fields])})"
+        case _ if _is_interval(data_type):
             return str(value)  # an interval as text is a literal
         case _:
             raise QueryError(
-                f"a value of the type {kind.simpleString()} cannot be an argument: write it into the text instead"
+                f"a value of the type {data_type.simpleString()} cannot be an argument: write it into the text instead"
             )
-    return f"CAST({text} AS {type_text(kind)})"
+    return f"CAST({text} AS {type_text(data_type)})"
 
 
 def _literals(values: Sequence[Any], kinds: Sequence[DataType]) -> str:

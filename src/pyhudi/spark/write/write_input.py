@@ -261,12 +261,12 @@ def _check_names(schema: pa.Schema) -> None:
         seen[path.lower()] = path
 
 
-def _leaves(kind: pa.DataType, path: str = "", *, inner: bool = False) -> Iterator[tuple[str, pa.DataType]]:
+def _leaves(data_type: pa.DataType, path: str = "", *, inner: bool = False) -> Iterator[tuple[str, pa.DataType]]:
     """Yield the dotted names and types of the leaves of a type; ``inner``: those of nested structs too."""
-    if path and (inner or not kind.num_fields):
-        yield path, kind
-    for i in range(kind.num_fields):
-        yield from _leaves(kind.field(i).type, f"{path}.{kind.field(i).name}".lstrip("."), inner=inner)
+    if path and (inner or not data_type.num_fields):
+        yield path, data_type
+    for i in range(data_type.num_fields):
+        yield from _leaves(data_type.field(i).type, f"{path}.{data_type.field(i).name}".lstrip("."), inner=inner)
 
 
 def _stored(schema: pa.Schema, config: TableConfig) -> pa.Schema:

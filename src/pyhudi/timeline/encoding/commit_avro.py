@@ -103,20 +103,20 @@ def _entries(value: Any) -> Any:
     return list(value.items()) if isinstance(value, Mapping) else value
 
 
-def _stats_by_column(stats: pa.Table, kind: pa.MapType) -> pa.Array:
+def _stats_by_column(stats: pa.Table, data_type: pa.MapType) -> pa.Array:
     """Return all stats as one map from partitions to lists of structs, whose fields are those of the record in its
     order."""
     grouped = group_by_partition(stats)
-    fields: Sequence[pa.Field] = list(kind.item_type.value_type)
+    fields: Sequence[pa.Field] = list(data_type.item_type.value_type)
     columns = [_reordered(contiguous(grouped.stats[field.name]), field.type) for field in fields]
     structs = pa.StructArray.from_arrays(columns, [field.name for field in fields])
     lists = pa.ListArray.from_arrays(grouped.offsets, structs)
     return pa.MapArray.from_arrays(pa.array([0, len(lists)], pa.int32()), grouped.partitions, lists)
 
 
-def _reordered(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _reordered(column: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return the column with the members of structs in the order of the record, by which they are identified."""
-    if not pa.types.is_struct(kind):
+    if not pa.types.is_struct(data_type):
         return column
-    names = [field.name for field in kind]
+    names = [field.name for field in data_type]
     return pa.StructArray.from_arrays([column.field(n) for n in names], names, mask=pc.is_null(column))

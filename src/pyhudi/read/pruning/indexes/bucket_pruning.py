@@ -175,14 +175,14 @@ def _hashes(bucketing: BucketIndex, spec: KeySpec, values: tuple[str, ...]) -> s
     return {java_list_hash(values)}
 
 
-def _text(value: Any, kind: pa.DataType, column: str) -> str | None:
+def _text(value: Any, data_type: pa.DataType, column: str) -> str | None:
     """Return the text of a value in a key; None for null, for types whose text depends on options, and for values that
     are compared in another type."""
     try:
-        scalar = literal(value, kind, column)
+        scalar = literal(value, data_type, column)
     except QueryError:
         return None
-    value_of_type = scalar.as_py() if scalar.type == kind else None
+    value_of_type = scalar.as_py() if scalar.type == data_type else None
     if isinstance(value_of_type, str) and value_of_type:
         return value_of_type
     if isinstance(value_of_type, int) and not isinstance(value_of_type, bool):

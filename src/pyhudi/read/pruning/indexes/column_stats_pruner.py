@@ -106,10 +106,10 @@ class SliceStatistics:
         partitions: list[str] = sorted(pc.unique(self.slices["partition"]).to_pylist())
         has_none = np.zeros(self.files.num_rows, np.bool_)
 
-        def bounds_of(name: str, kind: pa.DataType) -> Bounds:
+        def bounds_of(name: str, data_type: pa.DataType) -> Bounds:
             bounds, has_statistics = file_bounds(
                 self.indexes.metadata,
-                pa.field(name, kind),
+                pa.field(name, data_type),
                 self.files,
                 partitions=partitions,
                 known_partitions=self.indexes.num_partitions,

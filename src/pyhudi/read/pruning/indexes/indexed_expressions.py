@@ -39,7 +39,7 @@ _MOST_VALUES = 1_000
 class KnownExpression:
     """An indexed expression: the type of its values, and whether they depend on time zones."""
 
-    kind: pa.DataType
+    data_type: pa.DataType
     moved: bool
     indexes: tuple[ExpressionIndex, ...]
 
@@ -49,7 +49,7 @@ class UnusedExpression:
     """An expression whose index cannot be used: the type of its values, and the reason."""
 
     expression: Expression
-    kind: pa.DataType
+    data_type: pa.DataType
     why: str
 
 
@@ -91,10 +91,12 @@ class IndexedExpressions:
         conjunctions: Conjunctions = () if plain is None else plain.anyof
         why: tuple[str, ...] = ()
         if text.sql is not None:
-            kinds = {usable.indexes[0].expression: usable.kind for usable in usable_by_text.values()}
-            conjunctions = implied_predicate(text.sql, schema, kinds) or ()
+            types = {usable.indexes[0].expression: usable.data_type for usable in usable_by_text.values()}
+            conjunctions = implied_predicate(text.sql, schema, types) or ()
             all_columns = _columns(
-                implied_predicate(text.sql, schema, {**kinds, **{other.expression: other.kind for other in unused}})
+                implied_predicate(
+                    text.sql, schema, {**types, **{other.expression: other.data_type for other in unused}}
+                )
             )
             why = tuple(other.why for other in unused if str(other.expression) in all_columns)
         columns = _columns(conjunctions)
@@ -141,7 +143,9 @@ class IndexedExpressions:
                     why[index.partition] = statistics_are_current(table, index.partition)
                 if why[index.partition] is not None:
                     continue
-                bounds = partition_bounds(table, index.expression.column, expression.kind, partitions, index.partition)
+                bounds = partition_bounds(
+                    table, index.expression.column, expression.data_type, partitions, index.partition
+                )
                 out = cannot_match(term, in_any_zone(bounds, index.expression) if expression.moved else bounds)
                 masks[term] = masks.get(term, np.zeros(len(partitions), np.bool_)) | (out & bounds.no_nulls)
         return masks, [f"{name}: not used for partitions: {text}" for name, text in why.items() if text is not None]
@@ -163,26 +167,26 @@ def _usable_expressions(
         if source is None or expression.column.partition(".")[0] in non_file_columns:
             continue
         name = expression.column if expression.function == IDENTITY else str(expression)
-        kind, zones = expression.type_of(source), zones_of(expression, source)
+        data_type, zones = expression.type_of(source), zones_of(expression, source)
         why = None
         if zones in (Zones.ROUND, Zones.PARSED):
             why = f"values of {expression} {zones.value}"
         elif expression.function != IDENTITY and name in schema.names:
             why = "there is a column with that name"
-        elif not _is_usable(index, kind, zones):
-            why = f"its {index.kind} cannot be used for values of type {kind}"
+        elif not _is_usable(index, data_type, zones):
+            why = f"its {index.kind} cannot be used for values of type {data_type}"
         if why is not None:
-            unused.append(UnusedExpression(expression, kind, f"{index.partition}: not used: {why}"))
+            unused.append(UnusedExpression(expression, data_type, f"{index.partition}: not used: {why}"))
             continue
         before = usable[name].indexes if name in usable else ()
-        usable[name] = KnownExpression(kind, zones is Zones.MOVED, (*before, index))
+        usable[name] = KnownExpression(data_type, zones is Zones.MOVED, (*before, index))
     return usable, unused
 
 
-def _is_usable(index: ExpressionIndex, kind: pa.DataType, zones: Zones) -> bool:
+def _is_usable(index: ExpressionIndex, data_type: pa.DataType, zones: Zones) -> bool:
     if index.kind == BLOOM_FILTERS:
-        return bool(pa.types.is_string(kind)) and zones is Zones.NONE
-    return is_ordered_type(kind) and bool(members_of_type(kind))
+        return bool(pa.types.is_string(data_type)) and zones is Zones.NONE
+    return is_ordered_type(data_type) and bool(members_of_type(data_type))
 
 
 def _outside(
@@ -196,7 +200,7 @@ def _outside(
 ) -> Mask:
     """Return the files in which no value satisfies a term."""
     partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
-    column = pa.field(index.expression.column, expression.kind)
+    column = pa.field(index.expression.column, expression.data_type)
     bounds, _ = file_bounds(
         table, column, files, partitions=partitions, known_partitions=known_partitions, index=index.partition
     )

@@ -32,8 +32,8 @@ class PartitionStatsPruner:
         if not terms:
             return Pruning.not_used(PARTITION_STATS, "no condition on a column with exact statistics")
 
-        def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-            return partition_bounds(metadata, name, kind, partitions)
+        def bounds_of(name: str, data_type: pa.DataType) -> Bounds:
+            return partition_bounds(metadata, name, data_type, partitions)
 
         try:
             masks = conditions.masks(terms, bounds_of, sure=True)

@@ -84,13 +84,17 @@ def _equality_values(conjunction: tuple[Term, ...]) -> dict[str, tuple[object, .
     return values
 
 
-def _key_column(kind: pa.DataType, values: Sequence[object], name: str) -> pa.Array | None:
+def _key_column(data_type: pa.DataType, values: Sequence[object], name: str) -> pa.Array | None:
     """Return values as those of a key field; None if the texts of equal values in keys may differ."""
-    literals = [literal(value, kind, name) for value in values]
+    literals = [literal(value, data_type, name) for value in values]
     # The texts of times depend on an option of each write, and on the writer's time zone.
-    if pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or any(value.type != kind for value in literals):
+    if (
+        pa.types.is_floating(data_type)
+        or pa.types.is_timestamp(data_type)
+        or any(value.type != data_type for value in literals)
+    ):
         return None
-    return pa.array([value.as_py() for value in literals], kind)
+    return pa.array([value.as_py() for value in literals], data_type)
 
 
 def _key_specs(spec: KeySpec) -> list[KeySpec]:

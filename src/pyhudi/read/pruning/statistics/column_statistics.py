@@ -31,23 +31,23 @@ _FEW = 4
 """If at most one in this number of all partitions is selected, statistics are looked up partition by partition."""
 
 
-def _projection(kind: pa.DataType) -> dict[str, Projection]:
+def _projection(data_type: pa.DataType) -> dict[str, Projection]:
     """Return the fields of the statistics to decode for a column of a type."""
-    members = members_of_type(kind)
+    members = members_of_type(data_type)
     return {COLUMN_STATS_PAYLOAD: {**dict.fromkeys(_FIELDS), "minValue": members, "maxValue": members}}
 
 
-def is_ordered_type(kind: pa.DataType) -> bool:
+def is_ordered_type(data_type: pa.DataType) -> bool:
     """Return True if statistics of columns of a type can be used for comparisons."""
     return bool(
-        pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_date32(kind)
-        or pa.types.is_timestamp(kind)
+        pa.types.is_boolean(data_type)
+        or pa.types.is_integer(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_string(data_type)
+        or pa.types.is_binary(data_type)
+        or pa.types.is_decimal(data_type)
+        or pa.types.is_date32(data_type)
+        or pa.types.is_timestamp(data_type)
     )
 
 
@@ -66,7 +66,7 @@ class ColumnStatistics:
         cls,
         table: MetadataTable,
         column: str,
-        kind: pa.DataType,
+        data_type: pa.DataType,
         *,
         partitions: Sequence[str],
         known_partitions: int,
@@ -78,16 +78,16 @@ class ColumnStatistics:
         prefixes = [column_id]
         if len(partitions) * _FEW <= known_partitions:
             prefixes = [column_id + text for text in metadata_keys.partition_ids(partitions).to_pylist()]
-        stats = table.prefixes(index, prefixes, _projection(kind)).combine_chunks()
+        stats = table.prefixes(index, prefixes, _projection(data_type)).combine_chunks()
         payload = (
             stats[COLUMN_STATS_PAYLOAD].chunk(0) if stats.num_rows else pa.array([], stats[COLUMN_STATS_PAYLOAD].type)
         )
         key = stats[KEY].chunk(0) if stats.num_rows else pa.array([], pa.string())
         return cls(key, payload.field("fileName"), _without_names(payload), index == COLUMN_STATS)
 
-    def bounds(self, kind: pa.DataType) -> Bounds:
+    def bounds(self, data_type: pa.DataType) -> Bounds:
         """Return the bounds of a column of that type, in the order of the keys."""
-        return _bounds(self.payload, kind, counts_rows=self.counts_rows)
+        return _bounds(self.payload, data_type, counts_rows=self.counts_rows)
 
     def indices_of_files(
         self, names: pa.StringArray, rows: npt.NDArray[np.int64], partitions: pa.StringArray
@@ -135,18 +135,18 @@ def file_bounds(
 
 
 def partition_bounds(
-    table: MetadataTable, column: str, kind: pa.DataType, partitions: pa.Array, index: str = PARTITION_STATS
+    table: MetadataTable, column: str, data_type: pa.DataType, partitions: pa.Array, index: str = PARTITION_STATS
 ) -> Bounds:
     """Return the bounds of a column in each partition, given by path; unknown without statistics. ``index`` is the
     partition of the metadata table with the statistics."""
     make = metadata_keys.partition_stats_keys if index == PARTITION_STATS else metadata_keys.expression_partition_keys
     record_keys = make(pa.array([column] * len(partitions), pa.string()), partitions)
-    stats = table.lookup(index, record_keys, _projection(kind))
+    stats = table.lookup(index, record_keys, _projection(data_type))
     if not stats.num_rows:
-        return _nothing(kind, len(partitions))
+        return _nothing(data_type, len(partitions))
     stats = stats.combine_chunks()
     at = pc.index_in(record_keys, value_set=stats[KEY].chunk(0))
-    return _bounds(stats[COLUMN_STATS_PAYLOAD].chunk(0).take(at), kind, counts_rows=index == PARTITION_STATS)
+    return _bounds(stats[COLUMN_STATS_PAYLOAD].chunk(0).take(at), data_type, counts_rows=index == PARTITION_STATS)
 
 
 def _without_names(payload: pa.StructArray) -> pa.StructArray:
@@ -183,18 +183,18 @@ def _words(texts: pa.StringArray, start: int, size: int) -> npt.NDArray[np.uint3
     return np.ascontiguousarray(data[:, start : start + metadata_keys.SHORT_ID]).view(np.uint32)
 
 
-def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool) -> Bounds:
+def _bounds(stats: pa.StructArray, data_type: pa.DataType, *, counts_rows: bool) -> Bounds:
     """Return the bounds of statistics, unknown for null. ``counts_rows``: nulls are counted among the values, unlike in
     expression indexes."""
     types = stats.field("valueType") if stats.type.get_field_index("valueType") >= 0 else None
     has_statistics = stats.is_valid().to_numpy(zero_copy_only=False)
-    minimum, low_known = unwrap(stats.field("minValue"), kind, types)
-    maximum, high_known = unwrap(stats.field("maxValue"), kind, types)
-    if pa.types.is_float64(kind):
+    minimum, low_known = unwrap(stats.field("minValue"), data_type, types)
+    maximum, high_known = unwrap(stats.field("maxValue"), data_type, types)
+    if pa.types.is_float64(data_type):
         minimum = pc.min_element_wise(minimum, _by_text(minimum), skip_nulls=False)
         maximum = pc.max_element_wise(maximum, _by_text(maximum), skip_nulls=False)
     bounded = has_statistics & numpy_mask(minimum.is_valid()) & numpy_mask(maximum.is_valid()) & low_known & high_known
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         bounded &= ~(numpy_mask(pc.is_nan(minimum)) | numpy_mask(pc.is_nan(maximum)))
     bounded &= ~numpy_mask(pc.greater(minimum, maximum))
     rows, nulls = stats.field("valueCount"), stats.field("nullCount")
@@ -205,7 +205,7 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool) -> B
     only_nulls = empty & counted & numpy_mask(pc.equal(rows, nulls))
     no_nulls = bounded & counted & numpy_mask(pc.equal(nulls, 0))
     mask = pa.array(bounded)
-    none = pa.scalar(None, kind)
+    none = pa.scalar(None, data_type)
     return Bounds(pc.if_else(mask, minimum, none), pc.if_else(mask, maximum, none), only_nulls, no_nulls)
 
 
@@ -222,6 +222,6 @@ def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:
     return pc.replace_with_mask(values, maybe, convert(short.filter(maybe), pa.float64()))
 
 
-def _nothing(kind: pa.DataType, count: int) -> Bounds:
+def _nothing(data_type: pa.DataType, count: int) -> Bounds:
     none = np.zeros(count, np.bool_)
-    return Bounds(pa.nulls(count, kind), pa.nulls(count, kind), none, none)
+    return Bounds(pa.nulls(count, data_type), pa.nulls(count, data_type), none, none)

@@ -64,7 +64,7 @@ def cannot_match(term: Term, bounds: Bounds) -> Mask:
     return out | bounds.only_nulls
 
 
-def _outside(op: str, operands: list[list[pa.Scalar]], bounds: Bounds, kind: pa.DataType) -> Mask:
+def _outside(op: str, operands: list[list[pa.Scalar]], bounds: Bounds, data_type: pa.DataType) -> Mask:
     if op in ("=", "=="):
         return _all_forms(operands[0], lambda value: _not_within(bounds, value, value))
     if op == "in":
@@ -81,12 +81,12 @@ def _outside(op: str, operands: list[list[pa.Scalar]], bounds: Bounds, kind: pa.
     if op in ("<", "<="):
         compare = pc.greater_equal if op == "<" else pc.greater
         return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.minimum, value)))
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         return np.zeros(len(bounds), np.bool_)
     if op in (">", ">="):
         compare = pc.less_equal if op == ">" else pc.less
         return _all_forms(operands[0], lambda value: numpy_mask(compare(bounds.maximum, value)))
-    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
+    if not (pa.types.is_integer(data_type) or pa.types.is_boolean(data_type) or pa.types.is_temporal(data_type)):
         return np.zeros(len(bounds), np.bool_)
     # != and not in: with a single excluded value.
     single = numpy_mask(pc.equal(bounds.minimum, bounds.maximum))
@@ -108,11 +108,11 @@ def _all_forms(forms: list[pa.Scalar], test: Any) -> Mask:
     return out
 
 
-def _literals(value: Any, kind: pa.DataType, column: str) -> list[pa.Scalar]:
+def _literals(value: Any, data_type: pa.DataType, column: str) -> list[pa.Scalar]:
     """Return the forms of a value in comparisons with a column: in the column's type, and for float32 also as
     float64."""
-    literals = [literal(value, kind, column)]
-    if pa.types.is_float32(kind):
+    literals = [literal(value, data_type, column)]
+    if pa.types.is_float32(data_type):
         literals.append(literal(value, pa.float64(), column))
     return literals
 

@@ -78,9 +78,11 @@ def _masks(
     paths: list[str] = lists.partitions.to_pylist()
     loaded: dict[str, ColumnStatistics] = {}
 
-    def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-        loaded[name] = ColumnStatistics.load(metadata, name, kind, partitions=paths, known_partitions=known_partitions)
-        return loaded[name].bounds(kind)
+    def bounds_of(name: str, data_type: pa.DataType) -> Bounds:
+        loaded[name] = ColumnStatistics.load(
+            metadata, name, data_type, partitions=paths, known_partitions=known_partitions
+        )
+        return loaded[name].bounds(data_type)
 
     sure = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
     masks = conditions.masks(sure, bounds_of)

@@ -35,30 +35,30 @@ TIMES = (DateType, TimestampType, TimestampNTZType)
 _STAMPS = (TimestampType, TimestampNTZType)
 
 
-def is_nested(kind: DataType) -> bool:
+def is_nested(data_type: DataType) -> bool:
     """Return True for arrays, maps and structs."""
-    return isinstance(kind, ArrayType | MapType | StructType)
+    return isinstance(data_type, ArrayType | MapType | StructType)
 
 
-def has_structs(kind: DataType) -> bool:
+def has_structs(data_type: DataType) -> bool:
     """Return True if a type is a struct, or has one inside."""
-    return _contains(kind, StructType)
+    return _contains(data_type, StructType)
 
 
-def has_untyped_null(kind: DataType) -> bool:
+def has_untyped_null(data_type: DataType) -> bool:
     """Return True if a type is that of NULL, or has it inside."""
-    return _contains(kind, NullType)
+    return _contains(data_type, NullType)
 
 
-def _contains(kind: DataType, searched: type[DataType]) -> bool:
+def _contains(data_type: DataType, searched: type[DataType]) -> bool:
     """Return True if a type or a type inside of it is of a class."""
-    if isinstance(kind, searched):
+    if isinstance(data_type, searched):
         return True
-    if isinstance(kind, ArrayType):
-        return _contains(kind.elementType, searched)
-    if isinstance(kind, MapType):
-        return _contains(kind.keyType, searched) or _contains(kind.valueType, searched)
-    return isinstance(kind, StructType) and any(_contains(field.dataType, searched) for field in kind.fields)
+    if isinstance(data_type, ArrayType):
+        return _contains(data_type.elementType, searched)
+    if isinstance(data_type, MapType):
+        return _contains(data_type.keyType, searched) or _contains(data_type.valueType, searched)
+    return isinstance(data_type, StructType) and any(_contains(field.dataType, searched) for field in data_type.fields)
 
 
 def paired_fields(source: StructType, target: StructType, *, by_position: bool) -> list[int]:

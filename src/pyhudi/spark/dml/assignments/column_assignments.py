@@ -116,15 +116,15 @@ def resolve_assignments(
     return assignments
 
 
-def _with_field(struct: Column, kind: DataType, path: Sequence[str], value: Column) -> Column:
+def _with_field(struct: Column, data_type: DataType, path: Sequence[str], value: Column) -> Column:
     """Return a struct with the value of one field replaced. A struct that is null becomes one whose other fields are
     null, as in Spark's own UPDATE; `Column.withField` would leave it null."""
     if not path:
         return value
-    assert isinstance(kind, StructType)
+    assert isinstance(data_type, StructType)
     step, *inner = path
-    before = {field.name: struct.getField(field.name) for field in kind}
-    after = before | {step: _with_field(before[step], kind[step].dataType, inner, value)}
+    before = {field.name: struct.getField(field.name) for field in data_type}
+    after = before | {step: _with_field(before[step], data_type[step].dataType, inner, value)}
     return F.struct(*(column.alias(name) for name, column in after.items()))
 
 

@@ -76,9 +76,9 @@ class KeyColumns:
 TEXT = KeyColumns((RECORD_KEY,))
 
 
-def _widened(column: Column, kind: DataType) -> Column:
+def _widened(column: Column, data_type: DataType) -> Column:
     # Integers of all widths have the same text, so they are compared as the widest type.
-    return column.cast("bigint") if isinstance(kind, IntegralType) else column
+    return column.cast("bigint") if isinstance(data_type, IntegralType) else column
 
 
 def _bits(types: Mapping[str, DataType], batch: BatchSummary) -> tuple[int, ...]:

@@ -181,5 +181,5 @@ def _stored_fields(
     return fields, exact
 
 
-def _spark_type(kind: pa.DataType) -> DataType:
-    return spark_schema(pa.schema([("c", kind)])).fields[0].dataType
+def _spark_type(data_type: pa.DataType) -> DataType:
+    return spark_schema(pa.schema([("c", data_type)])).fields[0].dataType

@@ -159,8 +159,8 @@ def _unreadable(reason: str) -> QueryError:
     return QueryError(f"{reason}; leave out {options.READ_ENGINE.key}")
 
 
-def _has_variants(kind: pa.DataType) -> bool:
-    return is_variant(kind) or any(_has_variants(kind.field(i).type) for i in range(kind.num_fields))
+def _has_variants(data_type: pa.DataType) -> bool:
+    return is_variant(data_type) or any(_has_variants(data_type.field(i).type) for i in range(data_type.num_fields))
 
 
 def _has_orc_times(plan: ScanPlan) -> bool:
@@ -170,8 +170,10 @@ def _has_orc_times(plan: ScanPlan) -> bool:
     return _has_times(pa.struct(list(plan.schema))) and bool(pc.any(pc.ends_with(paths, ".orc")).as_py())
 
 
-def _has_times(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) or any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
+def _has_times(data_type: pa.DataType) -> bool:
+    return pa.types.is_timestamp(data_type) or any(
+        _has_times(data_type.field(i).type) for i in range(data_type.num_fields)
+    )
 
 
 def _numbered(tasks: pa.Table, numbers: FileNumbers) -> pa.Table:

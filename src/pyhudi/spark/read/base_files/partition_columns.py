@@ -184,8 +184,8 @@ def _remaining_partitions(partitions: pa.Array, sources: list[PartitionColumns])
     return partitions
 
 
-def _reads_as_text(kind: pa.DataType) -> bool:
-    return any(test(kind) for test in _READ_AS_TEXT)
+def _reads_as_text(data_type: pa.DataType) -> bool:
+    return any(test(data_type) for test in _READ_AS_TEXT)
 
 
 def _decodable(partitions: pa.Array, fields: list[str], *, encoded: bool) -> pa.BooleanArray:

@@ -49,14 +49,14 @@ class StaticValues:
     row: Row
     path: str | None
 
-    def column(self, name: str, text: str, kind: DataType) -> Column:
+    def column(self, name: str, text: str, data_type: DataType) -> Column:
         """Return a value as a column of the rows. Times are taken from their SQL ``text``, because Spark returns them
         in the time zone of this process, where some are ambiguous."""
-        if isinstance(kind, TimestampType | TimestampNTZType):
-            return F.expr(cast_text(text, kind))
+        if isinstance(data_type, TimestampType | TimestampNTZType):
+            return F.expr(cast_text(text, data_type))
         value = self.row[name]
         # as text, because PySpark converts dates by way of another calendar
-        return F.lit(value.isoformat() if isinstance(value, date) else value).cast(kind)
+        return F.lit(value.isoformat() if isinstance(value, date) else value).cast(data_type)
 
 
 def partition_values(
@@ -183,28 +183,28 @@ def _sql_timestamp(spark: SparkSession, value: str) -> str | None:
     return None if row[0] is None else str(row[0])
 
 
-def _scalar(value: Any, kind: pa.DataType, name: str) -> pa.Scalar:
-    if isinstance(value, datetime) and pa.types.is_timestamp(kind) and kind.tz is not None:
+def _scalar(value: Any, data_type: pa.DataType, name: str) -> pa.Scalar:
+    if isinstance(value, datetime) and pa.types.is_timestamp(data_type) and data_type.tz is not None:
         value = value.astimezone(UTC)  # Spark returns times without a zone, in that of the process
-    if pa.types.is_string(kind) and not isinstance(value, str):
+    if pa.types.is_string(data_type) and not isinstance(value, str):
         raise QueryError(
             f"the partition paths of the column {name!r} are texts that the key generator derives from its values; "
             "drop such partitions by CALL drop_partition with their paths"
         )
-    return pa.scalar(value, kind)
+    return pa.scalar(value, data_type)
 
 
-def cast_text(value: str | None, kind: DataType) -> str:
+def cast_text(value: str | None, data_type: DataType) -> str:
     """Return SQL text that casts a value to the type of its column; null if that fails, whatever the session's setting
     of ANSI mode."""
-    return f"TRY_CAST({value} AS {type_text(kind)})"
+    return f"TRY_CAST({value} AS {type_text(data_type)})"
 
 
-def _fits_condition(value: str, kind: DataType) -> str:
+def _fits_condition(value: str, data_type: DataType) -> str:
     """SQL condition: the cast of a value is neither a null that the value is not, nor an integer that has wrapped."""
-    cast = cast_text(value, kind)
+    cast = cast_text(value, data_type)
     fits = f"(({value}) IS NULL OR {cast} IS NOT NULL)"
-    if isinstance(kind, IntegralType):
+    if isinstance(data_type, IntegralType):
         exact = f"TRY_CAST({cast} AS DECIMAL(38, 18)) <=> TRY_CAST({value} AS DECIMAL(38, 18))"
         return f"({fits} AND {exact})"
     return fits

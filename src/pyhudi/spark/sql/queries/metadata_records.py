@@ -43,26 +43,26 @@ def metadata_records(spark: SparkSession, client: TableMetaClient) -> DataFrame:
     return spark.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(read, spark_schema(schema))
 
 
-def _without_times(kind: pa.DataType) -> pa.DataType:
+def _without_times(data_type: pa.DataType) -> pa.DataType:
     """Return the type with numbers instead of times of day, which Spark does not support."""
-    if pa.types.is_time(kind):
+    if pa.types.is_time(data_type):
         return pa.int64()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_times(kind.value_type)))
-    return kind
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_without_times(data_type.value_type)))
+    return data_type
 
 
-def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """The array in a type of `_without_times`; Arrow's own cast does not go into structs."""
-    if array.type == kind:
+    if array.type == data_type:
         return array
-    if pa.types.is_struct(kind):
-        members = [_converted(array.field(i), field.type) for i, field in enumerate(kind)]
-        return pa.StructArray.from_arrays(members, fields=list(kind), mask=pc.is_null(array))
-    if pa.types.is_list(kind):
-        values = _converted(array.values, kind.value_type)
+    if pa.types.is_struct(data_type):
+        members = [_converted(array.field(i), field.type) for i, field in enumerate(data_type)]
+        return pa.StructArray.from_arrays(members, fields=list(data_type), mask=pc.is_null(array))
+    if pa.types.is_list(data_type):
+        values = _converted(array.values, data_type.value_type)
         offsets = pa.array(array.offsets.to_numpy())  # Arrow refuses a mask beside the offsets of a slice
-        return pa.ListArray.from_arrays(offsets, values, type=kind, mask=pc.is_null(array))
-    return array.cast(kind)
+        return pa.ListArray.from_arrays(offsets, values, type=data_type, mask=pc.is_null(array))
+    return array.cast(data_type)

@@ -86,11 +86,11 @@ def _type(spark: SparkSession, text: str) -> pa.DataType:
     return schema_changes.as_table_type(declared.field(0).type)
 
 
-def _add(change: AddColumn, kind: pa.DataType, schema: InternalSchema) -> InternalSchema:
+def _add(change: AddColumn, data_type: pa.DataType, schema: InternalSchema) -> InternalSchema:
     parent = known_path(schema, change.path[:-1]) if len(change.path) > 1 else ""
     path = f"{parent}.{change.path[-1]}" if parent else change.path[-1]
     position = _position(schema, parent, change.after, first=change.first)
-    return schema_changes.add_column(schema, path, kind, change.comment, position)
+    return schema_changes.add_column(schema, path, data_type, change.comment, position)
 
 
 def _drop(change: DropColumn, schema: InternalSchema) -> InternalSchema:
@@ -100,10 +100,10 @@ def _drop(change: DropColumn, schema: InternalSchema) -> InternalSchema:
     return schema_changes.drop_column(schema, path)
 
 
-def _change(change: ChangeColumn, kind: pa.DataType | None, schema: InternalSchema) -> InternalSchema:
+def _change(change: ChangeColumn, data_type: pa.DataType | None, schema: InternalSchema) -> InternalSchema:
     path = known_path(schema, change.path)
-    if kind is not None:
-        schema = schema_changes.change_type(schema, path, kind)
+    if data_type is not None:
+        schema = schema_changes.change_type(schema, path, data_type)
     if change.comment is not None:
         schema = schema_changes.set_comment(schema, path, change.comment)
     if change.first or change.after is not None:

@@ -81,13 +81,13 @@ class InsertColumns:
         return named or table_columns.names, not named
 
 
-def _with_field_names(value: Column, kind: DataType, target: DataType) -> tuple[Column, DataType]:
+def _with_field_names(value: Column, data_type: DataType, target: DataType) -> tuple[Column, DataType]:
     """Return a value of a list of columns, and its type, with the field names of its column: structs are matched by
     position, as in Spark."""
-    if not isinstance(kind, StructType) or not isinstance(target, StructType):
-        return value, kind
-    renamed = renamed_fields(kind, target)
-    return (value, kind) if renamed.simpleString() == kind.simpleString() else (value.cast(renamed), renamed)
+    if not isinstance(data_type, StructType) or not isinstance(target, StructType):
+        return value, data_type
+    renamed = renamed_fields(data_type, target)
+    return (value, data_type) if renamed.simpleString() == data_type.simpleString() else (value.cast(renamed), renamed)
 
 
 def _named_columns(row_schema: StructType, table_schema: StructType, *, sensitive: bool) -> list[str]:
