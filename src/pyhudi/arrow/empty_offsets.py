@@ -27,15 +27,15 @@ def _batch_with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _with_offsets(array: pa.Array) -> pa.Array:
     """Return an array whose nested arrays have offsets: the same one if they have."""
-    kind = array.type
-    is_struct = pa.types.is_struct(kind)
-    if array.offset or not (is_struct or pa.types.is_list(kind) or pa.types.is_map(kind)):
+    data_type = array.type
+    is_struct = pa.types.is_struct(data_type)
+    if array.offset or not (is_struct or pa.types.is_list(data_type) or pa.types.is_map(data_type)):
         return array  # Spark makes neither slices nor other nested types
     if not len(array):
-        return pa.array([], kind)
-    before = [array.field(i) for i in range(kind.num_fields)] if is_struct else [array.values]
+        return pa.array([], data_type)
+    before = [array.field(i) for i in range(data_type.num_fields)] if is_struct else [array.values]
     children = [_with_offsets(child) if len(child) else pa.array([], child.type) for child in before]
     if all(new is old for new, old in zip(children, before, strict=True)):
         return array
     own = array.buffers()[: 1 if is_struct else 2]
-    return pa.Array.from_buffers(kind, len(array), own, array.null_count, children=children)
+    return pa.Array.from_buffers(data_type, len(array), own, array.null_count, children=children)

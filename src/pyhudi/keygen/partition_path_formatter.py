@@ -62,8 +62,8 @@ def _level(rows: pa.RecordBatch, field: PartitionField, spec: KeySpec) -> pa.Str
             f"the partition field {field.name!r} holds formatted times, which are supported only on Spark"
         )
     encoded = field_texts(rows, field.name, spec).dictionary_encode()
-    kind = None if not spec.sql_timestamps else field_type(rows.schema, field.name)
-    if kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
+    data_type = None if not spec.sql_timestamps else field_type(rows.schema, field.name)
+    if data_type is not None and pa.types.is_timestamp(data_type) and data_type.tz is not None:
         raise UnsupportedTableError(
             f"the partition field {field.name!r} holds timestamps in the time zone of Apache Hudi's SQL statements, "
             "which are supported only on Spark with pyhudi.activate"

@@ -37,18 +37,20 @@ def decode_partition_paths(config: KeyConfig, schema: pa.Schema, paths: Sequence
     columns: dict[str, pa.Array] = {}
     exacts: dict[str, pa.Array] = {}
     for index, field in enumerate(fields):
-        kind = field_type(schema, field.name) or pa.string()
+        data_type = field_type(schema, field.name) or pa.string()
         values: list[Any] = []
         exact: list[bool] = []
         for texts in rows:
             formatted = field.kind is PartitionKind.TIMESTAMP
-            if texts is None or (formatted and not pa.types.is_string(kind) and not pa.types.is_integer(kind)):
+            if texts is None or (
+                formatted and not pa.types.is_string(data_type) and not pa.types.is_integer(data_type)
+            ):
                 value, certain = None, False
             else:
-                value, certain = _value(texts[index], kind, config)
+                value, certain = _value(texts[index], data_type, config)
             values.append(value)
             exact.append(certain and known and not formatted)
-        columns[field.name] = pa.array(values, type=kind)
+        columns[field.name] = pa.array(values, type=data_type)
         exacts[f"exact_{index}"] = pa.array(exact, type=pa.bool_())
     if not fields:
         return pa.table({}).select([])

@@ -133,27 +133,27 @@ def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _key_text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:
-    kind = column.type
+    data_type = column.type
     t = pa.types
-    if t.is_string(kind):
+    if t.is_string(data_type):
         return column
-    if t.is_integer(kind) or t.is_boolean(kind) or t.is_decimal(kind):
+    if t.is_integer(data_type) or t.is_boolean(data_type) or t.is_decimal(data_type):
         return column.cast(pa.string())
-    if t.is_date(kind):
+    if t.is_date(data_type):
         return date_text(column)
-    if t.is_floating(kind):
+    if t.is_floating(data_type):
         return java_text(column)
-    if t.is_binary(kind):
+    if t.is_binary(data_type):
         return _hex(column)
-    if t.is_timestamp(kind):
-        if spec.consistent_timestamps and kind.tz is not None:
+    if t.is_timestamp(data_type):
+        if spec.consistent_timestamps and data_type.tz is not None:
             raise UnsupportedTableError(
                 f"record keys contain the timestamps of {name!r} in the time zone of their writer "
                 "(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true), so rows "
                 "cannot be found by key"
             )
-        return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
-    raise RecordKeyError(f"the field {name!r} has type {kind}, which record keys do not support")
+        return column.cast(pa.timestamp("us", data_type.tz)).cast(pa.int64()).cast(pa.string())
+    raise RecordKeyError(f"the field {name!r} has type {data_type}, which record keys do not support")
 
 
 def _hex(column: pa.Array) -> pa.StringArray:

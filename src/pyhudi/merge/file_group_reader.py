@@ -243,8 +243,8 @@ class SliceReader:
             return batch.select([])  # Preserves the number of rows.
         for name, value in self._slice.values.items():
             if name in context.columns:
-                kind = context.schema.field(name).type
-                column = pa.repeat(pa.scalar(value, kind), batch.num_rows)
+                data_type = context.schema.field(name).type
+                column = pa.repeat(pa.scalar(value, data_type), batch.num_rows)
                 at = batch.schema.get_field_index(name)
                 batch = batch.append_column(name, column) if at < 0 else batch.set_column(at, name, column)
         return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)

@@ -115,14 +115,14 @@ def field_of(rows: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.Chunke
 
 def _compare(left: pa.Array, right: pa.Array) -> tuple[Mask, Mask]:
     """Return two masks of the rows: left is greater than right, and left is less than right."""
-    kind = left.type
-    if pa.types.is_floating(kind):
+    data_type = left.type
+    if pa.types.is_floating(data_type):
         a, b = _float_order(left), _float_order(right)
         return a > b, a < b
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(data_type):
         left, right = left.cast(pa.int8()), right.cast(pa.int8())
-        kind = pa.int8()
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        data_type = pa.int8()
+    if pa.types.is_integer(data_type) or pa.types.is_decimal(data_type):
         left, right = _zero_filled(left), _zero_filled(right)
         return as_mask(pc.greater(left, right)), as_mask(pc.less(left, right))
     left_there, right_there = as_mask(pc.is_valid(left)), as_mask(pc.is_valid(right))
@@ -131,13 +131,13 @@ def _compare(left: pa.Array, right: pa.Array) -> tuple[Mask, Mask]:
 
 
 def _column_ranks(column: pa.Array) -> Index:
-    kind = column.type
-    if pa.types.is_floating(kind):
+    data_type = column.type
+    if pa.types.is_floating(data_type):
         values = _float_order(column)
-    elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+    elif pa.types.is_integer(data_type) or pa.types.is_boolean(data_type):
         values = _zero_filled(column.cast(pa.int64())).to_numpy(zero_copy_only=False)
     else:
-        if pa.types.is_decimal(kind):
+        if pa.types.is_decimal(data_type):
             column = _zero_filled(column)
         encoded = column.dictionary_encode()
         order = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)

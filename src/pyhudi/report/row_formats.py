@@ -54,8 +54,8 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryI
 
 def readable(values: pa.Array) -> pa.Array:
     """Return values with dates and times as texts, also those in lists, structs and maps."""
-    kind = _readable_type(values.type)
-    return values if kind == values.type else values.cast(kind)
+    data_type = _readable_type(values.type)
+    return values if data_type == values.type else values.cast(data_type)
 
 
 def cell_texts(values: pa.Array) -> pa.Array:
@@ -100,12 +100,12 @@ def _flat_type(data_type: pa.DataType) -> pa.DataType:
 
 def _flat(values: pa.Array) -> pa.Array:
     """Return values of a type that a cell of CSV can have."""
-    kind = values.type
-    if _flat_type(kind) == kind:
+    data_type = values.type
+    if _flat_type(data_type) == data_type:
         return values
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(data_type):
         return json_texts(readable(values))
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type):
         return pc.utf8_slice_codeunits(json_texts(values), 1, -1)  # without the quotes
     return readable(values).cast(pa.string())
 

@@ -108,8 +108,8 @@ def _all_columns(schema: pa.Schema) -> list[ShownColumn]:
 
 
 def _column_of(field: pa.Field) -> ShownColumn:
-    kind = field.type
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    data_type = field.type
+    is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
 
     def text(row: Mapping[str, Any]) -> str:
         return "null" if row[field.name] is None else cell_text(row[field.name])

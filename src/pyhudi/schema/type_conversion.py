@@ -84,12 +84,12 @@ def _first_refused(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> p
 
 def _shown(value: pa.Scalar) -> str:
     """Return a value as in an error message: texts and bytes in quotes, their first bytes."""
-    t, kind = pa.types, value.type
-    if t.is_string(kind) or t.is_large_string(kind):
+    t, data_type = pa.types, value.type
+    if t.is_string(data_type) or t.is_large_string(data_type):
         return repr(value.cast(pa.large_binary()).as_py()[:_MOST_SHOWN].decode(errors="replace"))
-    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind):
+    if t.is_binary(data_type) or t.is_large_binary(data_type) or t.is_fixed_size_binary(data_type):
         return repr(value.as_py()[:_MOST_SHOWN])
-    plain = value.cast(pa.timestamp(kind.unit)) if t.is_timestamp(kind) else value
+    plain = value.cast(pa.timestamp(data_type.unit)) if t.is_timestamp(data_type) else value
     return str(plain.cast(pa.string()))
 
 

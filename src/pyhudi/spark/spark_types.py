@@ -32,10 +32,10 @@ def resolve_spark_path(name: str, schema: StructType) -> list[str] | None:
 
 def type_at(path: list[str], schema: StructType) -> DataType:
     """Return the type of a column by its path."""
-    kind: DataType = schema
+    data_type: DataType = schema
     for step in path:
-        kind = _struct_fields(kind)[step]
-    return kind
+        data_type = _struct_fields(data_type)[step]
+    return data_type
 
 
 def _struct_fields(data_type: DataType) -> Mapping[str, DataType]:

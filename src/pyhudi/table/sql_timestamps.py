@@ -57,8 +57,8 @@ def _first_instant(config: TableConfig) -> int | None:
         return None
     schema = _schema(config.create_schema)
     for place, field in enumerate(config.partition_fields):
-        kind = field_type(schema, field.name)
-        is_instant = kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None
+        data_type = field_type(schema, field.name)
+        is_instant = data_type is not None and pa.types.is_timestamp(data_type) and data_type.tz is not None
         if is_instant and field.kind is PartitionKind.SIMPLE:
             return place
     return None

@@ -121,11 +121,11 @@ def _typed(table: pyhudi.HudiTable, column: str, texts: tuple[str, ...]) -> list
     schema = table.schema
     if column not in schema.names:
         return list(texts)  # the lookup says which columns there are
-    kind = schema.field(column).type
+    data_type = schema.field(column).type
     try:
-        return list(pa.array(texts, pa.string()).cast(kind).to_pylist())
+        return list(pa.array(texts, pa.string()).cast(data_type).to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UsageError(f"the column {column} has the type {kind}: {error}") from error
+        raise UsageError(f"the column {column} has the type {data_type}: {error}") from error
 
 
 def _shown(schema: pa.Schema) -> list[str]:

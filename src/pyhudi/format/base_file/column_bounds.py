@@ -39,9 +39,9 @@ def flat_schema(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Return columns by (dotted) name with their types; columns that are not in the schema are omitted."""
     fields = []
     for name in names:
-        kind = field_type(schema, name)
-        if kind is not None:
-            fields.append(pa.field(name, kind))
+        data_type = field_type(schema, name)
+        if data_type is not None:
+            fields.append(pa.field(name, data_type))
     return pa.schema(fields)
 
 
@@ -163,8 +163,8 @@ def parquet_bounds(
     for field in columns:
         place = places.get(field.name)
         if place is None:
-            kind = field_type(stored, field.name)
-            if kind is None:
+            data_type = field_type(stored, field.name)
+            if data_type is None:
                 bounds[field.name] = _all_null(field.type, metadata.num_rows)
             continue
         column = _footer_column(groups, place, field, field_type(stored, field.name), has_nan=field.name in nans)
@@ -177,13 +177,13 @@ def struct_of(columns: pa.Schema, bounds_by_column: Mapping[str, Mapping[str, An
     """Return one row of `bounds_type`; columns missing in ``bounds_by_column`` are unknown."""
     children = []
     for field in columns:
-        kind = _column_type(field.type)
+        data_type = _column_type(field.type)
         column = bounds_by_column.get(field.name)
         if column is None:
-            children.append(pa.nulls(1, kind))
+            children.append(pa.nulls(1, data_type))
             continue
         counts = [pa.array([column[name]], pa.int64()) for name in COUNTS]
-        children.append(pa.StructArray.from_arrays([column["min"], column["max"], *counts], fields=list(kind)))
+        children.append(pa.StructArray.from_arrays([column["min"], column["max"], *counts], fields=list(data_type)))
     if not children:
         return pa.array([{}], pa.struct([]))
     return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))

@@ -151,8 +151,8 @@ def _read_schema(schema: pa.Schema, metadata: pq.FileMetaData) -> pa.Schema:
             fields.append(pa.field(field.name, vector))
             continue
         wide = leaves.get(field.name, [])
-        kind = _with_instants(field.type, iter(wide)) if any(wide) else field.type
-        fields.append(pa.field(field.name, _with_blobs(kind)))
+        data_type = _with_instants(field.type, iter(wide)) if any(wide) else field.type
+        fields.append(pa.field(field.name, _with_blobs(data_type)))
     return pa.schema(fields)
 
 

@@ -95,10 +95,10 @@ class SpillableLogRows:
 
     def take_column(self, column: int, numbers: Index) -> pa.Array:
         """Return one column of the rows with these numbers."""
-        kind = self.schema.field(column).type
+        data_type = self.schema.field(column).type
         missing = numbers == NO_ROW
         if missing.all():
-            return pa.nulls(len(numbers), kind)
+            return pa.nulls(len(numbers), data_type)
         if len(self._batches) == 1:
             return self._batches[0].column(column).take(_indices(numbers, missing))
         # Chunk by chunk, so that only requested rows are read from disk.

@@ -25,18 +25,18 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
 
     Lists and maps are equal if their items are, in order.
     """
-    kind = left.type
+    data_type = left.type
     left_there, right_there = as_mask(pc.is_valid(left)), as_mask(pc.is_valid(right))
     both_valid = left_there & right_there
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(data_type):
         inside = np.ones(len(left), dtype=np.bool_)
         for left_child, right_child in zip(left.flatten(), right.flatten(), strict=True):
             inside &= same_values(left_child, right_child)
-    elif is_list(kind) or pa.types.is_map(kind):
+    elif is_list(data_type) or pa.types.is_map(data_type):
         inside = _same_lists(left, right, both_valid)
     else:
         inside = as_mask(pc.equal(left, right))
-        if pa.types.is_floating(kind):
+        if pa.types.is_floating(data_type):
             inside |= as_mask(pc.and_(pc.is_nan(left), pc.is_nan(right)))
     return (both_valid & inside) | ~(left_there | right_there)
 

@@ -201,11 +201,11 @@ def can_be_indexed(index: ExpressionIndex, column: pa.DataType | None, version: 
     version."""
     if column is None or pa.types.is_nested(column) or pa.types.is_time(column):
         return False
-    kind = index.expression.type_of(column)
+    data_type = index.expression.type_of(column)
     if index.kind == BLOOM_FILTERS:
-        return bool(pa.types.is_string(kind) or pa.types.is_signed_integer(kind))
+        return bool(pa.types.is_string(data_type) or pa.types.is_signed_integer(data_type))
     # Version 8 wraps times differently here than in column statistics.
-    return is_supported(kind, version) and not (pa.types.is_timestamp(kind) and version < 9)
+    return is_supported(data_type, version) and not (pa.types.is_timestamp(data_type) and version < 9)
 
 
 def can_be_kept(index: ExpressionIndex, config: TableConfig) -> bool:

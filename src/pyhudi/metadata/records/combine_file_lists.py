@@ -23,11 +23,13 @@ def fold_lists(maps: pa.MapArray, groups: Index) -> pa.MapArray:
     group = np.repeat(groups, np.diff(bounds))
     heads, sizes, deleted = _entries(names, items, group)
     columns = {"size": pa.array(sizes), "isDeleted": pa.array(deleted)}
-    kind = maps.type
-    structs = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
+    data_type = maps.type
+    structs = pa.StructArray.from_arrays(
+        [columns[f.name] for f in data_type.item_type], fields=list(data_type.item_type)
+    )
     counts = np.bincount(group[heads], minlength=int(groups[-1]) + 1 if len(groups) else 0)
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-    return pa.MapArray.from_arrays(offsets, names.take(pa.array(heads)), structs, type=kind)
+    return pa.MapArray.from_arrays(offsets, names.take(pa.array(heads)), structs, type=data_type)
 
 
 def _entries(names: pa.Array, items: pa.StructArray, group: Index) -> tuple[Index, Index, npt.NDArray[np.bool_]]:

@@ -91,12 +91,12 @@ def _entries(files: pa.Table, deleted: pa.Table | None) -> pa.Table:
 
 
 def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, deleted: pa.Array, version: int) -> pa.MapArray:
-    kind = payload_type(RecordType.FILES, version)
+    data_type = payload_type(RecordType.FILES, version)
     names, sizes = contiguous(names), contiguous(sizes).cast(pa.int64())
     columns = {"size": sizes, "isDeleted": contiguous(deleted)}
-    items = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
+    items = pa.StructArray.from_arrays([columns[f.name] for f in data_type.item_type], fields=list(data_type.item_type))
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-    return pa.MapArray.from_arrays(offsets, names, items, type=kind)
+    return pa.MapArray.from_arrays(offsets, names, items, type=data_type)
 
 
 def column_stats_records(

@@ -51,10 +51,10 @@ def wrap_values(values: pa.Array, table_version: int) -> pa.StructArray:
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    kind = values.type
-    place = _wrapper(kind, table_version)
-    if place is None or not is_supported(kind, table_version):
-        raise FormatError(f"columns of type {kind} have no statistics in tables of version {table_version}")
+    data_type = values.type
+    place = _wrapper(data_type, table_version)
+    if place is None or not is_supported(data_type, table_version):
+        raise FormatError(f"columns of type {data_type} have no statistics in tables of version {table_version}")
     union = payload_type(RecordType.COLUMN_STATS, table_version).field("minValue").type
     member = union.field(place).type
     inner = _stored(values, member.field(VALUE).type)

@@ -40,27 +40,27 @@ def json_objects(rows: pa.StructArray) -> pa.Array:
 
 def json_texts(values: pa.Array) -> pa.Array:
     """Return each value as JSON; null for null."""
-    kind = values.type
-    if pa.types.is_dictionary(kind):
+    data_type = values.type
+    if pa.types.is_dictionary(data_type):
         return json_texts(values.dictionary_decode())
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(data_type):
         return json_objects(values)
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         return _map(values)
-    if is_list(kind):
+    if is_list(data_type):
         return _join_lists(json_texts(values.flatten()), values, "[", "]")
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         return _floats(values)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return _quoted(_escaped(values.cast(pa.string())))
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type):
         return _quoted(_base64(values.cast(pa.binary())))
-    if pa.types.is_timestamp(kind):
-        values = values.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
-    elif pa.types.is_date32(kind):
+    if pa.types.is_timestamp(data_type):
+        values = values.cast(pa.timestamp("us", data_type.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_date32(data_type):
         values = values.cast(pa.int32())
-    elif pa.types.is_time(kind):
-        values = values.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
+    elif pa.types.is_time(data_type):
+        values = values.cast(pa.int32() if pa.types.is_time32(data_type) else pa.int64())
     return values.cast(pa.string())
 
 
@@ -86,8 +86,8 @@ def _quoted(texts: pa.Array) -> pa.Array:
 
 
 def _map(values: pa.MapArray) -> pa.Array:
-    kind = values.type
-    entries = values.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+    data_type = values.type
+    entries = values.cast(pa.list_(pa.struct([("key", data_type.key_type), ("value", data_type.item_type)])))
     keys, items = entries.flatten().flatten()
     names = json_texts(keys.cast(pa.string()))
     pairs = pc.binary_join_element_wise(names, pc.fill_null(json_texts(items), "null"), ":")

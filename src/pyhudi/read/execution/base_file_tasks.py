@@ -176,9 +176,9 @@ class TaskReader:
     def _completed(self, batch: pa.RecordBatch, target: pa.Schema, values: Mapping[str, Any]) -> pa.RecordBatch:
         for name, value in values.items():
             if name in target.names:
-                kind = target.field(name).type
-                column = pa.repeat(pa.scalar(value, kind), batch.num_rows)
-                batch = batch.append_column(pa.field(name, kind), column)
+                data_type = target.field(name).type
+                column = pa.repeat(pa.scalar(value, data_type), batch.num_rows)
+                batch = batch.append_column(pa.field(name, data_type), column)
         return conform(batch, target)
 
 

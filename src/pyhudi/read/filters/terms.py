@@ -42,8 +42,8 @@ class Term:
         field = pc.field(*path) if len(path) > 1 else pc.field(path[0])
         if self.value is None:
             return field.is_null() if self.op in ("=", "==") else field.is_valid()
-        kind = type_at(path, schema)
-        return self.bind(kind)._compared(field, kind)
+        data_type = type_at(path, schema)
+        return self.bind(data_type)._compared(field, data_type)
 
     def bind(self, data_type: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:
         """Return the term adapted to a column type: integers are compared with integers of their type

@@ -24,7 +24,7 @@ def resolve_column(column: str, schema: pa.Schema) -> list[str]:
 
 def type_at(path: list[str], schema: pa.Schema) -> pa.DataType:
     """Return the type of a column by its path."""
-    kind: Any = schema
+    data_type: Any = schema
     for step in path:
-        kind = kind.field(step).type
-    return kind
+        data_type = data_type.field(step).type
+    return data_type

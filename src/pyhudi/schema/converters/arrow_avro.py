@@ -176,22 +176,22 @@ def default_value(field: pa.Field) -> pa.Scalar | None:
         SchemaError: The default is not a value of the column's type.
     """
     text = (field.metadata or {}).get(DEFAULT)
-    kind = field.type
-    if text is None or pa.types.is_nested(kind):
+    data_type = field.type
+    if text is None or pa.types.is_nested(data_type):
         return None
     value = json.loads(text)
     try:
-        if pa.types.is_binary(kind):
-            return pa.scalar(value.encode("latin-1"), kind)
-        if pa.types.is_decimal(kind):
+        if pa.types.is_binary(data_type):
+            return pa.scalar(value.encode("latin-1"), data_type)
+        if pa.types.is_decimal(data_type):
             unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
-            return pa.scalar(Decimal(unscaled).scaleb(-kind.scale, Context(prec=MAX_PRECISION)), kind)
-        if pa.types.is_temporal(kind):
-            return pa.scalar(value, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
-        return pa.scalar(value).cast(kind)
+            return pa.scalar(Decimal(unscaled).scaleb(-data_type.scale, Context(prec=MAX_PRECISION)), data_type)
+        if pa.types.is_temporal(data_type):
+            return pa.scalar(value, pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
+        return pa.scalar(value).cast(data_type)
     except (pa.ArrowException, AttributeError, ValueError, ArithmeticError) as error:
         raise SchemaError(
-            f"the default {text.decode()} of column {field.name!r} is not a valid {kind}: {error}"
+            f"the default {text.decode()} of column {field.name!r} is not a valid {data_type}: {error}"
         ) from error
 
 

@@ -119,18 +119,18 @@ def nested_columns(names: FileNames) -> frozenset[str]:
 
 def _renamed(array: pa.Array, path: str, names: FileNames) -> pa.Array:
     """Return the values of a column with the table's names of nested fields."""
-    kind = array.type
+    data_type = array.type
     if not any(other.startswith(f"{path}.") for other in names):
         return array
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(data_type):
         return _renamed_struct(array, path, names)
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         items = _renamed(array.items, f"{path}.{VALUE}", names)
-        made = pa.map_(kind.key_type, kind.item_field.with_type(items.type))
+        made = pa.map_(data_type.key_type, data_type.item_field.with_type(items.type))
         return _with_children(made, array, [_entries(array.keys, items, made)])
-    if is_list(kind):
+    if is_list(data_type):
         values = _renamed(array.values, f"{path}.{ELEMENT}", names)
-        return _with_children(pa.list_(kind.value_field.with_type(values.type)), array, [values])
+        return _with_children(pa.list_(data_type.value_field.with_type(values.type)), array, [values])
     return array
 
 

@@ -171,10 +171,10 @@ def vectors_of_bytes(stored: pa.Array, target: pa.DataType, path: str = "?") -> 
     Raises:
         SchemaMismatchError: A value does not have the number of bytes of a vector.
     """
-    kind = stored_type(target)
-    if stored.type != kind:
+    data_type = stored_type(target)
+    if stored.type != data_type:
         try:
-            stored = stored.cast(kind)
+            stored = stored.cast(data_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(f"a value of column {path!r} is not a {vector_text(target)}: {error}") from error
     validity, data = stored.buffers()

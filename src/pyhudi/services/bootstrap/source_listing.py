@@ -282,10 +282,11 @@ def _check_value_types(
     for path, *of_path in zip(paths.to_pylist(), *(values[field.name].to_pylist() for field in fields), strict=True):
         for field, text, value in zip(fields, partition_texts(config, path) or (), of_path, strict=True):
             if value is None and text is not None:
-                kind = values.schema.field(field.name).type
+                data_type = values.schema.field(field.name).type
                 raise ConfigError(
-                    f"the folder {_source_folder(listed, path)!r} of {storage.uri()} has no value of the type {kind} "
-                    f"of the partition column {field.name!r}; {_RENAME}. Or, if the files lack the column, {_AS_TEXTS}"
+                    f"the folder {_source_folder(listed, path)!r} of {storage.uri()} has no value of the type "
+                    f"{data_type} of the partition column {field.name!r}; {_RENAME}. Or, if the files lack the "
+                    f"column, {_AS_TEXTS}"
                 )
 
 

@@ -111,10 +111,10 @@ def _resolved(schema: pa.Schema, name: str) -> str:
             f"the sort column {name!r} does not exist ({options.CLUSTERING_SORT_COLUMNS.key}); the columns "
             f"are: {', '.join(schema.names)}"
         )
-    kind = type_at(path, schema)
-    if pa.types.is_nested(kind):
+    data_type = type_at(path, schema)
+    if pa.types.is_nested(data_type):
         raise ConfigError(
-            f"the sort column {name!r} ({options.CLUSTERING_SORT_COLUMNS.key}) has type {kind}, which has "
+            f"the sort column {name!r} ({options.CLUSTERING_SORT_COLUMNS.key}) has type {data_type}, which has "
             "no order; use a nested field"
         )
     return ".".join(path)

@@ -152,10 +152,11 @@ class IndexRequest:
         (column,) = self.columns
         if column not in schema.names:
             raise ConfigError(f"the column {column!r} to index does not exist; the table has {', '.join(schema.names)}")
-        kind = schema.field(column).type
-        if not can_be_indexed(kind):
+        data_type = schema.field(column).type
+        if not can_be_indexed(data_type):
             raise UnsupportedTableError(
-                f"column {column!r} has type {kind}; secondary indexes support texts, integers, dates and timestamps"
+                f"column {column!r} has type {data_type}; secondary indexes support texts, integers, dates and "
+                "timestamps"
             )
         if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
             raise UnsupportedTableError(f"column {column!r} is not stored in files, only in partition paths")

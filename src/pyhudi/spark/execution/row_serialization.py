@@ -47,9 +47,9 @@ def pack_rows(rows: DataFrame) -> tuple[DataFrame, RowUnpacker]:
     """Return the rows with packed decimals, and the decoder."""
     decimals: dict[str, pa.Decimal128Type] = {}
     for field in rows.schema:
-        kind = field.dataType
-        if isinstance(kind, DecimalType) and kind.precision <= _EXACT_DIGITS:
-            decimals[field.name] = pa.decimal128(kind.precision, kind.scale)
+        data_type = field.dataType
+        if isinstance(data_type, DecimalType) and data_type.precision <= _EXACT_DIGITS:
+            decimals[field.name] = pa.decimal128(data_type.precision, data_type.scale)
     if not decimals:
         return rows, RowUnpacker({})
     columns = []

@@ -67,7 +67,7 @@ def check_registered_generator(df: DataFrame, spec: KeySpec) -> None:
 def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], method: str, option: str) -> None:
     declared = dict.fromkeys(top_column(name, df.columns) for name in fields)
     try:
-        kind = df.select(*map(quoted_name, declared)).select(expression.alias("text")).schema["text"].dataType
+        data_type = df.select(*map(quoted_name, declared)).select(expression.alias("text")).schema["text"].dataType
     except PicklingError as e:  # in Spark Connect
         raise _not_picklable(method, e) from e
     except AnalysisException as e:
@@ -75,8 +75,8 @@ def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], 
             f"{method} cannot be evaluated over the columns in {option} ({', '.join(declared)}), which are all that it "
             f"can use: {e}"
         ) from e
-    if not isinstance(kind, StringType):
-        raise ConfigError(f"{method} returns a column of the type {kind.simpleString()}; cast it to string")
+    if not isinstance(data_type, StringType):
+        raise ConfigError(f"{method} returns a column of the type {data_type.simpleString()}; cast it to string")
 
 
 def _not_picklable(method: str, error: PicklingError) -> ConfigError:

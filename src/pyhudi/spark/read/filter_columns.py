@@ -92,9 +92,9 @@ def _term(term: Term, schema: pa.Schema) -> Column:
     if term.value is None:
         column = sf.col(term.column)
         return column.isNull() if term.op in ("=", "==") else column.isNotNull()
-    kind = type_at(resolve_column(term.column, schema), schema)
-    condition = _compared(term.column, term.op, term.value, kind)
-    if not pa.types.is_floating(kind):
+    data_type = type_at(resolve_column(term.column, schema), schema)
+    condition = _compared(term.column, term.op, term.value, data_type)
+    if not pa.types.is_floating(data_type):
         return condition
     # NaN is not included in the statistics of row groups, by which Spark would skip them. An explicit condition on NaN
     # prevents that.

@@ -130,10 +130,10 @@ class StreamingSink:
 
     def _is_merge_on_read(self) -> bool:
         try:
-            kind = TableMetaClient.open(self._storage, self.opts).config.table_type
+            table_type = TableMetaClient.open(self._storage, self.opts).config.table_type
         except NotAHudiTableError:
-            kind = self.opts.get_typed(options.TABLE_TYPE)
-        return kind is TableType.MERGE_ON_READ
+            table_type = self.opts.get_typed(options.TABLE_TYPE)
+        return table_type is TableType.MERGE_ON_READ
 
 
 def start(writer: Any, sink: StreamingSink, mode: str, foreach_batch: Any, begin: Any) -> Any:

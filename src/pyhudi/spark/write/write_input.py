@@ -211,11 +211,11 @@ def _keep_texts(now: pa.Schema, incoming: pa.Schema, config: TableConfig, opts: 
         for name in names:
             if name not in before or name not in new or pa.types.is_null(new[name]):
                 continue
-            old, kind = table_type(before[name], name), table_type(new[name], name)
-            if keeps_texts(old, kind):
+            old, changed = table_type(before[name], name), table_type(new[name], name)
+            if keeps_texts(old, changed):
                 continue
             raise SchemaMismatchError(
-                f"column {name!r} is {old} in the table and {kind} in the incoming rows. It is one of the table's "
+                f"column {name!r} is {old} in the table and {changed} in the incoming rows. It is one of the table's "
                 f"{role} fields, whose type cannot change (except int to long); cast it to {old}"
             )
 

@@ -54,14 +54,14 @@ def _values(column: pa.Array) -> pa.Array:
     """Return the values of a column as JSON."""
     if column.null_count == len(column):
         return pa.repeat(pa.scalar("null"), len(column))
-    kind = column.type
-    if pa.types.is_integer(kind):
+    data_type = column.type
+    if pa.types.is_integer(data_type):
         texts = column.cast(pa.string())
-    elif pa.types.is_string(kind):
+    elif pa.types.is_string(data_type):
         texts = _quoted(column)
-    elif pa.types.is_list(kind):
+    elif pa.types.is_list(data_type):
         texts = _lists(column)
-    elif pa.types.is_struct(kind):
+    elif pa.types.is_struct(data_type):
         texts = _structs(column)
     else:  # Change data, which few commits have.
         texts = pa.array([None if v is None else pretty(dict(v), _DEPTH + 1) for v in column.to_pylist()], pa.string())

@@ -121,8 +121,8 @@ class KeyIndex:
     def match(self, base: pa.ChunkedArray) -> tuple[Index, Index]:
         """Return pairs of a position in *base* and the number of a row with the same key, by ascending position, then
         number. Both sides may contain duplicate keys."""
-        kind = self.keys.type
-        matches = pc.index_in(base if kind == base.type else base.cast(kind), value_set=self.keys)
+        data_type = self.keys.type
+        matches = pc.index_in(base if data_type == base.type else base.cast(data_type), value_set=self.keys)
         hit = pc.is_valid(matches)
         positions: Index = np.flatnonzero(hit.to_numpy()).astype(np.int64)
         codes = matches.drop_null().to_numpy().astype(np.int64)

@@ -70,15 +70,15 @@ def _values_of(conjunction: tuple[Term, ...], column: str, schema: pa.Schema) ->
     """Return the values, as texts, one of which a column must have; None if the conditions do not determine them."""
     if column not in schema.names or not can_be_indexed(schema.field(column).type):
         return None
-    kind = schema.field(column).type
+    data_type = schema.field(column).type
     for term in conjunction:
         if term.column != column or term.value is None or term.op not in ("=", "==", "in"):
             continue
         try:
-            values = [literal(value, kind, column) for value in term.values]
+            values = [literal(value, data_type, column) for value in term.values]
         except QueryError:
             return None
         # A value of another type is compared in that type, in which other values may be equal.
-        if all(value.type == kind for value in values) and len(values) <= _MOST_VALUES:
-            return index_texts(pa.array([value.as_py() for value in values], kind))
+        if all(value.type == data_type for value in values) and len(values) <= _MOST_VALUES:
+            return index_texts(pa.array([value.as_py() for value in values], data_type))
     return None

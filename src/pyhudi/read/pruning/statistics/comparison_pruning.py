@@ -47,18 +47,18 @@ class Bounds:
 
 def cannot_match(term: Term, bounds: Bounds) -> Mask:
     """Return a mask of the ranges in which no row can satisfy a comparison."""
-    kind = bounds.minimum.type
+    data_type = bounds.minimum.type
     if term.value is None:
         return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
     try:
-        term = term.bind(kind)
-        operands = [_literals(value, kind, term.column) for value in term.values]
+        term = term.bind(data_type)
+        operands = [_literals(value, data_type, term.column) for value in term.values]
     except (QueryError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.zeros(len(bounds), np.bool_)
     if not all(_is_ordered(value) for forms in operands for value in forms):
         return bounds.only_nulls.copy()
     try:
-        out = _outside(term.op, operands, bounds, kind)
+        out = _outside(term.op, operands, bounds, data_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         out = np.zeros(len(bounds), np.bool_)
     return out | bounds.only_nulls

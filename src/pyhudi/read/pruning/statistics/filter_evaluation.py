@@ -107,8 +107,8 @@ class StatisticsEvaluator:
     def has_sound_partition_stats(self, term: Term) -> bool:
         """Return True if partition statistics certainly include every file with values: files without statistics, for
         instance with long texts or NaN, are not included."""
-        kind = self._type(term)
-        fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+        data_type = self._type(term)
+        fixed = pa.types.is_integer(data_type) or pa.types.is_boolean(data_type) or pa.types.is_temporal(data_type)
         return fixed and term.value is not None and "." not in term.column and self.is_kept_by_merging(term)
 
     def is_kept_by_merging(self, term: Term) -> bool:

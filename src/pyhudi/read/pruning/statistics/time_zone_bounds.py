@@ -65,30 +65,30 @@ def zones_of(expression: Expression, column: pa.DataType) -> Zones:
 
 def in_any_zone(bounds: Bounds, expression: Expression) -> Bounds:
     """Return bounds that are valid for values computed in any time zone, for `Zones.MOVED`."""
-    kind = bounds.minimum.type
-    if pa.types.is_string(kind):
+    data_type = bounds.minimum.type
+    if pa.types.is_string(data_type):
         minimum, maximum = _texts(bounds, str(expression.arguments[0]))
-    elif pa.types.is_int32(kind):
+    elif pa.types.is_int32(data_type):
         minimum, maximum = _numbers(bounds, 1)
-    elif pa.types.is_int64(kind):
+    elif pa.types.is_int64(data_type):
         minimum, maximum = _numbers(bounds, _APART)
     else:
-        apart = _MOST_DAYS if pa.types.is_date32(kind) else _APART * 1_000_000
-        width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        apart = _MOST_DAYS if pa.types.is_date32(data_type) else _APART * 1_000_000
+        width = pa.int32() if pa.types.is_date32(data_type) else pa.int64()
         plain = replace(bounds, minimum=bounds.minimum.view(width), maximum=bounds.maximum.view(width))
-        minimum, maximum = (end.view(kind) for end in _numbers(plain, apart))
+        minimum, maximum = (end.view(data_type) for end in _numbers(plain, apart))
     has_bounds = pc.and_(minimum.is_valid(), maximum.is_valid())
-    none = pa.scalar(None, kind)
+    none = pa.scalar(None, data_type)
     return replace(bounds, minimum=pc.if_else(has_bounds, minimum, none), maximum=pc.if_else(has_bounds, maximum, none))
 
 
 def _numbers(bounds: Bounds, apart: int) -> tuple[pa.Array, pa.Array]:
     """Return numbers decreased and increased by the difference; null if they overflow."""
-    kind = bounds.minimum.type
-    ends = np.iinfo(kind.to_pandas_dtype())
-    minimum = pc.if_else(pc.less(bounds.minimum, int(ends.min) + apart), pa.scalar(None, kind), bounds.minimum)
-    maximum = pc.if_else(pc.greater(bounds.maximum, int(ends.max) - apart), pa.scalar(None, kind), bounds.maximum)
-    by = pa.scalar(apart, kind)
+    data_type = bounds.minimum.type
+    ends = np.iinfo(data_type.to_pandas_dtype())
+    minimum = pc.if_else(pc.less(bounds.minimum, int(ends.min) + apart), pa.scalar(None, data_type), bounds.minimum)
+    maximum = pc.if_else(pc.greater(bounds.maximum, int(ends.max) - apart), pa.scalar(None, data_type), bounds.maximum)
+    by = pa.scalar(apart, data_type)
     return pc.subtract(minimum, by), pc.add(maximum, by)
 
 

@@ -62,15 +62,15 @@ def _resolved_path(steps: Sequence[str], schema: StructType, *, case_sensitive: 
         SchemaMismatchError: There is no such column or field.
     """
     path = [column_of(steps[0], schema, case_sensitive=case_sensitive)]
-    kind = schema[path[0]].dataType
+    data_type = schema[path[0]].dataType
     for step in steps[1:]:
-        names = kind.names if isinstance(kind, StructType) else []
+        names = data_type.names if isinstance(data_type, StructType) else []
         name = resolve_name(step, names, case_sensitive=case_sensitive)
-        if name is None or not isinstance(kind, StructType):
-            fields = f"its fields are {', '.join(names)}" if names else f"its type is {kind.simpleString()}"
+        if name is None or not isinstance(data_type, StructType):
+            fields = f"its fields are {', '.join(names)}" if names else f"its type is {data_type.simpleString()}"
             raise SchemaMismatchError(f"{'.'.join(path)!r} has no field {step!r}; {fields}")
         path.append(name)
-        kind = kind[name].dataType
+        data_type = data_type[name].dataType
     return path
 
 

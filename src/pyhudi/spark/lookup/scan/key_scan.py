@@ -140,15 +140,15 @@ def _native_types(search: KeySearch) -> dict[str, DataType]:
     stored = stored_types(lookup.client, files, names)
     types: dict[str, DataType] = {}
     for name in names:
-        kinds = stored[name]
-        first = next(iter(kinds))
-        if len(kinds) != 1 or first is None:
+        data_types = stored[name]
+        first = next(iter(data_types))
+        if len(data_types) != 1 or first is None:
             return {}
-        kind = _spark_type(first)
+        data_type = _spark_type(first)
         row_type = rows.schema[name].dataType
-        if kind != row_type and not (isinstance(kind, IntegralType) and isinstance(row_type, IntegralType)):
+        if data_type != row_type and not (isinstance(data_type, IntegralType) and isinstance(row_type, IntegralType)):
             return {}
-        types[name] = kind
+        types[name] = data_type
     return types
 
 
@@ -174,10 +174,14 @@ def _stored_fields(
     fields: list[StructField] = []
     exact = True
     for name in names:
-        kinds: set[Any] = {kind for kind in stored[name] if kind is not None}
-        exact = exact and len(kinds) <= 1
-        kind = _spark_type(next(iter(kinds))) if len(kinds) == 1 else resolve(search.rows.schema, name, "look-up")[1]
-        fields.append(StructField(name, kind))
+        data_types: set[Any] = {data_type for data_type in stored[name] if data_type is not None}
+        exact = exact and len(data_types) <= 1
+        data_type = (
+            _spark_type(next(iter(data_types)))
+            if len(data_types) == 1
+            else resolve(search.rows.schema, name, "look-up")[1]
+        )
+        fields.append(StructField(name, data_type))
     return fields, exact
 
 

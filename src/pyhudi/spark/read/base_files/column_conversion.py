@@ -27,11 +27,11 @@ def converted_column(
     column = sf.col(quoted_name(stored[0]))
     if len(stored) > 1:  # No file has two of them.
         column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
-    kind = VARIANT if is_variant(field.type) else file_schema.field(field.name).type
+    data_type = VARIANT if is_variant(field.type) else file_schema.field(field.name).type
     if is_vector(field.type):
         return vector_column(column, field)
-    if kind != field.type or field.name in nested_columns(names):
-        return _converted(column, kind, field, field.name, names)
+    if data_type != field.type or field.name in nested_columns(names):
+        return _converted(column, data_type, field, field.name, names)
     return None if stored == (field.name,) else column
 
 

@@ -76,8 +76,8 @@ class ScriptStatements:
             yield ""
             return
         name = f"{_VALUE}_{next(_numbers)}"
-        kind = self.run(f"SELECT ({expression}) AS value").schema[0].dataType
-        spark_sql(self.spark, f"DECLARE OR REPLACE VARIABLE {name} {type_text(kind)}")
+        data_type = self.run(f"SELECT ({expression}) AS value").schema[0].dataType
+        spark_sql(self.spark, f"DECLARE OR REPLACE VARIABLE {name} {type_text(data_type)}")
         try:
             self.run(f"SET VARIABLE {name} = (SELECT ({expression}))")  # which may be a query, unlike a default value
             yield f"system.session.{name}"
@@ -87,9 +87,9 @@ class ScriptStatements:
     def holds(self, condition: str) -> bool:
         """Evaluate a condition. NULL does not hold."""
         found = self.run(f"SELECT ({condition}) AS holds")
-        kind = found.schema[0].dataType
-        if not isinstance(kind, BooleanType):
-            raise QueryError(f"the condition {condition!r} of a script is no BOOLEAN but {kind.simpleString()}")
+        data_type = found.schema[0].dataType
+        if not isinstance(data_type, BooleanType):
+            raise QueryError(f"the condition {condition!r} of a script is no BOOLEAN but {data_type.simpleString()}")
         return bool(found.collect()[0][0])
 
     def snapshot(self, query: str) -> DataFrame:

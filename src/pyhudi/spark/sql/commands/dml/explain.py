@@ -61,23 +61,23 @@ def _insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> tupl
 
 def _change(spark: SparkSession, table: CatalogTable, statement: Update | Delete) -> tuple[Sequence[str], DataFrame]:
     target, rows = plan_change(spark, table, statement, _pinned(spark, table))
-    kind = target.client.config.table_type
-    return [f"table       {kind}", f"writes      {_IN_PLACE[kind]}", target.plan.explain()], rows
+    table_type = target.client.config.table_type
+    return [f"table       {table_type}", f"writes      {_IN_PLACE[table_type]}", target.plan.explain()], rows
 
 
 def _merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> tuple[Sequence[str], DataFrame]:
     merge, pinned = plan_merge(spark, table, statement), _pinned(spark, table)
-    kind = pinned.client.config.table_type
+    table_type = pinned.client.config.table_type
     rows = upserted_rows(merge, pinned)
     if rows is not None:
         index = pinned.opts.get_typed(options.INDEX_TYPE)
         how = f"upsert of the source, whose keys are looked up by the index {index}; a join if a key is there twice"
-        return [f"table       {kind}", f"executes    {how}"], rows
+        return [f"table       {table_type}", f"executes    {how}"], rows
     target = pinned.read(spark)
     facts = [
-        f"table       {kind}",
+        f"table       {table_type}",
         f"executes    {planned_join(merge, target).describe()}",
-        f"writes      {_IN_PLACE[kind]}",
+        f"writes      {_IN_PLACE[table_type]}",
         target.plan.explain(),
     ]
     return facts, merge.source

@@ -60,10 +60,10 @@ class InsertColumns:
         for number, name in enumerate(target_columns):
             if name in values:
                 raise SchemaMismatchError(f"the column {name!r} is inserted twice")
-            value, kind = F.col(f"_c{number}"), numbered.schema.fields[number].dataType
+            value, data_type = F.col(f"_c{number}"), numbered.schema.fields[number].dataType
             if self.columns:
-                value, kind = _with_field_names(value, kind, schema[name].dataType)
-            values[name] = stored_as(value, kind, schema[name].dataType, name, rules)
+                value, data_type = _with_field_names(value, data_type, schema[name].dataType)
+            values[name] = stored_as(value, data_type, schema[name].dataType, name, rules)
         if static_values is not None:
             values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
         for one in schema.fields:

@@ -105,12 +105,12 @@ def _plan_in_tasks_if_cheaper(
     task writes."""
     job = table.job
     most = job.opts.get_typed(options.INDEX_TASK_ROWS)
-    cores, kind = write_cores(job, rows), job.config.table_type
+    cores, table_type = write_cores(job, rows), job.config.table_type
 
     def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
         partitions = count_partitions(rows, table.slices, job.key_constraint)
         bases = base_files(table.slices, partitions)
-        if is_cheaper(partitions, bases, kind, cores, most):
+        if is_cheaper(partitions, bases, table_type, cores, most):
             return _in_task_tagging(table, rows, partitions, bases, cached)
         checked = None if job.key_constraint is None else ChangeCounts(pc.sum(partitions["rows"]).as_py() or 0)
         return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
@@ -118,7 +118,7 @@ def _plan_in_tasks_if_cheaper(
     if job.cached and not job.spec.partition_fields and job.key_constraint is None:
         alone = only_partition(table.slices)
         bases = base_files(table.slices, alone)
-        if is_cheaper(alone, bases, kind, cores, most):
+        if is_cheaper(alone, bases, table_type, cores, most):
             plan = _in_task_tagging(table, rows, alone, bases, cached, most_rows=UNCOUNTED_ROWS)
             if plan.takes_one_task:
                 return replace(plan, plan_by_counts=lambda: plan_counted(rows))
