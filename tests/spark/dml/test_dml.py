@@ -19,7 +19,7 @@ from pyhudi.errors import (
     RecordKeyError,
     SchemaMismatchError,
 )
-from pyhudi.spark.dml import merge_builder as merge_module
+from pyhudi.spark.dml.merge import merge_builder as merge_module
 from tests.cases import seldom
 from tests.spark.dml.increment_job import add_one
 from tests.spark.dml.ride_tables import FIRST, TABLES, frame, made, rows

@@ -11,8 +11,8 @@ from pyhudi.errors import (
     QueryError,
     RecordKeyError,
 )
-from pyhudi.spark.dml import clause_evaluation, merge_pairs
-from pyhudi.spark.dml import merge_builder as merge_module
+from pyhudi.spark.dml.merge import clause_evaluation, merge_pairs
+from pyhudi.spark.dml.merge import merge_builder as merge_module
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, made, rows
 

@@ -14,8 +14,8 @@ from pyhudi.errors import (
     TransactionError,
 )
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.dml import merge_builder as merge_module
 from pyhudi.spark.dml import update as update_module
+from pyhudi.spark.dml.merge import merge_builder as merge_module
 from pyhudi.spark.execution import local_relations
 from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.spark_errors import task_errors

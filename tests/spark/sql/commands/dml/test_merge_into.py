@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import AmbiguousMergeError, QueryError, SchemaMismatchError, UnsupportedTableError
-from pyhudi.spark.dml import merge_builder
+from pyhudi.spark.dml.merge import merge_builder
 from tests.cases import IN_CONNECT, seldom
 from tests.spark.sql.ride_tables import RIDES, rows
 

@@ -30,7 +30,8 @@ pytestmark = pytest.mark.usefixtures("database")
 )
 def test_a_statement_that_reads_its_table_is_serializable(spark, monkeypatch, statement):
     """Another writer changes a row that only the subquery reads: the statement is tried again, and reads it anew."""
-    from pyhudi.spark.dml import merge_builder, update
+    from pyhudi.spark.dml import update
+    from pyhudi.spark.dml.merge import merge_builder
 
     spark.sql(RIDES.format("cow"))
     spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Bergen')")
