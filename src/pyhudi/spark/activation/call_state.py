@@ -33,6 +33,15 @@ class CallState:
         self.layout: str | None = None
         """The last method that determines how Spark's own tables are laid out, which has no meaning for Hudi's."""
 
+    def is_hudi(self, format: str | None) -> bool | None:
+        """Return True if the format is Hudi's; None if none is given.
+
+        Args:
+            format: Format that the call names; None: the one that was set before.
+        """
+        name = format if format is not None else self.format
+        return None if name is None else name.lower() in FORMATS
+
 
 def begin_state(target: Any, maker: Any) -> None:
     """Record the session or DataFrame that created a reader or writer."""

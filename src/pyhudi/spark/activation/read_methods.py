@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -9,11 +11,27 @@ from pyspark.sql import SparkSession
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.errors import QueryError
 from pyhudi.spark.activation import sql_methods
-from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
+from pyhudi.spark.activation.call_state import call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.read.load_table import LoadRequest
 from pyhudi.spark.read.pruning.dataframe_pruning import filter_pruned, same_rows
 from pyhudi.spark.sql.session_config import session_options
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadArguments:
+    """Arguments of ``load``."""
+
+    path: Any
+    format: str | None
+    has_schema: bool
+    options: Mapping[str, Any]
+
+    @classmethod
+    def from_load(
+        cls, path: Any = None, format: str | None = None, schema: Any = None, **options: Any
+    ) -> _LoadArguments:
+        return cls(path, format, schema is not None, options)
 
 
 def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -33,26 +51,25 @@ def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:
     """Return the path and the options of the table to read; None if the reader has another format."""
-    path, source, schema, options = _load_arguments(*args, **kwargs)
+    arguments = _LoadArguments.from_load(*args, **kwargs)
     state = call_state(target)
-    name = source if source is not None else state.format
-    if name is None or name.lower() not in FORMATS:
+    if not state.is_hudi(arguments.format):
         return None
-    if schema is not None or state.has_schema:
+    if arguments.has_schema or state.has_schema:
         raise QueryError(
             "the columns of a Hudi table cannot be set by schema(…); leave it out, and select or cast the columns of "
             "the result"
         )
-    keep_options(target, options)
-    where = path if path is not None else state.options.get("path")
-    if where is None:
+    keep_options(target, arguments.options)
+    path = arguments.path if arguments.path is not None else state.options.get("path")
+    if path is None:
         raise QueryError("load() requires the path of the table")
-    if not isinstance(where, str):
+    if not isinstance(path, str):
         raise QueryError(
-            f"load() takes exactly one path, the base path of the table; got {where!r}. Choose partitions by where(), "
+            f"load() takes exactly one path, the base path of the table; got {path!r}. Choose partitions by where(), "
             "and combine tables by unionByName()"
         )
-    return where, {k: v for k, v in state.options.items() if k != "path"}
+    return path, {k: v for k, v in state.options.items() if k != "path"}
 
 
 def filter_rows(_: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -87,12 +104,6 @@ def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str
     return sql_methods.read_table(
         session_of(target), state.options, lambda: original(target, *args, **kwargs), *args, **kwargs
     )
-
-
-def _load_arguments(
-    path: Any = None, format: str | None = None, schema: Any = None, **options: Any
-) -> tuple[Any, str | None, Any, dict[str, Any]]:
-    return path, format, schema, options
 
 
 def session_of(target: Any) -> SparkSession:

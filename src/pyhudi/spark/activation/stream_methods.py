@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config.sql_property_aliases import option_of_short_name
 from pyhudi.errors import ConfigError, QueryError
-from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
+from pyhudi.spark.activation.call_state import PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
@@ -70,7 +70,7 @@ def _start_stream(
     original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arguments: _StreamArguments
 ) -> Any:
     state = call_state(target)
-    if not arguments.is_hudi(state):
+    if not state.is_hudi(arguments.format):
         _apply_partition_by(target)
         return original(target, *args, **kwargs)
     arguments.apply(target)
@@ -131,11 +131,6 @@ class _StreamArguments:
     ) -> _StreamArguments:
         columns = [partitionBy] if isinstance(partitionBy, str) else partitionBy
         return cls(target, format, outputMode, None if columns is None else tuple(columns), queryName, options)
-
-    def is_hudi(self, state: CallState) -> bool | None:
-        """Return True if the format is Hudi's; None if no format is given."""
-        provider = self.format if self.format is not None else state.format
-        return None if provider is None else provider.lower() in FORMATS
 
     def apply(self, target: Any) -> None:
         """Give the arguments to the writer."""
@@ -224,9 +219,9 @@ def _to_table(
     state = call_state(target)
     table = None
     if (
-        arguments.is_hudi(state) is not False
+        state.is_hudi(arguments.format) is not False
         and has_sql_parser()
-        and (state.maker is not None or arguments.is_hudi(state))
+        and (state.maker is not None or state.is_hudi(arguments.format))
     ):
         table = _stream_target(target, arguments)
     if table is None:
@@ -242,7 +237,7 @@ def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | N
     state = call_state(target)
     spark = _session_of_writer(state)
     table = table_of_name(spark, arguments.target)
-    if table is None and not arguments.is_hudi(state):
+    if table is None and not state.is_hudi(arguments.format):
         return None
     arguments.apply(target)
     _check_checkpoints(spark, state)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.config.case_insensitive_options import with_options
@@ -19,6 +21,39 @@ from pyhudi.spark.activation.call_state import (
 from pyhudi.spark.activation.method_wrapping import Method
 
 
+@dataclass(frozen=True, slots=True)
+class _SaveArguments:
+    """Arguments of ``save`` and ``saveAsTable``; ``target`` is the path or the name of the table."""
+
+    target: Any
+    format: str | None
+    mode: str | None
+    partition_by: tuple[str, ...] | None
+    options: Mapping[str, Any]
+
+    @classmethod
+    def from_save(cls, path: Any = None, *args: Any, **kwargs: Any) -> _SaveArguments:
+        """Name the arguments of ``save``."""
+        return cls._from_arguments(path, *args, **kwargs)
+
+    @classmethod
+    def from_save_as_table(cls, name: Any = None, *args: Any, **kwargs: Any) -> _SaveArguments:
+        """Name the arguments of ``saveAsTable``, where ``path`` is an option."""
+        return cls._from_arguments(name, *args, **kwargs)
+
+    @classmethod
+    def _from_arguments(
+        cls,
+        target: Any,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803
+        **options: Any,
+    ) -> _SaveArguments:
+        columns = [partitionBy] if isinstance(partitionBy, str) else partitionBy
+        return cls(target, format, mode, None if columns is None else tuple(columns), options)
+
+
 def set_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call_state(target).mode = args[0] if args else kwargs.get("saveMode")
     return original(target, *args, **kwargs)
@@ -31,37 +66,32 @@ def partition_by(original: Method, target: Any, args: tuple[Any, ...], kwargs: d
 
 
 def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    path, source, mode, partition_by, options = _save_arguments(*args, **kwargs)
+    arguments = _SaveArguments.from_save(*args, **kwargs)
     state = call_state(target)
-    name = source if source is not None else state.format
-    if name is None or name.lower() not in FORMATS:
+    if not state.is_hudi(arguments.format):
         return original(target, *args, **kwargs)
     refuse_layout(target)
-    keep_options(target, options)
-    if partition_by is not None:
-        state.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    where = path if path is not None else state.options.get("path")
-    if not isinstance(where, str):
-        raise QueryError(f"save() requires the path of the table, got {where!r}")
-    return _write(where, state, mode or state.mode or "errorifexists")
+    keep_options(target, arguments.options)
+    if arguments.partition_by is not None:
+        state.partition_by = list(arguments.partition_by)
+    path = arguments.target if arguments.target is not None else state.options.get("path")
+    if not isinstance(path, str):
+        raise QueryError(f"save() requires the path of the table, got {path!r}")
+    return _write(path, state, arguments.mode or state.mode or "errorifexists")
 
 
 def save_as_named_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table
 
-    name, source, mode, partition_by, options = _save_arguments(*args, **_save_arguments_of_table(kwargs))
+    arguments = _SaveArguments.from_save_as_table(*args, **kwargs)
     state = call_state(target)
-    chosen = source if source is not None else state.format
-    is_hudi = None if chosen is None else chosen.lower() in FORMATS
-    if is_hudi or (is_hudi is None and state.layout and _is_hudi_table(state, name)):
+    is_hudi = state.is_hudi(arguments.format)
+    if is_hudi or (is_hudi is None and state.layout and _is_hudi_table(state, arguments.target)):
         refuse_layout(target)
-    if partition_by is None:
-        partition_by = state.partition_by
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-    spec = TableSpec(columns, with_options(state.options, options))
-    saved = state.maker is not None and save_as_table(
-        state.maker, name, spec, is_hudi=is_hudi, mode=mode or state.mode or "errorifexists"
-    )
+    columns = tuple(state.partition_by) if arguments.partition_by is None else arguments.partition_by
+    spec = TableSpec(columns, with_options(state.options, arguments.options))
+    mode = arguments.mode or state.mode or "errorifexists"
+    saved = state.maker is not None and save_as_table(state.maker, arguments.target, spec, is_hudi=is_hudi, mode=mode)
     return None if saved else original(target, *args, **kwargs)
 
 
@@ -69,11 +99,6 @@ def _is_hudi_table(state: CallState, name: str) -> bool:
     from pyhudi.spark.sql.tables_by_name import table_of_name
 
     return state.maker is not None and table_of_name(state.maker.sparkSession, name) is not None
-
-
-def _save_arguments_of_table(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Rename the table name of ``saveAsTable`` to the path of ``save``."""
-    return {"path" if key == "name" else key: value for key, value in kwargs.items()}
 
 
 def write_to(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -115,16 +140,6 @@ def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwar
     ):
         return None
     return original(target, *args, **kwargs)
-
-
-def _save_arguments(
-    path: Any = None,
-    format: str | None = None,
-    mode: str | None = None,
-    partitionBy: Any = None,  # noqa: N803
-    **options: Any,
-) -> tuple[Any, str | None, str | None, Any, dict[str, Any]]:
-    return path, format, mode, partitionBy, options
 
 
 def _write(path: str, state: CallState, mode: str) -> None:

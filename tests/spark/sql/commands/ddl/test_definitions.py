@@ -94,7 +94,7 @@ def test_a_replaced_table_is_what_the_statement_says(spark, tmp_path):
     assert find_table(spark, ("t",)).location == f"{tmp_path}/a"
     assert not HudiTable.exists(managed)
     frame = spark.createDataFrame([(4,)], "id int")
-    frame.write.format("hudi").mode("overwrite").option("path", str(tmp_path / "b")).saveAsTable("t")
+    frame.write.saveAsTable("t", "hudi", "overwrite", path=str(tmp_path / "b"))
     assert HudiTable.exists(str(tmp_path / "a"))
     assert find_table(spark, ("t",)).location == f"{tmp_path}/b"
     with pytest.raises(TableExistsError, match="would overwrite"):
