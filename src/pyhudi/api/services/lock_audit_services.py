@@ -11,8 +11,8 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.transaction.locks.lock_audit import (
     AuditReport,
     delete_old_audits,
-    enable_audit,
     is_audit_enabled,
+    set_audit_enabled,
     validate_audits,
 )
 
@@ -30,7 +30,7 @@ class LockAuditServices(ServiceBase):
             enabled: Whether each holding of the lock is recorded in a file.
         """
         client, _ = self._open(options)
-        enable_audit(client.storage, enabled=enabled)
+        set_audit_enabled(client.storage, enabled=enabled)
 
     def is_lock_audited(self, options: Mapping[str, object] | None = None) -> bool:
         """Return True if the audit of the lock is on.

@@ -37,7 +37,7 @@ def expression_stats_records(
     version: int,
     *,
     logs_have_statistics: bool,
-    first: bool,
+    is_initial: bool,
 ) -> RecordChanges:
     """Return the index records of files with statistics, and of their partitions. All of them have the type of the
     expression, because Apache Hudi 1.2.0 merges those of one partition only if their types are equal.
@@ -49,12 +49,12 @@ def expression_stats_records(
         version: Version of the data table.
         logs_have_statistics: Log files have statistics of their own
             (`pyhudi.metadata.writer.file_records.logs_have_statistics`).
-        first: These are all files, so partition statistics are exact.
+        is_initial: These are all files, so partition statistics are exact.
     """
     files = files.combine_chunks()
     of_column = _column_struct(column, _as_stored(bounds, files["size"].combine_chunks()))
     partitions = files["partition"].combine_chunks()
-    exact = pc.unique(partitions).to_pylist() if first else ()
+    exact = pc.unique(partitions).to_pylist() if is_initial else ()
     of_partitions = partition_stats_records(partitions, of_column, version, tight=exact, dropped=(), of_expression=True)
     if not logs_have_statistics:
         base = _are_base(files)

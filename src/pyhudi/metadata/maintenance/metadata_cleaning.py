@@ -15,7 +15,7 @@ from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan, clean_metadata
+from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, ActionInstant, CleanPlan, clean_metadata
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.locked_table import LockedTable
@@ -58,7 +58,7 @@ def clean_metadata_table(table: LockedTable, active: ActiveTimeline) -> None:
     plan = CleanPlan(
         files,
         retention.policy.value,
-        (earliest.requested, earliest.action, earliest.state.value),
+        ActionInstant.from_instant(earliest),
         last.requested,
     )
     content = plan.encode(version, storage.uri(METADATA_FOLDER))

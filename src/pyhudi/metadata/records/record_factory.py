@@ -37,7 +37,7 @@ def file_records(
     version: int,
     deleted: pa.Table | None = None,
     *,
-    first: bool = False,
+    is_initial: bool = False,
     dropped: Iterable[str] = (),
 ) -> RecordChanges:
     """Return records of the partition ``files``: the list of partitions, and for each partition its new files.
@@ -47,7 +47,7 @@ def file_records(
         partitions: Partitions to list, including those of the files.
         version: Table version.
         deleted: Deleted files (FILE_COLUMNS; sizes are ignored).
-        first: The partitions have no records yet, so those without files get one, too.
+        is_initial: The partitions have no records yet, so those without files get one, too.
         dropped: Partitions that are no longer listed, regardless of their files.
     """
     entries = _entries(files, deleted)
@@ -66,7 +66,7 @@ def file_records(
     runs = pc.value_counts(entries["partition"])
     with_files = runs.field("values").cast(pa.string())
     counts = runs.field("counts").to_pylist()
-    if first:
+    if is_initial:
         empty = [name for name in listed_names if name not in set(with_files.to_pylist())]
         with_files = pa.concat_arrays([with_files, pa.array(empty, pa.string())])
         counts += [0] * len(empty)

@@ -27,12 +27,18 @@ if TYPE_CHECKING:
 
 
 def commit_records(
-    storage: Storage, config: TableConfig, metadata: CommitMetadata, instant: str, columns: pa.Schema, *, alone: bool
+    storage: Storage,
+    config: TableConfig,
+    metadata: CommitMetadata,
+    instant: str,
+    columns: pa.Schema,
+    *,
+    is_only_write: bool,
 ) -> dict[str, RecordChanges]:
     """Return the records of a commit, by partition of the metadata table.
 
     Bounds are part of the write stats (column BOUNDS); missing ones are read from the files. ``columns`` are those with
-    statistics. ``alone``: no other write has completed since this one was planned.
+    statistics. ``is_only_write``: no other write has completed since this one was planned.
     """
     version = config.version
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
@@ -47,7 +53,7 @@ def commit_records(
         if COLUMN_STATS in used:
             records[COLUMN_STATS] = converted.column_stats(files, bounds)
         if PARTITION_STATS in used:
-            whole = alone and metadata.operation in OVERWRITES
+            whole = is_only_write and metadata.operation in OVERWRITES
             records[PARTITION_STATS] = partition_stats_records(
                 contiguous(files["partition"]),
                 bounds,

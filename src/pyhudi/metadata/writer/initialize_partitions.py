@@ -192,7 +192,7 @@ class InitialBuild:
     def _files(self, groups: InitialFileGroups) -> list[Stat]:
         contents = self._contents
         files = contents.files.select(FILE_COLUMNS.names)
-        return groups.write(file_records(files, contents.partitions, self._version, first=True))
+        return groups.write(file_records(files, contents.partitions, self._version, is_initial=True))
 
     def _column_stats(self, groups: InitialFileGroups) -> list[Stat]:
         stats, self._bounds = self._stats_reader.statistics(self._records, self._contents.live, groups)

@@ -100,8 +100,8 @@ def _apply_commit(
     config, active = table.config, table.load_metadata_timeline()
     _remove_leftovers(table, active, instant, index=index, listed=listed)
     delta_commit = begin_delta_commit(active, instant)
-    alone = not completed_concurrently(table.active, instant)
-    records = commit_records(storage, config, metadata, instant, columns, alone=alone)
+    is_only_write = not completed_concurrently(table.active, instant)
+    records = commit_records(storage, config, metadata, instant, columns, is_only_write=is_only_write)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
     commit = MetadataCommit(stats, acknowledged=acknowledged)

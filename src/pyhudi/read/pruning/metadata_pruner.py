@@ -89,8 +89,8 @@ class MetadataPruner:
             pruning = self._checked(prune(left, self.predicate, indexes))
             if pruning.listed is not None:
                 self.files.keep_listed(pruning.listed)
-            if pruning.out is not None:
-                left = left.filter(pa.array(~pruning.out))
+            if pruning.pruned is not None:
+                left = left.filter(pa.array(~pruning.pruned))
             yield left, pruning
             if pruning.is_final:
                 return

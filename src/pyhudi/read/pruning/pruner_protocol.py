@@ -104,7 +104,7 @@ class Pruning:
     """Result of one pruner.
 
     Attributes:
-        out: Mask of the entries without a matching row; None: all entries are kept.
+        pruned: Mask of the entries without a matching row; None: all entries are kept.
         report: Lines of the report: what was pruned, or why the index is not used.
         is_final: The remaining entries are exactly those of matching records, so that other indexes cannot
             exclude more.
@@ -112,16 +112,16 @@ class Pruning:
         listed: Files of the partitions, if the pruner has listed them.
     """
 
-    out: Mask | None = None
+    pruned: Mask | None = None
     report: tuple[str, ...] = ()
     is_final: bool = False
     failure: HudiError | None = None
     listed: FileLists | None = None
 
     @classmethod
-    def by_columns(cls, index: str, what: str, out: Mask, columns: Iterable[str]) -> Pruning:
+    def by_columns(cls, index: str, what: str, pruned: Mask, columns: Iterable[str]) -> Pruning:
         """Return the result of an index with values of columns; ``what`` names the entries, such as partitions."""
-        return cls(out, (f"{pruned_line(index, what, out)}, by {', '.join(sorted(set(columns)))}",))
+        return cls(pruned, (f"{pruned_line(index, what, pruned)}, by {', '.join(sorted(set(columns)))}",))
 
     @classmethod
     def not_used(cls, index: str, why: str | HudiError) -> Pruning:
@@ -129,9 +129,9 @@ class Pruning:
         return cls(report=(f"{index}: not used: {why}",), failure=None if isinstance(why, str) else why)
 
 
-def pruned_line(index: str, what: str, out: Mask) -> str:
+def pruned_line(index: str, what: str, pruned: Mask) -> str:
     """Return the line of the report on a mask of entries; ``what`` names them, such as partitions."""
-    return f"{index}: {int(out.sum())} of {len(out)} {what} out"
+    return f"{index}: {int(pruned.sum())} of {len(pruned)} {what} out"
 
 
 class PartitionPruner(Protocol):

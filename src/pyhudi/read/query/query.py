@@ -52,14 +52,14 @@ class IncrementalSettings:
 
     Attributes:
         fallback: The whole table is read if files of the commits no longer exist.
-        holes: Treatment of a write that is pending while later ones have completed.
+        hollow_policy: Treatment of a write that is pending while later ones have completed.
         schema_as_of_end: Rows have the columns as of the last commit, otherwise the current ones.
         path_glob: Pattern of the paths of files that are read; empty: all.
         sql_filters: Conditions on the rows.
     """
 
     fallback: bool = True
-    holes: HollowPolicy = HollowPolicy.FAIL
+    hollow_policy: HollowPolicy = HollowPolicy.FAIL
     schema_as_of_end: bool = False
     path_glob: str = ""
     sql_filters: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class Query:
         if begin is not None:
             parsed = opts or Options.parse({})
             fallback = parsed.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN)
-            settings = IncrementalSettings(fallback, _holes(parsed))
+            settings = IncrementalSettings(fallback, _hollow_policy(parsed))
             instants = _instant_range(begin, end, config)
             return cls(QueryType.INCREMENTAL, instants=instants, incremental=settings)
         kind = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
@@ -186,7 +186,7 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
     instants = _instant_range(begin, opts.get_typed(options.END_INSTANTTIME), config)
     settings = IncrementalSettings(
         fallback=opts.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN),
-        holes=_holes(opts),
+        hollow_policy=_hollow_policy(opts),
         schema_as_of_end=opts.get_typed(options.INCREMENTAL_SCHEMA_AT_END),
         path_glob=opts.get_typed(options.INCREMENTAL_PATH_GLOB).strip(),
         sql_filters=tuple(f for f in re.split(r"\s*,\s*", filters) if f),
@@ -231,7 +231,7 @@ def _by_completion(opts: Options, config: TableConfig) -> bool:
     return int(version) >= FIRST_BY_COMPLETION
 
 
-def _holes(opts: Options) -> HollowPolicy:
+def _hollow_policy(opts: Options) -> HollowPolicy:
     option = options.HOLLOW_COMMIT_POLICY
     policy = opts.get_typed(option)
     if policy is HollowPolicy.USE_TRANSITION_TIME:

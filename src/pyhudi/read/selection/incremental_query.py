@@ -234,7 +234,7 @@ def _active_writes(active: ActiveTimeline, query: Query) -> list[CompletedWrite]
     instants = query.instants
     done = [i for i in active.timeline.writes() if i.is_completed]
     if not instants.by_completion and instants.only is None:
-        done = _without_holes(active, done, query.incremental.holes)
+        done = _without_hollow_commits(active, done, query.incremental.hollow_policy)
     return [CompletedWrite(i.requested, _time(i, instants), partial(active.commit_metadata, i)) for i in done]
 
 
@@ -242,7 +242,7 @@ def _time(instant: Instant, instants: InstantRange) -> str:
     return instant.order_time if instants.by_completion else instant.requested
 
 
-def _without_holes(active: ActiveTimeline, done: list[Instant], policy: HollowPolicy) -> list[Instant]:
+def _without_hollow_commits(active: ActiveTimeline, done: list[Instant], policy: HollowPolicy) -> list[Instant]:
     pending = first_pending_write(active)
     if pending is None or not any(i.requested > pending.requested for i in done):
         return done

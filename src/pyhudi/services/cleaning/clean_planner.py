@@ -29,7 +29,7 @@ from pyhudi.table.clean_retention import (
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
 from pyhudi.timeline.instant import Action, Instant, State, current_instant, format_instant, parse_instant
-from pyhudi.timeline.plans.clean_plan import CleanPlan
+from pyhudi.timeline.plans.clean_plan import ActionInstant, CleanPlan
 
 if TYPE_CHECKING:
     from pyhudi.table.table_snapshot import TableSnapshot
@@ -91,7 +91,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     savepoints = read_savepoints(active)
     plan = CleanPlan(
         policy=retention.policy.value,
-        earliest=None if earliest is None else (earliest.requested, earliest.action, earliest.state.value),
+        earliest=None if earliest is None else ActionInstant.from_instant(earliest),
         last_completed="" if done is None else done.requested,
         savepoints=tuple(savepoints) if table.config.is_partitioned else (),
         reason=reason,
@@ -117,7 +117,7 @@ def with_last_clean_retained(plan: CleanPlan, active: ActiveTimeline, opts: Opti
     action = Action.COMMIT if retained is None else retained.action
     return replace(
         plan,
-        earliest=(last.earliest, action, State.COMPLETED.value) if last.earliest else None,
+        earliest=ActionInstant(last.earliest, action, State.COMPLETED.value) if last.earliest else None,
         last_completed=last.last_completed,
         savepoints=last.savepoints,
         incomplete=last.incomplete,

@@ -52,13 +52,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _IndexedFiles:
-    """Files whose values are added to an index at an instant. ``columns`` are those of the table; ``first``: the index
-    is being built."""
+    """Files whose values are added to an index at an instant. ``columns`` are those of the table; ``is_initial``: the
+    index is being built."""
 
     files: pa.Table
     columns: pa.Schema
     instant: str
-    first: bool = False
+    is_initial: bool = False
     invalid_text: InvalidText = InvalidText.FAIL
 
 
@@ -89,7 +89,7 @@ def first_records(
     newest = pc.max(live["instant"]).as_py() or ""
     with refused_values(str(index.expression)):
         invalid_text = table.opts.get_typed(options.READ_INVALID_TEXT)
-        files = _IndexedFiles(live, columns, newest, first=True, invalid_text=invalid_text)
+        files = _IndexedFiles(live, columns, newest, is_initial=True, invalid_text=invalid_text)
         (records,) = _records(spark, table.storage, table.config, [index], files)
     if records is None:
         raise UnsupportedTableError(
@@ -185,7 +185,7 @@ def _records(
             return expression_bloom_records(summarized, values, config.version, files.instant)
         column = index.expression.column
         return expression_stats_records(
-            column, summarized, values, config.version, logs_have_statistics=with_logs, first=files.first
+            column, summarized, values, config.version, logs_have_statistics=with_logs, is_initial=files.is_initial
         )
 
     return [records(index) for index in indexes]

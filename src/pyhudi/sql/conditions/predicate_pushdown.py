@@ -8,12 +8,46 @@ rows. The result is SQL of these comparisons alone; the query is not changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 _SPECIAL = ("'", '"', "\\", "${", "\a", "\f", "\v")
 """Parts of texts that Spark may read otherwise. To Spark ``'\\a'``, ``'\\f'`` and ``'\\v'`` are letters, and to older
 releases of sqlglot control characters."""
 _COMPARISONS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>"}
+
+
+@dataclass(frozen=True, slots=True)
+class QueriedTable:
+    """A table in a SELECT.
+
+    Attributes:
+        name: Its alias or its last name, in lower case.
+        is_only: It is the only table of the SELECT, so that its columns need no qualifier.
+    """
+
+    name: str
+    is_only: bool
+
+    @classmethod
+    def in_select(cls, table: Any, select: Any) -> QueriedTable:
+        """Return a table of a SELECT, both in the query's sqlglot tree."""
+        return cls(name_in_query(table), not select.args.get("joins") and not select.args.get("laterals"))
+
+    def column(self, tree: Any) -> str | None:
+        """Return the name of a column, if it is one of this table: qualified by its name or, if there is only one
+        table, unqualified."""
+        from sqlglot import exp
+
+        if not isinstance(tree, exp.Column) or tree.args.get("db") or "`" in tree.name:
+            return None
+        is_own = tree.table.lower() == self.name if tree.table else self.is_only
+        return str(tree.name) if is_own and isinstance(tree.this, exp.Identifier) else None
+
+
+def name_in_query(table: Any) -> str:
+    """Return the alias of a table, or its last name, in lower case."""
+    return str(table.alias or table.name).lower()
 
 
 def pushed_predicate(table: Any) -> str | None:
@@ -26,9 +60,8 @@ def pushed_predicate(table: Any) -> str | None:
     where = None if select is None else select.args.get("where")
     if where is None:
         return None
-    alone = not select.args.get("joins") and not select.args.get("laterals")
-    name = (table.alias or table.name).lower()
-    parts = [text for part in conjuncts(where.this) if (text := _sql_condition(part, name, alone=alone)) is not None]
+    queried = QueriedTable.in_select(table, select)
+    parts = [text for part in conjuncts(where.this) if (text := _sql_condition(part, queried)) is not None]
     return " AND ".join(parts) or None
 
 
@@ -78,24 +111,24 @@ def _operands(tree: Any, kind: Any) -> Iterator[Any]:
             yield one
 
 
-def _sql_condition(tree: Any, name: str, *, alone: bool) -> str | None:
+def _sql_condition(tree: Any, table: QueriedTable) -> str | None:
     """Return a condition as SQL on the columns of a table; None if it is not supported."""
     from sqlglot import exp
 
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or):
-        operands = [_sql_condition(one, name, alone=alone) for one in _operands(tree, type(tree))]
+        operands = [_sql_condition(one, table) for one in _operands(tree, type(tree))]
         word = " AND " if isinstance(tree, exp.And) else " OR "
         return None if None in operands else f"({word.join(f'({one})' for one in operands)})"
     if isinstance(tree, exp.Not) and isinstance(tree.this.unnest(), exp.Is):
-        inner = _sql_condition(tree.this, name, alone=alone)
+        inner = _sql_condition(tree.this, table)
         return None if inner is None else inner.replace(" IS NULL", " IS NOT NULL")
     sign = _COMPARISONS.get(type(tree).__name__)
     if sign is not None:
-        left, right = _value(tree.this, name, alone=alone), _value(tree.expression, name, alone=alone)
+        left, right = _value(tree.this, table), _value(tree.expression, table)
         columns = [isinstance(side, exp.Column) for side in (tree.this, tree.expression)]
         return None if left is None or right is None or all(columns) else f"{left} {sign} {right}"
-    column = _column(tree.this, name, alone=alone) if isinstance(tree, exp.In | exp.Between | exp.Is) else None
+    column = _column(tree.this, table) if isinstance(tree, exp.In | exp.Between | exp.Is) else None
     if column is None:
         return None
     if isinstance(tree, exp.In):
@@ -110,26 +143,15 @@ def _sql_condition(tree: Any, name: str, *, alone: bool) -> str | None:
     return f"{column} IS NULL" if isinstance(tree.expression, exp.Null) else None
 
 
-def _value(tree: Any, name: str, *, alone: bool) -> str | None:
+def _value(tree: Any, table: QueriedTable) -> str | None:
     literal = _literal(tree)
-    return literal if literal is not None else _column(tree, name, alone=alone)
+    return literal if literal is not None else _column(tree, table)
 
 
-def _column(tree: Any, name: str, *, alone: bool) -> str | None:
+def _column(tree: Any, table: QueriedTable) -> str | None:
     """Return a column of the table as SQL."""
-    name_of_column = own_column(tree, name, alone=alone)
-    return None if name_of_column is None else f"`{name_of_column}`"
-
-
-def own_column(tree: Any, name: str, *, alone: bool) -> str | None:
-    """Return the name of a column of a table that is qualified by the table's name or, if there is only one table,
-    unqualified."""
-    from sqlglot import exp
-
-    if not isinstance(tree, exp.Column) or tree.args.get("db") or "`" in tree.name:
-        return None
-    is_of_table = tree.table.lower() == name if tree.table else alone
-    return str(tree.name) if is_of_table and isinstance(tree.this, exp.Identifier) else None
+    name = table.column(tree)
+    return None if name is None else f"`{name}`"
 
 
 def _literal(tree: Any) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.sql.conditions.predicate_pushdown import conjuncts, own_column, select_of
+from pyhudi.sql.conditions.predicate_pushdown import QueriedTable, conjuncts, name_in_query, select_of
 
 _PLAIN = ("expressions", "from", "from_", "where", "distinct")
 """Clauses that a subquery may have, so that its rows are those of its table that satisfy its WHERE."""
@@ -42,7 +42,7 @@ def join_keys(table: Any) -> tuple[JoinKey, ...]:
     if select is None:
         return ()
     other_tables = [other for other in _tables(select) if other is not table and select_of(other) is select]
-    names = [_name(other) for other in _tables(select)]
+    names = [name_in_query(other) for other in _tables(select)]
     if len(set(names)) < len(names):
         return ()
     keys = [
@@ -51,14 +51,10 @@ def join_keys(table: Any) -> tuple[JoinKey, ...]:
         for other in other_tables
         if (key := _equality(part, table, other)) is not None
     ]
-    alone = not select.args.get("joins") and not select.args.get("laterals")
+    queried = QueriedTable.in_select(table, select)
     where = select.args.get("where")
     parts = [] if where is None else list(conjuncts(where.this))
-    return (*keys, *(key for part in parts if (key := _membership(part, table, alone=alone)) is not None))
-
-
-def _name(table: Any) -> str:
-    return str(table.alias or table.name).lower()
+    return (*keys, *(key for part in parts if (key := _membership(part, queried)) is not None))
 
 
 def _tables(select: Any) -> list[Any]:
@@ -85,27 +81,28 @@ def _equality(part: Any, table: Any, other: Any) -> JoinKey | None:
 
     if not isinstance(part, exp.EQ):
         return None
-    for mine, other_key in ((part.this, part.expression), (part.expression, part.this)):
-        column, key = own_column(mine, _name(table), alone=False), own_column(other_key, _name(other), alone=False)
+    mine, theirs = (QueriedTable(name_in_query(one), is_only=False) for one in (table, other))
+    for left, right in ((part.this, part.expression), (part.expression, part.this)):
+        column, key = mine.column(left), theirs.column(right)
         if column is not None and key is not None:
             return _key(column, other, key)
     return None
 
 
-def _membership(part: Any, table: Any, *, alone: bool) -> JoinKey | None:
+def _membership(part: Any, table: QueriedTable) -> JoinKey | None:
     """``column IN (SELECT key FROM other WHERE …)``."""
     from sqlglot import exp
 
     if not isinstance(part, exp.In) or part.args.get("query") is None:
         return None
-    column = own_column(part.this, _name(table), alone=alone)
+    column = table.column(part.this)
     inner = part.args["query"].unnest()
     if column is None or not isinstance(inner, exp.Select) or len(inner.expressions) != 1:
         return None
     if any(value for name, value in inner.args.items() if name not in _PLAIN) or len(_tables(inner)) != 1:
         return None
     other = _tables(inner)[0]
-    key = own_column(inner.expressions[0].unalias(), _name(other), alone=True)
+    key = QueriedTable(name_in_query(other), is_only=True).column(inner.expressions[0].unalias())
     return None if key is None or select_of(other) is not inner else _key(column, other, key)
 
 

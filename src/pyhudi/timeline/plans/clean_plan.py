@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,18 @@ def paths_of(files: pa.Table) -> pa.StringArray:
     return file_paths(files["partition"].combine_chunks(), files["name"].combine_chunks())
 
 
+class ActionInstant(NamedTuple):
+    """An instant in a clean plan (Apache Hudi's ``HoodieActionInstant``): requested time, action and state."""
+
+    timestamp: str
+    action: str
+    state: str
+
+    @classmethod
+    def from_instant(cls, instant: Instant) -> ActionInstant:
+        return cls(instant.requested, instant.action, instant.state.value)
+
+
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
     """The files that a clean deletes.
@@ -51,7 +63,7 @@ class CleanPlan:
 
     files: pa.Table = field(default_factory=EXPIRED_SCHEMA.empty_table)
     policy: str = ""
-    earliest: tuple[str, str, str] | None = None
+    earliest: ActionInstant | None = None
     last_completed: str = ""
     partitions: tuple[str, ...] = ()
     savepoints: tuple[str, ...] = ()
@@ -72,7 +84,7 @@ class CleanPlan:
     @property
     def earliest_instant(self) -> str:
         """Instant of `earliest`; empty without one."""
-        return "" if self.earliest is None else self.earliest[0]
+        return "" if self.earliest is None else self.earliest.timestamp
 
     def scheduled(self, instant: str) -> CleanPlan:
         """Return the same plan with its instant in the timeline."""
@@ -95,11 +107,8 @@ class CleanPlan:
 
     def encode(self, version: int, root: str) -> bytes:
         """Return the content of ``clean.requested``; ``root`` is the URI of the table."""
-        earliest = self.earliest
         record: dict[str, Any] = {
-            "earliestInstantToRetain": None
-            if earliest is None
-            else dict(zip(("timestamp", "action", "state"), earliest, strict=True)),
+            "earliestInstantToRetain": None if self.earliest is None else self.earliest._asdict(),
             "lastCompletedCommitTimestamp": self.last_completed,
             "policy": self.policy,
             "filesToBeDeletedPerPartition": {},
@@ -132,7 +141,7 @@ class CleanPlan:
         return cls(
             pa.Table.from_arrays([*columns, pa.nulls(len(names), pa.int64())], schema=EXPIRED_SCHEMA),
             record["policy"],
-            None if earliest is None else (earliest["timestamp"], earliest["action"], earliest["state"]),
+            None if earliest is None else ActionInstant(**earliest),
             record["lastCompletedCommitTimestamp"],
             tuple(record["partitionsToBeDeleted"] or ()),
             tuple(filter(None, (record["extraMetadata"] or {}).get(SAVEPOINTS, "").split(","))),
@@ -149,7 +158,7 @@ class CleanPlan:
         partitions = len(pc.unique(self.files["partition"]))
         text = f"clean, {where}: {len(self):,} files in {partitions:,} partitions, {self.num_bytes:,} bytes"
         if self.earliest is not None:
-            text += f", snapshots from {self.earliest[0]} on are retained"
+            text += f", snapshots from {self.earliest.timestamp} on are retained"
         return text + (f"; {self.reason}" if self.reason else "")
 
 

@@ -89,7 +89,7 @@ def is_audit_enabled(storage: Storage) -> bool:
     return isinstance(switch, dict) and switch.get(_ENABLED) is True
 
 
-def enable_audit(storage: Storage, *, enabled: bool) -> None:
+def set_audit_enabled(storage: Storage, *, enabled: bool) -> None:
     """Turn the audit of the table's lock on or off. Writes and services that have held the lock keep the setting that
     they began with."""
     storage.write(AUDIT_SWITCH, json.dumps({_ENABLED: enabled}, separators=(",", ":")).encode())

@@ -23,10 +23,12 @@ def test_files_without_values_have_the_type_of_the_expression() -> None:
         [{"min": "x", "max": "y", "nulls": 0, **numbers}, {"min": None, "max": None, "nulls": 2, **numbers}], kind.type
     )
     for first in (True, False):
-        records = expression_stats_records("v", files, bounds, 9, logs_have_statistics=True, first=first)
+        records = expression_stats_records("v", files, bounds, 9, logs_have_statistics=True, is_initial=first)
         found = decode(records.values, record_schema(9), ["ColumnStatsMetadata"])["ColumnStatsMetadata"].to_pylist()
         assert [row["valueType"]["typeOrdinal"] for row in found] == [STRING] * 3
         assert [row["minValue"] is None for row in found] == [row["fileName"] == "b.parquet" for row in found]
-    empty = expression_stats_records("v", files.slice(1), bounds.slice(1), 9, logs_have_statistics=True, first=True)
+    empty = expression_stats_records(
+        "v", files.slice(1), bounds.slice(1), 9, logs_have_statistics=True, is_initial=True
+    )
     found = decode(empty.values, record_schema(9), ["ColumnStatsMetadata"])["ColumnStatsMetadata"].to_pylist()
     assert [row["valueType"]["typeOrdinal"] for row in found] == [STRING] * 2

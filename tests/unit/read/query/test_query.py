@@ -151,7 +151,7 @@ def test_queries_by_argument():
         "hoodie.read.timeline.holes.resolution.policy": "BLOCK",
     }
     query = Query.from_arguments(config(), begin="earliest", opts=Options.parse(given))
-    assert query.incremental == IncrementalSettings(fallback=False, holes=HollowPolicy.BLOCK)
+    assert query.incremental == IncrementalSettings(fallback=False, hollow_policy=HollowPolicy.BLOCK)
     assert Query.from_arguments(config(), read_optimized=True).type is QueryType.READ_OPTIMIZED
 
 

@@ -12,8 +12,8 @@ from pyhudi.transaction.locks.lock_audit import (
     AuditState,
     LockAudit,
     delete_old_audits,
-    enable_audit,
     is_audit_enabled,
+    set_audit_enabled,
     validate_audits,
 )
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
@@ -35,7 +35,7 @@ def _audit(storage: Storage, owner: str, begin: int, end: int | None, expiration
 
 
 def test_each_holding_has_a_file(storage: Storage) -> None:
-    enable_audit(storage, enabled=True)
+    set_audit_enabled(storage, enabled=True)
     assert storage.read(AUDIT_SWITCH) == b'{"STORAGE_LOCK_AUDIT_SERVICE_ENABLED":true}'
     with _lock(storage) as lock:
         assert lock.renew()
@@ -49,7 +49,7 @@ def test_each_holding_has_a_file(storage: Storage) -> None:
         {**common, "state": "RENEW", "lockExpiration": NOW + 300_000, "lockHeld": True},
         {**common, "state": "END", "lockExpiration": NOW, "lockHeld": False},
     ]
-    enable_audit(storage, enabled=False)
+    set_audit_enabled(storage, enabled=False)
     with _lock(storage):
         pass
     assert storage.list(AUDIT_FOLDER).num_rows == 1
@@ -75,7 +75,7 @@ def test_without_a_valid_switch_nothing_is_recorded(storage: Storage) -> None:
 
 def test_the_lock_does_not_depend_on_its_audit(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path))
-    enable_audit(storage, enabled=True)
+    set_audit_enabled(storage, enabled=True)
     broken = FaultyStorage(storage, [Fault("write", path=AUDIT_FOLDER)])
     with _lock(broken) as lock:
         assert lock.held

@@ -42,8 +42,8 @@ def slices_without_keys(
     of filters checked. Slices with log files may hold any. ``index`` is the partition of the metadata table with the
     filters."""
     out = np.zeros(slices.num_rows, np.bool_)
-    alone = pc.and_(pc.invert(has_log_files(slices)), pc.is_valid(slices["base_path"]))
-    rows = np.flatnonzero(alone.to_numpy(zero_copy_only=False))
+    without_logs = pc.and_(pc.invert(has_log_files(slices)), pc.is_valid(slices["base_path"]))
+    rows = np.flatnonzero(without_logs.to_numpy(zero_copy_only=False))
     if not len(rows) or len(rows) > _MOST_FILTERS:
         return out, 0
     some = slices.take(pa.array(rows))

@@ -90,7 +90,7 @@ class RecordIndexPruner:
 
 
 def _final(lookup: Pruning, what: str, out: Mask) -> Pruning:
-    return replace(lookup, out=out, report=(*lookup.report, pruned_line(RECORD_INDEX, what, out)), is_final=True)
+    return replace(lookup, pruned=out, report=(*lookup.report, pruned_line(RECORD_INDEX, what, out)), is_final=True)
 
 
 def _keys_and_report(predicate: Predicate, metadata: MetadataTable) -> tuple[pa.StringArray | None, tuple[str, ...]]:

@@ -11,8 +11,8 @@ from pyhudi.transaction.locks.lock_audit import (
     AUDIT_FOLDER,
     AUDIT_SWITCH,
     delete_old_audits,
-    enable_audit,
     is_audit_enabled,
+    set_audit_enabled,
     validate_audits,
 )
 
@@ -25,7 +25,7 @@ def set_audit_lock(spark: SparkSession, arguments: Arguments) -> Rows:
     state = str(arguments.text("state")).lower()
     if state not in _STATES:
         raise QueryError(f"state is one of {', '.join(_STATES)}, not {state!r}")
-    enable_audit(arguments.client(spark).storage, enabled=_STATES[state])
+    set_audit_enabled(arguments.client(spark).storage, enabled=_STATES[state])
     return [(_named(arguments), state, f"the audit of the lock is {state}")]
 
 

@@ -116,10 +116,10 @@ def _plan_in_tasks_if_cheaper(
         return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
 
     if job.cached and not job.spec.partition_fields and job.key_constraint is None:
-        alone = only_partition(table.slices)
-        bases = base_files(table.slices, alone)
-        if is_cheaper(alone, bases, table_type, cores, most):
-            plan = _in_task_tagging(table, rows, alone, bases, cached, most_rows=UNCOUNTED_ROWS)
+        only = only_partition(table.slices)
+        bases = base_files(table.slices, only)
+        if is_cheaper(only, bases, table_type, cores, most):
+            plan = _in_task_tagging(table, rows, only, bases, cached, most_rows=UNCOUNTED_ROWS)
             if plan.takes_one_task:
                 return replace(plan, plan_by_counts=lambda: plan_counted(rows))
     return plan_counted(cached.add(rows))
