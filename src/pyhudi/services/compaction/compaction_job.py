@@ -75,6 +75,8 @@ class CompactionJob:
         budget = opts.get_typed(options.COMPACTION_MEMORY)
         if budget is not None:
             reading = replace(reading, memory=replace(reading.memory, budget=budget))
+        if plan.is_log:
+            reading = replace(reading, view=replace(reading.view, latest=plan.instant))
         attempt = secrets.randbits(31) if attempt is None else attempt
         context = service_context(
             table, Operation.UPSERT, plan.instant, schema=table_schema, opts=opts, attempt=attempt
