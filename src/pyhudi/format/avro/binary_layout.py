@@ -54,8 +54,8 @@ class Node:
     """One type: its ``layout`` (Avro JSON), ``raw`` (Arrow type returned by decoders) and the conversion to the table's
     type.
 
-    ``is_simple`` is false if the type contains unions of several types: their branches are records in the layout, and
-    ``unwrap`` converts the pairs (name, record) that fastavro returns for them to raw values.
+    ``is_simple`` is false if the type contains maps of nulls, or unions of several types: their branches are records in
+    the layout, and ``unwrap`` converts the pairs (name, record) that fastavro returns for them to raw values.
     """
 
     layout: Any
@@ -73,7 +73,7 @@ class RecordLayout:
 
     @property
     def is_simple(self) -> bool:
-        """True if no field has a union of several types."""
+        """True if no field has a union of several types, or a map of nulls."""
         return all(node is None or node.is_simple for _, node in self.fields)
 
     def avro(self, prefix: Any | None = None) -> dict[str, Any]:
@@ -179,7 +179,8 @@ class _Builder:
         return Node(layout, pa.list_(item.raw), restore, item.is_simple, _each(item.unwrap))
 
     def _map(self, avro: Map) -> Node:
-        value = self._item(avro.values) if not is_null(avro.values) else Node("null", pa.null(), _same)
+        # Polars decodes no nulls without a union.
+        value = self._item(avro.values) if not is_null(avro.values) else Node("null", pa.null(), _same, False)
         fields = [{"name": "key", "type": "string"}, {"name": "value", "type": value.layout}]
         layout = {"type": "array", "items": {"type": "record", "name": self._name(), "fields": fields}}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+from typing import Any
 
 import fastavro
 import numpy as np
@@ -69,12 +70,33 @@ def test_types_that_only_other_writers_have(fast: bool) -> None:
                 {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}},
                 {"name": "s", "type": {"type": "record", "name": "S", "fields": [{"name": "x", "type": "int"}]}},
                 {"name": "t", "type": ["null", "S"]},
+                {"name": "m", "type": {"type": "map", "values": "null"}},
             ],
         }
     )
-    rows = [
-        {"e": "B", "again": None, "nothing": None, "f": b"abc", "u": "q", "d": b"\xff\x85", "s": {"x": 1}, "t": None},
-        {"e": None, "again": "A", "nothing": None, "f": b"\0\1\2", "u": "", "d": b"\x01", "s": {"x": 2}, "t": {"x": 3}},
+    rows: list[dict[str, Any]] = [
+        {
+            "e": "B",
+            "again": None,
+            "nothing": None,
+            "f": b"abc",
+            "u": "q",
+            "d": b"\xff\x85",
+            "s": {"x": 1},
+            "t": None,
+            "m": {},
+        },
+        {
+            "e": None,
+            "again": "A",
+            "nothing": None,
+            "f": b"\0\1\2",
+            "u": "",
+            "d": b"\x01",
+            "s": {"x": 2},
+            "t": {"x": 3},
+            "m": {"k": None},
+        },
     ]
     plain = json.loads(schema)
     plain["fields"][4]["type"] = "string"
@@ -87,7 +109,7 @@ def test_types_that_only_other_writers_have(fast: bool) -> None:
         datums.append(out.getvalue())
     decoded = decode_avro(memoryview(framed(datums)), schema, fast=fast)
     assert decoded.schema.equals(from_avro(schema))
-    expected = [dict(row) for row in rows]
+    expected = [row | {"m": list(row["m"].items())} for row in rows]
     assert [str(v) for v in decoded["d"].to_pylist()] == ["-1.23", "0.01"]
     assert decoded.drop_columns("d").to_pylist() == [{k: v for k, v in row.items() if k != "d"} for row in expected]
 
