@@ -25,7 +25,7 @@ from pyhudi.errors import ConfigError, FormatError, TransactionError, Unsupporte
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, consistent_hashes
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA
+from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 
 PLAN_STRATEGY = "SparkConsistentBucketClusteringPlanStrategy"
 EXECUTION_STRATEGY = "SparkConsistentBucketClusteringExecutionStrategy"
@@ -80,10 +80,8 @@ class ResizingRules:
             )
         return rules
 
-    def groups(
-        self, slices: pa.Table, buckets: Mapping[str, HashingMetadata], inputs: Inputs
-    ) -> tuple[pa.Table, tuple[int, ...], tuple[Extra, ...]]:
-        """Return the groups of a plan, the number of output files of each, and their additional metadata.
+    def plan(self, slices: pa.Table, buckets: Mapping[str, HashingMetadata], inputs: Inputs) -> ClusteringPlan:
+        """Return the plan, without its strategy and sort columns.
 
         Args:
             slices: File slices that may be clustered (SLICE_SCHEMA), whole partitions only.
@@ -102,7 +100,8 @@ class ResizingRules:
                 parts.append(inputs(in_partition.take(pa.array(rows)), len(outputs)))
                 outputs.append(sum(child.tag is NodeTag.REPLACE for child in children))
                 extra.append(_encode(partition, metadata.sequence, children))
-        return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs), tuple(extra)
+        rewritten = pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()
+        return ClusteringPlan(rewritten, tuple(outputs), extra=tuple(extra))
 
     def _changes(self, metadata: HashingMetadata, slices: pa.Table) -> list[tuple[list[int], tuple[ChildNode, ...]]]:
         """Yield the slices (by row) of each group of a partition, and its new buckets: splits first, then merges."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -166,9 +166,8 @@ def _planner(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> Ca
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")
         spelled = check_clusterable(table, opts, strategy.execution, columns)
-        extra: tuple[Mapping[str, str], ...] = ()
         if strategy.resizing is None:
-            inputs, outputs = strategy.groups(_unplanned_slices(active, slices))
+            planned = strategy.plan(_unplanned_slices(active, slices))
         else:
             busy = [i for i in active.timeline.pending().writes() if i.action not in _PLANNED_AS]
             if busy:  # It may have created buckets that are not visible yet.
@@ -177,11 +176,11 @@ def _planner(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> Ca
             pending = [instant.requested for instant in active.timeline.pending()]
             groups = VisibleGroups(pending, lambda: slices["file_id"])
             metadata = load_metadata(table.storage, partitions_with_buckets(table.storage), completed, groups=groups)
-            inputs, outputs, extra = strategy.resized(_slices_without_pending_clustering(active, slices), metadata)
+            planned = strategy.resizing_plan(_slices_without_pending_clustering(active, slices), metadata)
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
-        if not outputs:
+        if not planned:
             reason = f"there are no file groups to cluster; {reason}"
-        return ClusteringPlan(inputs, outputs, strategy.execution, spelled, reason=reason, extra=extra)
+        return replace(planned, sort_columns=spelled, reason=reason)
 
     return plan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -21,7 +21,7 @@ from pyhudi.format.file_names import file_names_of
 from pyhudi.index.consistent_hashing import HashingMetadata
 from pyhudi.services.clustering.bucket_resizing import EXECUTION_STRATEGY, PLAN_STRATEGY, ResizingRules, is_resizing
 from pyhudi.table.view.compaction_operations import list_names
-from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA
+from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 
 _MIB = 1024 * 1024
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."
@@ -143,11 +143,8 @@ class PlanStrategy:
             ResizingRules.from_options(opts, new_file_size) if plan == PLAN_STRATEGY else None,
         )
 
-    def groups(self, slices: pa.Table) -> tuple[pa.Table, tuple[int, ...]]:
-        """Return the groups of a plan (`INPUT_SCHEMA`), and the expected number of output files of each.
-
-        ``slices`` has :data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`.
-        """
+    def plan(self, slices: pa.Table) -> ClusteringPlan:
+        """Return the plan for slices (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`), without sort columns."""
         small = pc.less(pc.fill_null(slices["base_size"], 0), self.small_file_limit)
         slices = slices.filter(small)
         parts: list[pa.Table] = []
@@ -164,19 +161,19 @@ class PlanStrategy:
                 chosen = in_partition.take(pa.array(order[begin:end]))
                 parts.append(clustering_inputs(chosen, len(outputs), self.new_file_size))
                 outputs.append(1 if self.single_files else max(1, -(-int(sizes[begin:end].sum()) // self.target_bytes)))
-        return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs)
+        inputs = pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()
+        return ClusteringPlan(inputs, tuple(outputs), self.execution)
 
-    def resized(
-        self, slices: pa.Table, metadata: Mapping[str, HashingMetadata]
-    ) -> tuple[pa.Table, tuple[int, ...], tuple[Mapping[str, str], ...]]:
-        """Return the groups of a plan that splits and merges buckets, as of `ResizingRules.groups`; ``metadata`` has
-        the buckets of each partition."""
+    def resizing_plan(self, slices: pa.Table, metadata: Mapping[str, HashingMetadata]) -> ClusteringPlan:
+        """Return the plan that splits and merges buckets, as of `plan`; ``metadata`` has the buckets of each
+        partition."""
         assert self.resizing is not None
         chosen = self.partitions.apply(pc.unique(slices["partition"]).to_pylist())
         slices = slices.filter(pc.is_in(slices["partition"], pa.array(chosen, pa.string())))
-        return self.resizing.groups(
+        plan = self.resizing.plan(
             slices, metadata, lambda rows, number: clustering_inputs(rows, number, self.new_file_size)
         )
+        return replace(plan, strategy=self.execution)
 
     def _cuts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return the boundaries of groups in slices of these sizes, the largest first."""

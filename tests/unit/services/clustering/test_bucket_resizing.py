@@ -90,9 +90,9 @@ def _planned(
         groups.append(rows["file_id"].to_pylist())
         return INPUT_SCHEMA.empty_table()
 
-    _, outputs, extra = rules.groups(_slices(metadata, sizes), {"p": metadata}, inputs)
-    assert len(outputs) == len(extra) == len(groups)
-    return groups, new_buckets({"p": metadata}, "1", extra).get("p", metadata)
+    plan = rules.plan(_slices(metadata, sizes), {"p": metadata}, inputs)
+    assert len(plan) == len(plan.extra) == len(groups)
+    return groups, new_buckets({"p": metadata}, "1", plan.extra).get("p", metadata)
 
 
 def test_large_buckets_are_split_and_small_neighbours_merged():
@@ -183,12 +183,12 @@ def test_rows_go_where_writes_look_for_them():
 
 def test_plans_that_are_too_old_or_broken():
     first = HashingMetadata.first("p", 4)
-    _, _, extra = _rules(max_num_buckets=5).groups(
+    plan = _rules(max_num_buckets=5).plan(
         _slices(first, [300, 1, 1, 1]), {"p": first}, lambda *_: INPUT_SCHEMA.empty_table()
     )
     known = {"p": replace(first, sequence=1)}
     with pytest.raises(TransactionError, match="split or merged since"):
-        new_buckets(known, "1", extra)
+        new_buckets(known, "1", plan.extra)
     with pytest.raises(FormatError, match="lacks its new buckets"):
         new_buckets({"p": first}, "1", [{"clustering.group.partition": "p"}])
     with pytest.raises(ConfigError, match=r"max\.num\.buckets=2 is less than .*min\.num\.buckets=4"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -39,11 +40,11 @@ def _groups(sizes: dict[str, list[int | None]], hour: int = 0, **given: Any) -> 
     """For each group the numbers of its slices in their partition."""
     opts = Options.parse({PLAN + key.replace("__", "."): value for key, value in given.items() if value is not None})
     strategy = PlanStrategy.from_options(opts, new_file_size=50, now=datetime(2026, 11, 4, hour))
-    inputs, outputs = strategy.groups(_slices(sizes))
-    found: list[list[int]] = [[] for _ in outputs]
-    for row in inputs.to_pylist():
+    plan = strategy.plan(_slices(sizes))
+    found: list[list[int]] = [[] for _ in plan.outputs]
+    for row in plan.inputs.to_pylist():
         found[row["group"]].append(int(row["file_id"].rpartition("-")[2]))
-    return found, outputs
+    return found, plan.outputs
 
 
 def test_largest_first_as_many_as_fit():
@@ -93,17 +94,16 @@ def test_partitions(mode: str, given: dict[str, Any], expected: list[str]):
         }
     )
     strategy = PlanStrategy.from_options(opts, 50, datetime(2026, 11, 4, 1))
-    inputs, _ = strategy.groups(_slices({day: [1] for day in DAYS}))
-    assert inputs["partition"].to_pylist() == expected
+    plan = strategy.plan(_slices({day: [1] for day in DAYS}))
+    assert plan.inputs["partition"].to_pylist() == expected
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_plan_is_the_same_when_read_again(version: int):
     strategy = PlanStrategy.from_options(Options.parse({}), 50)
-    inputs, outputs = strategy.groups(_slices({"a": [10, None], "": [5]}))
-    plan = ClusteringPlan(inputs, outputs, strategy.execution, ("x", "y.z"))
+    plan = replace(strategy.plan(_slices({"a": [10, None], "": [5]})), sort_columns=("x", "y.z"))
     data = plan.encode(version, lambda path: f"s3://bucket/t/{path}")
     again = ClusteringPlan.decode("clustering", "1", State.REQUESTED, data)
     named = ["group", "partition", "file_id", "base_file", "log_files"]
-    assert again.inputs.select(named) == inputs.select(named)
-    assert (again.outputs, again.strategy, again.sort_columns) == (outputs, plan.strategy, plan.sort_columns)
+    assert again.inputs.select(named) == plan.inputs.select(named)
+    assert (again.outputs, again.strategy, again.sort_columns) == (plan.outputs, plan.strategy, plan.sort_columns)
