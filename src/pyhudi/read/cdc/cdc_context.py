@@ -18,7 +18,7 @@ class CdcContext:
 
     Attributes:
         mode: Contents of the table's CDC logs.
-        reading: Settings for reading slices.
+        read_context: Settings for reading slices.
         images: Columns of images that are built from slices.
         values: Values of columns that are not in files, by partition path.
         by_completion: Slices are selected by completion times, otherwise their blocks by requested times.
@@ -27,7 +27,7 @@ class CdcContext:
     """
 
     mode: CdcMode
-    reading: SliceContext
+    read_context: SliceContext
     images: tuple[str, ...]
     values: Mapping[str, Mapping[str, Any]]
     by_completion: bool

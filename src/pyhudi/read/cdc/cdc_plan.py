@@ -71,9 +71,9 @@ def plan_cdc(table: TableSnapshot, query: Query, opts: Options | None = None) ->
     schema = resolve_table_schema(table, None)
     columns = pa.schema([]) if schema is None else query_columns(table, schema.schema, partitions_from_path=False)
     from_path = path_columns(table, columns, partitions_from_path=False)
-    reading = slice_context(table, columns, path_columns=from_path, names=column_names(table, columns), opts=opts)
+    read_context = slice_context(table, columns, path_columns=from_path, names=column_names(table, columns), opts=opts)
     images = tuple(name for name in columns.names if not is_meta_column(name))
-    context = CdcContext(config.cdc_mode, reading, images, {}, query.instants.by_completion)
+    context = CdcContext(config.cdc_mode, read_context, images, {}, query.instants.by_completion)
     if not tasks.num_rows:
         return CdcPlan(TASKS_SCHEMA.empty_table(), context)
     values = decode_paths(config, columns, pc.unique(tasks["partition"]).to_pylist())

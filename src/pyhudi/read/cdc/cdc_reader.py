@@ -69,7 +69,7 @@ class CdcReader:
         elif case in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT):
             yield from (_rows(DELETE, instant, image, None) for _, image in self._slice(task, "before"))
         elif case is CdcInferenceCase.AS_IS:
-            with LogFiles(self.context.reading.storage) as logs:
+            with LogFiles(self.context.read_context.storage) as logs:
                 for block in logs.blocks(task["paths"]):
                     yield from self._logged(task, block)
         else:
@@ -95,19 +95,19 @@ class CdcReader:
     def _stored_images(self, images: pa.ChunkedArray, task: Task) -> pa.Array:
         """Return images of a CDC log as JSON; with the columns of the query, if some have other names there."""
         stored = self._with_path_values(contiguous(images), task["partition"])
-        names = self.context.reading.stored.names(task["instant"])
+        names = self.context.read_context.stored.names(task["instant"])
         if not names:
             return json_objects(stored)
-        inside = file_columns(self.context.reading.schema, names)
+        inside = file_columns(self.context.read_context.schema, names)
         batch = pa.RecordBatch.from_struct_array(stored)
         batch = batch.select([name for name in batch.schema.names if name in inside])
-        schema = pa.schema([self.context.reading.schema.field(name) for name in self.context.images])
+        schema = pa.schema([self.context.read_context.schema.field(name) for name in self.context.images])
         batch = conform(with_table_names(batch, inside, names), schema)
         return json_objects(pa.StructArray.from_arrays(batch.columns, fields=list(schema), mask=stored.is_null()))
 
     def _with_path_values(self, stored: pa.StructArray, partition: str) -> pa.StructArray:
         """Add the columns that are not in files, with the values of the partition's path."""
-        values, schema = self.context.values.get(partition, {}), self.context.reading.schema
+        values, schema = self.context.values.get(partition, {}), self.context.read_context.schema
         inside = [field.name for field in stored.type]
         absent = [schema.field(name) for name in self.context.images if name in values and name not in inside]
         if not absent:
@@ -123,7 +123,7 @@ class CdcReader:
     def _changed_keys(self, task: Task) -> pa.Array:
         """Return the keys of all records and deletes that a commit has appended to log files."""
         keys_of_blocks: list[pa.ChunkedArray] = []
-        with LogFiles(self.context.reading.storage) as logs:
+        with LogFiles(self.context.read_context.storage) as logs:
             for block in logs.blocks(task["paths"]):
                 if block.instant != task["instant"]:
                     continue
@@ -160,7 +160,7 @@ class CdcReader:
         file_slice = task[side]
         if file_slice is None:
             return
-        context = replace(self.context.reading, columns=self._columns, view=self._view(task, side))
+        context = replace(self.context.read_context, columns=self._columns, view=self._view(task, side))
         where = FileSlice.from_row(file_slice, self.context.values.get(file_slice["partition"], {}))
         for batch in read_slice(context, where):
             if keys is not None:
@@ -174,7 +174,7 @@ class CdcReader:
 
     def _view(self, task: Task, side: _Side) -> BlockView:
         """Return the log blocks that are valid before or after the commit, where the files do not determine this."""
-        view, instant = self.context.reading.view, task["instant"]
+        view, instant = self.context.read_context.view, task["instant"]
         if not self.context.by_completion:
             return replace(view, latest=task["earlier"] if side == "before" else instant)
         if self.context.completions is None:
@@ -184,7 +184,7 @@ class CdcReader:
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        keyed = (RECORD_KEY,) if RECORD_KEY in self.context.reading.schema.names else ()
+        keyed = (RECORD_KEY,) if RECORD_KEY in self.context.read_context.schema.names else ()
         return (*keyed, *self.context.images)
 
 

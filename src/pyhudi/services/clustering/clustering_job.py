@@ -78,7 +78,7 @@ class ClusteringTaskContext:
     the largest first, each pickled, because every task gets all of them and uses one. ``copies``: row groups are copied
     without decoding where possible."""
 
-    reading: SliceContext
+    read_context: SliceContext
     context: WriteContext
     order: RowOrder
     packed: tuple[bytes, ...]
@@ -95,9 +95,9 @@ class ClusteringTaskContext:
         group = self.group(number)
         if self.copies and (copied := self._copied(group, number, task)) is not None:
             return [copied]
-        rows: Iterator[pa.RecordBatch] = (b for one in group.slices for b in read_slice(self.reading, one))
+        rows: Iterator[pa.RecordBatch] = (b for one in group.slices for b in read_slice(self.read_context, one))
         if self.order:
-            rows = self.order.sorted(rows, self.reading.output_schema)
+            rows = self.order.sorted(rows, self.read_context.output_schema)
         if group.routing is not None:
             routed = ((batch, group.routing.parts(batch.column(RECORD_KEY))) for batch in rows)
             return write_copies_to(self.context, attempt_task(task, self.attempt), group.partition, routed)
@@ -154,15 +154,17 @@ class ClusteringJob:
         )
         size = _UNLIMITED if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
         context = replace(context, logs=None).with_file_size(size).with_column_names(names)
-        reading = slice_context(table, as_nullable(stored), names=names, opts=opts)
-        reading = replace(reading, columns=tuple(copied_columns(context)))
+        read_context = slice_context(table, as_nullable(stored), names=names, opts=opts)
+        read_context = replace(read_context, columns=tuple(copied_columns(context)))
         latest = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
         slices, groups = _clustering_groups(table, plan, latest, size, split=not order)
         buckets: Mapping[str, HashingMetadata] = {}
         if is_resizing(plan.strategy):
             buckets, groups = _routed(table, plan, latest, opts, groups)
         copies = is_copying(plan.strategy) and not order and context.files.extension == "parquet"
-        task_context = ClusteringTaskContext(reading, context, order, tuple(map(pickle.dumps, groups)), attempt, copies)
+        task_context = ClusteringTaskContext(
+            read_context, context, order, tuple(map(pickle.dumps, groups)), attempt, copies
+        )
         return cls(table, opts, task_context, groups, slices, to_avro(table_schema, table.config.name), buckets)
 
     @property

@@ -40,7 +40,7 @@ class CompactionJob:
     """A compaction as seen by its tasks.
 
     Attributes:
-        reading: Settings for reading slices.
+        read_context: Settings for reading slices.
         context: Settings for writing files.
         slices: The slices, the largest first, each pickled, because every task gets all of them and uses one.
         schema_text: Columns of the table (Avro JSON) for commit metadata.
@@ -49,7 +49,7 @@ class CompactionJob:
         schema_properties: Version of the schema, for commit metadata.
     """
 
-    reading: SliceContext
+    read_context: SliceContext
     context: WriteContext
     slices: tuple[bytes, ...]
     schema_text: str
@@ -71,18 +71,18 @@ class CompactionJob:
         opts = service_options(opts)
         stored, table_schema = stored_columns(table, "compact", plan.instant)
         names = column_names(table, stored, plan.instant or None)
-        reading = slice_context(table, stored, names=names, opts=opts)
+        read_context = slice_context(table, stored, names=names, opts=opts)
         budget = opts.get_typed(options.COMPACTION_MEMORY)
         if budget is not None:
-            reading = replace(reading, memory=replace(reading.memory, budget=budget))
+            read_context = replace(read_context, memory=replace(read_context.memory, budget=budget))
         if plan.is_log:
-            reading = replace(reading, view=replace(reading.view, latest=plan.instant))
+            read_context = replace(read_context, view=replace(read_context.view, latest=plan.instant))
         attempt = secrets.randbits(31) if attempt is None else attempt
         context = service_context(
             table, Operation.UPSERT, plan.instant, schema=table_schema, opts=opts, attempt=attempt
         )
         return cls(
-            reading,
+            read_context,
             context,
             tuple(map(pickle.dumps, _slices(table, plan))),
             to_avro(table_schema, table.config.name),
@@ -106,8 +106,8 @@ class CompactionJob:
         one: FileSlice = pickle.loads(self.slices[number])
         task = attempt_task(task, self.attempt)
         if self.logs is not None:
-            return compact_logs(self.reading, self.context, task, one, self.logs)
-        return [compact_slice(self.reading, self.context, task, one)]
+            return compact_logs(self.read_context, self.context, task, one, self.logs)
+        return [compact_slice(self.read_context, self.context, task, one)]
 
 
 def job_without_slices(table: TableSnapshot, opts: Options, *, action: str) -> CompactionJob:

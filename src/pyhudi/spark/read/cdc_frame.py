@@ -37,7 +37,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
         return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
     if not plan.tasks.num_rows:
         return spark.createDataFrame([], schema)
-    check_picklable(plan.context.reading.rules)
+    check_picklable(plan.context.read_context.rules)
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.
     numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))

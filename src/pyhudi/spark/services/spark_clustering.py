@@ -75,7 +75,7 @@ class SparkClusteringRunner:
         Raises:
             ConfigError: It cannot.
         """
-        check_picklable(job.task_context.reading.rules)
+        check_picklable(job.task_context.read_context.rules)
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all groups; return the write stats. Runs Spark jobs."""
@@ -144,7 +144,7 @@ def _in_order(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) ->
         )
         plan = replace(scan, tasks=scan.tasks.filter(in_groups(scan.tasks, names)))
         rows = dataframe(SparkScan(spark, job.table, plan, opts))
-        rows = rows.select(*map(quoted_name, job.task_context.reading.columns)).withColumn(
+        rows = rows.select(*map(quoted_name, job.task_context.read_context.columns)).withColumn(
             PARTITION_PATH, sf.lit(group.partition)
         )
         keys = [sf.col(_path(rows, name)).asc_nulls_last() for name in order.columns]
@@ -182,8 +182,8 @@ def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Ar
     most = max(1, task_context.order.sample_size // count)
 
     def sample(position: int) -> bytes:
-        reading = replace(task_context.reading, columns=task_context.order.roots)
-        rows = read_slice(reading, task_context.group(number).slices[position])
+        read_context = replace(task_context.read_context, columns=task_context.order.roots)
+        rows = read_slice(read_context, task_context.group(number).slices[position])
         sampled = task_context.order.sample(rows, most)
         return b"" if sampled is None else table_to_bytes(sampled)
 

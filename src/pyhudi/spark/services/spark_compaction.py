@@ -52,7 +52,7 @@ class SparkCompactionRunner:
         Raises:
             ConfigError: It cannot.
         """
-        check_picklable(job.reading.rules)
+        check_picklable(job.read_context.rules)
 
     def run(self, job: CompactionJob) -> pa.Table:
         """Compact all slices. Return the write stats. Runs a Spark job."""

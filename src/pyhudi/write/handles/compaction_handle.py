@@ -28,12 +28,12 @@ from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file
 
 
-def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
+def compact_slice(read_context: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
     """Write the next base file of a slice's file group, and return its stat.
 
-    ``reading`` determines how the slice is merged; its columns are the stored ones. Rows keep the commit time and the
-    sequence number of the winning version; all get the new file's name. If all rows are deleted, the file has no rows,
-    so that the file group continues.
+    ``read_context`` determines how the slice is merged; its columns are the stored ones. Rows keep the commit time and
+    the sequence number of the winning version; all get the new file's name. If all rows are deleted, the file has no
+    rows, so that the file group continues.
 
     Raises:
         QueryError: A file of the slice no longer exists.
@@ -41,9 +41,9 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
         TransactionError: The compaction was abandoned.
     """
     started = time.monotonic()
-    with open_slice(reading, file_slice) as opened, _base_of(reading, file_slice) as base:
+    with open_slice(read_context, file_slice) as opened, _base_of(read_context, file_slice) as base:
         millis = int((time.monotonic() - started) * 1000)
-        handle = _CompactionHandle(reading, context, task, file_slice, opened=opened, base=base)
+        handle = _CompactionHandle(read_context, context, task, file_slice, opened=opened, base=base)
         summary = handle.run()
     previous = None if file_slice.base_path is None else previous_file(file_slice.base_path)
     stat = file_stat(
@@ -74,12 +74,12 @@ def with_log_statistics(stat: Stat, file_slice: FileSlice, opened: OpenSlice, mi
 
 
 @contextmanager
-def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseFileReader | None]:
+def _base_of(read_context: SliceContext, file_slice: FileSlice) -> Iterator[BaseFileReader | None]:
     if file_slice.base_path is None:
         yield None
         return
-    names = reading.stored.names(file_slice.base_instant)
-    with open_base(reading.storage, file_slice.base_path, reading.invalid_text, names) as base:
+    names = read_context.stored.names(file_slice.base_instant)
+    with open_base(read_context.storage, file_slice.base_path, read_context.invalid_text, names) as base:
         yield base
 
 
@@ -92,7 +92,7 @@ class _CompactionHandle:
 
     def __init__(
         self,
-        reading: SliceContext,
+        read_context: SliceContext,
         context: WriteContext,
         task: TaskId,
         file_slice: FileSlice,
@@ -105,8 +105,8 @@ class _CompactionHandle:
         records = opened.log_records
         self._log_records = records if records is not None and len(records) else None
         # Columns that the writer fills in are not read.
-        columns = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
-        keys = (RECORD_KEY,) if reading.stored.keys is None else reading.stored.keys.record_fields
+        columns = pa.schema([f for f in read_context.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
+        keys = (RECORD_KEY,) if read_context.stored.keys is None else read_context.stored.keys.record_fields
         self._repeating: frozenset[str] = frozenset()
         if base is not None:
             self._repeating = kept_as_dictionaries(base, columns, self._reader.rules, keys)

@@ -22,7 +22,7 @@ from pyhudi.write.write_status import DeltaSlice, Stat, log_stat
 
 
 def compact_logs(
-    reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice, logs: LogSettings
+    read_context: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice, logs: LogSettings
 ) -> list[Stat]:
     """Write the merged records of a slice's logs, one version each, and the deletes, to a new log file whose blocks
     replace theirs. Return the stats of the files.
@@ -36,8 +36,8 @@ def compact_logs(
         TransactionError: The log compaction was abandoned.
     """
     started = time.monotonic()
-    reading = replace(reading, use_positions=False)  # Deletes are written by key.
-    with open_slice(reading, replace(file_slice, base_path=None)) as opened:
+    read_context = replace(read_context, use_positions=False)  # Deletes are written by key.
+    with open_slice(read_context, replace(file_slice, base_path=None)) as opened:
         log_records = opened.log_records
         if log_records is None or not len(log_records) or any(block.is_partial for block in opened.blocks):
             return []
