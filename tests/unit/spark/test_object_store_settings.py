@@ -65,7 +65,7 @@ def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pyt
     monkeypatch.setattr("pyhudi.spark.streaming.sink.StreamingSink", stop)
     writer = _StreamWriter()
     state = stream_methods.call_state(writer)
-    state.maker, state.options = SimpleNamespace(sparkSession=spark), {"checkpointLocation": "/c", **given}
+    state.creator, state.options = SimpleNamespace(sparkSession=spark), {"checkpointLocation": "/c", **given}
     with pytest.raises(InterruptedError):
         stream_methods.start_sink(lambda: None, writer, "s3://bucket/t")
     assert opened == [expected] * 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap_maker
+from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap_creator
 from pyhudi.spark.activation.wrapped_methods import BY_FORMAT, BY_NAME, WITHOUT_PARSER
 from pyhudi.spark.hudi_jar_configs import remove_unloadable_hudi_configs
 from pyhudi.spark.session import check_session, check_workers
@@ -53,7 +53,7 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
         remove_unloadable_hudi_configs(spark)
     for module, name, attribute in _MAKERS:
         for cls in classes(((module, name),)):
-            wrap_maker(cls, attribute)
+            wrap_creator(cls, attribute)
     by_name = BY_NAME if has_sql_parser() else WITHOUT_PARSER
     for methods in (*BY_FORMAT, *by_name):
         methods.wrap()

@@ -17,8 +17,8 @@ _STATE = "_pyhudi_state"
 class CallState:
     """Settings of one reader or writer so far."""
 
-    def __init__(self, maker: Any = None) -> None:
-        self.maker = maker
+    def __init__(self, creator: Any = None) -> None:
+        self.creator = creator
         """The session of a reader, the DataFrame of a writer."""
         self.format: str | None = None
         self.options: dict[str, str] = {}
@@ -43,9 +43,9 @@ class CallState:
         return None if name is None else name.lower() in FORMATS
 
 
-def begin_state(target: Any, maker: Any) -> None:
+def begin_state(target: Any, creator: Any) -> None:
     """Record the session or DataFrame that created a reader or writer."""
-    target.__dict__[_STATE] = CallState(maker)
+    target.__dict__[_STATE] = CallState(creator)
 
 
 def call_state(target: Any) -> CallState:

@@ -44,7 +44,7 @@ def wrap(cls: type, name: str, wrapper: Wrapper) -> None:
     setattr(cls, name, method)
 
 
-def wrap_maker(cls: type, name: str) -> None:
+def wrap_creator(cls: type, name: str) -> None:
     """Wrap ``spark.read`` and ``df.write``, so that the objects they return record what created them."""
     original = cls.__dict__.get(name)
     if not isinstance(original, property) or (cls, name) in ORIGINALS:

@@ -107,5 +107,5 @@ def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def session_of(target: Any) -> SparkSession:
-    maker = call_state(target).maker
-    return maker if maker is not None else SparkSession.active()
+    creator = call_state(target).creator
+    return creator if creator is not None else SparkSession.active()

@@ -82,7 +82,7 @@ def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs:
     if table_of_name(frame.sparkSession, name) is not None:
         return TableWriter(frame, name)
     made = original(frame, *args, **kwargs)
-    state(made).maker, state(made).table = frame, name
+    state(made).creator, state(made).table = frame, name
     return made
 
 
@@ -93,8 +93,8 @@ def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[st
 
     provider = args[0] if args else kwargs["provider"]
     state_of_writer = state(writer)
-    if provider.upper() in PROVIDERS and state_of_writer.maker is not None:
-        made = TableWriter(state_of_writer.maker, state_of_writer.table, dict(state_of_writer.options))
+    if provider.upper() in PROVIDERS and state_of_writer.creator is not None:
+        made = TableWriter(state_of_writer.creator, state_of_writer.table, dict(state_of_writer.options))
         return made.partitionedBy(*state_of_writer.partitioned_by) if state_of_writer.partitioned_by else made
     return original(writer, *args, **kwargs)
 

@@ -86,10 +86,10 @@ def _with_checkpoint_location(target: Any, options: Mapping[str, Any]) -> Iterat
     there which commits they have read."""
     state = call_state(target)
     location = _checkpoint_location({**state.options, **options})
-    if state.maker is None or is_connect(target) or location is None:
+    if state.creator is None or is_connect(target) or location is None:
         yield
         return
-    context = state.maker.sparkSession.sparkContext  # the thread of the query inherits the properties of this one
+    context = state.creator.sparkSession.sparkContext  # the thread of the query inherits the properties of this one
     before = context.getLocalProperty(CHECKPOINT_PROPERTY)
     context.setLocalProperty(CHECKPOINT_PROPERTY, location)
     try:
@@ -200,9 +200,9 @@ def _without_short_names(writer_options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _session_of_writer(state: CallState) -> SparkSession:
-    if state.maker is None:
+    if state.creator is None:
         raise QueryError("this writer was created before pyhudi was activated; create a new one with df.writeStream")
-    session: SparkSession = state.maker.sparkSession
+    session: SparkSession = state.creator.sparkSession
     return session
 
 
@@ -221,7 +221,7 @@ def _to_table(
     if (
         state.is_hudi(arguments.format) is not False
         and has_sql_parser()
-        and (state.maker is not None or state.is_hudi(arguments.format))
+        and (state.creator is not None or state.is_hudi(arguments.format))
     ):
         table = _stream_target(target, arguments)
     if table is None:
@@ -247,7 +247,7 @@ def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | N
         return table
     path = {"path": state.options["path"]} if "path" in state.options else {}
     spec = TableSpec(tuple(state.partition_by), {**_sink_options(state), **path})
-    return create_for_stream(state.maker, arguments.target, spec)
+    return create_for_stream(state.creator, arguments.target, spec)
 
 
 def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:

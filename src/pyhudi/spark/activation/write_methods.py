@@ -91,14 +91,16 @@ def save_as_named_table(original: Method, target: Any, args: tuple[Any, ...], kw
     columns = tuple(state.partition_by) if arguments.partition_by is None else arguments.partition_by
     spec = TableSpec(columns, with_options(state.options, arguments.options))
     mode = arguments.mode or state.mode or "errorifexists"
-    saved = state.maker is not None and save_as_table(state.maker, arguments.target, spec, is_hudi=is_hudi, mode=mode)
+    saved = state.creator is not None and save_as_table(
+        state.creator, arguments.target, spec, is_hudi=is_hudi, mode=mode
+    )
     return None if saved else original(target, *args, **kwargs)
 
 
 def _is_hudi_table(state: CallState, name: str) -> bool:
     from pyhudi.spark.sql.tables_by_name import table_of_name
 
-    return state.maker is not None and table_of_name(state.maker.sparkSession, name) is not None
+    return state.creator is not None and table_of_name(state.creator.sparkSession, name) is not None
 
 
 def write_to(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -131,8 +133,8 @@ def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwar
         overwrite = (state.mode or "").lower() == "overwrite"
     if state.layout and _is_hudi_table(state, arguments["tableName"]):
         refuse_layout(target)
-    if state.maker is not None and insert_into(
-        state.maker,
+    if state.creator is not None and insert_into(
+        state.creator,
         arguments["tableName"],
         overwrite=overwrite,
         writer_options=state.options,
@@ -148,7 +150,7 @@ def _write(path: str, state: CallState, mode: str) -> None:
     options = {k: v for k, v in state.options.items() if k != "path"}
     if state.partition_by:
         options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
-    frame = state.maker
+    frame = state.creator
     if frame is None:
         raise QueryError("this writer was created before pyhudi was activated; create a new one with df.write")
     if mode.lower() == "overwrite":
