@@ -53,7 +53,7 @@ PARTS = (
     ),
     Part("Schema", ("api.schema_update.SchemaUpdate",)),
     Part("Services", ("api.services.TableServices", "overwrite_properties")),
-    Part("Inspection", ("read.table_inspection.Inspect", "read.result_table.ResultTable")),
+    Part("Inspection", ("read.inspection.table_inspection.Inspect", "read.inspection.result_table.ResultTable")),
     Part("Mergers", ("RecordMerger", "Records", "register_merger", "unregister_merger", "choose", "newer_by_ordering")),
     Part("Key generators", ("KeyGenerator", "register_key_generator", "unregister_key_generator")),
     Part(

@@ -61,7 +61,10 @@ PUBLIC_MODULES = (
     *sorted(set((PACKAGE / "api/services").glob("*_services.py")) - {PACKAGE / "api/services/table_services.py"}),
     *(PACKAGE / name for name in ("merge/mergers/record_merger.py", "merge/mergers/merger_registry.py")),
     PACKAGE / "keygen/custom_key_generator.py",
-    *(PACKAGE / name for name in ("read/table_inspection.py", "read/result_table.py", "write/write_result.py")),
+    *(
+        PACKAGE / name
+        for name in ("read/inspection/table_inspection.py", "read/inspection/result_table.py", "write/write_result.py")
+    ),
     *(
         PACKAGE / name
         for name in ("spark/activation/activate.py", "spark/session.py", "spark/dml/merge/merge_builder.py")

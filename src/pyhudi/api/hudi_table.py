@@ -20,12 +20,12 @@ from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
 from pyhudi.keygen.key_spec import check_generator_registered
 from pyhudi.metadata.reader.metadata_validation import is_usable, metadata_differences
+from pyhudi.read.inspection.result_table import ResultTable, as_html
+from pyhudi.read.inspection.table_history import history
+from pyhudi.read.inspection.table_inspection import Inspect
 from pyhudi.read.query.other_contents import describe_contents
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
-from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.read.table_history import history
-from pyhudi.read.table_inspection import Inspect
 from pyhudi.sql.sql_parser_check import check_sql_parser
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -237,8 +237,8 @@ class HudiTable(TableQueries, TableWrites):
             archived: Also return the instants that have left the active timeline.
 
         Returns:
-            One row per instant (:data:`pyhudi.read.table_history.HISTORY_SCHEMA`): requested and completion time,
-            action, state, operation, and what was written.
+            One row per instant (:data:`pyhudi.read.inspection.table_history.HISTORY_SCHEMA`): requested and completion
+            time, action, state, operation, and what was written.
         """
         return ResultTable(history(self._pin(), archived=archived))
 

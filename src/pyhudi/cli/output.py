@@ -67,8 +67,8 @@ class Output:
         """Print rows.
 
         Args:
-            rows: An Arrow table, a `pyhudi.read.result_table.ResultTable`, or a stream of batches; of a stream only as
-                much is read as is printed.
+            rows: An Arrow table, a `pyhudi.read.inspection.result_table.ResultTable`, or a stream of batches; of a
+                stream only as much is read as is printed.
             columns: Columns of a table for people; None for all. JSON and CSV have all.
             limit: Maximum number of rows; 0: no maximum; None: 20 in a table.
             nothing: Text if a table has no rows.

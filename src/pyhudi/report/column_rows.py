@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.read.result_table import ResultTable
+from pyhudi.read.inspection.result_table import ResultTable
 from pyhudi.schema.converters.sql_types import sql_type
 from pyhudi.schema.table_types import COMMENT
 

@@ -12,7 +12,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.metadata.metadata_layout import FILES
-from pyhudi.read.instant_export import EXPORTED_ACTIONS
+from pyhudi.read.inspection.instant_export import EXPORTED_ACTIONS
 from tests.golden.expected import unpack
 from tests.unit.cli.runner import json_rows, pyhudi
 

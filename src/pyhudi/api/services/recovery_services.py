@@ -7,7 +7,7 @@ from typing import Literal, overload
 
 from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
-from pyhudi.read.result_table import ResultTable
+from pyhudi.read.inspection.result_table import ResultTable
 from pyhudi.services.restore import Restorer
 from pyhudi.services.rollback import roll_back
 from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints

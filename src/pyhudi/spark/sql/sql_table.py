@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
 from pyhudi.errors import NotAHudiTableError, QueryError, warn
+from pyhudi.read.inspection.table_inspection import Inspect
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.read.table_inspection import Inspect
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable

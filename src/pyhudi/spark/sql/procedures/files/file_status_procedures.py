@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyhudi.format.file_names import file_name_of
-from pyhudi.read.deletions import DELETING_ACTIONS, deleted_paths
+from pyhudi.read.inspection.deletions import DELETING_ACTIONS, deleted_paths
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_avro import decode_record

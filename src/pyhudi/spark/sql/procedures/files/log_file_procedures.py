@@ -13,7 +13,7 @@ from pyhudi.format.log.decoding.data_block import decode_records
 from pyhudi.format.log.log_block import DATA_BLOCKS
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.read.execution.file_slice_reader import MergedReader, slice_context
-from pyhudi.read.log_inspection import blocks_of_files, headers_of, matching_log_files, record_count
+from pyhudi.read.inspection.log_inspection import blocks_of_files, headers_of, matching_log_files, record_count
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.read.bootstrap_inspection import bootstrap_mapping, bootstrap_partitions
+from pyhudi.read.inspection.bootstrap_inspection import bootstrap_mapping, bootstrap_partitions
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.spark.read.load_table import session_settings

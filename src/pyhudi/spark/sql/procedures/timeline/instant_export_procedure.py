@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pyhudi.read.instant_export import export_instants as export
+from pyhudi.read.inspection.instant_export import export_instants as export
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.table_snapshot import TableSnapshot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from pyhudi.read.write_statistics import file_sizes
+from pyhudi.read.inspection.write_statistics import file_sizes
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.procedures.timeline.commit_statistics import completed_writes
 from pyhudi.timeline.commit_metadata import total

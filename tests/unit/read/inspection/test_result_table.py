@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.read.result_table import ResultTable, as_html, as_text
+from pyhudi.read.inspection.result_table import ResultTable, as_html, as_text
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous, list_sums
 from pyhudi.keygen.partition_value_extractor import as_formatted, decode_partition_paths
-from pyhudi.read.bootstrap_inspection import bootstrap_mapping, bootstrap_partitions
-from pyhudi.read.deletions import deleted_files, deletions
-from pyhudi.read.instant_export import EXPORTED_ACTIONS, export_instants
-from pyhudi.read.log_inspection import LOG_RECORDS_SCHEMA, log_blocks, log_records
-from pyhudi.read.metadata_inspection import metadata_partitions
-from pyhudi.read.result_table import ResultTable
+from pyhudi.read.inspection.bootstrap_inspection import bootstrap_mapping, bootstrap_partitions
+from pyhudi.read.inspection.deletions import deleted_files, deletions
+from pyhudi.read.inspection.instant_export import EXPORTED_ACTIONS, export_instants
+from pyhudi.read.inspection.log_inspection import LOG_RECORDS_SCHEMA, log_blocks, log_records
+from pyhudi.read.inspection.metadata_inspection import metadata_partitions
+from pyhudi.read.inspection.result_table import ResultTable
+from pyhudi.read.inspection.table_history import files_by_write
+from pyhudi.read.inspection.write_statistics import file_sizes, write_amplification
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.read.table_history import files_by_write
-from pyhudi.read.write_statistics import file_sizes, write_amplification
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Inspect:
         """Return the files written by each completed write of the active timeline.
 
         Returns:
-            One row per file, oldest write first (:data:`pyhudi.read.table_history.WRITTEN_FILES_SCHEMA`).
+            One row per file, oldest write first (:data:`pyhudi.read.inspection.table_history.WRITTEN_FILES_SCHEMA`).
         """
         return ResultTable(files_by_write(self._now().active))
 
@@ -107,8 +107,8 @@ class Inspect:
         """Return the partitions of the metadata table (its indexes), with the numbers and sizes of their files.
 
         Returns:
-            One row per partition (:data:`pyhudi.read.metadata_inspection.METADATA_PARTITIONS_SCHEMA`); none without a
-            metadata table.
+            One row per partition (:data:`pyhudi.read.inspection.metadata_inspection.METADATA_PARTITIONS_SCHEMA`); none
+            without a metadata table.
 
         Raises:
             MetadataTableError: The metadata table must not be used.
@@ -122,8 +122,8 @@ class Inspect:
             pattern: Pattern with ``*``, ``?`` and ``[…]`` of the paths of the log files, relative to the table.
 
         Returns:
-            One row per block (:data:`pyhudi.read.log_inspection.LOG_BLOCKS_SCHEMA`): its file, instant, type, number of
-            records and headers.
+            One row per block (:data:`pyhudi.read.inspection.log_inspection.LOG_BLOCKS_SCHEMA`): its file, instant,
+            type, number of records and headers.
         """
         return ResultTable(log_blocks(self._now(), pattern))
 
@@ -134,8 +134,8 @@ class Inspect:
             pattern: As of `log_blocks`.
 
         Returns:
-            A stream with one row per record (:data:`pyhudi.read.log_inspection.LOG_RECORDS_SCHEMA`): its file, the
-            instant of its block, and the record as JSON.
+            A stream with one row per record (:data:`pyhudi.read.inspection.log_inspection.LOG_RECORDS_SCHEMA`): its
+            file, the instant of its block, and the record as JSON.
         """
         return pa.RecordBatchReader.from_batches(LOG_RECORDS_SCHEMA, log_records(self._now(), pattern))
 
@@ -152,7 +152,7 @@ class Inspect:
         Args:
             folder: The folder, which is created if it does not exist.
             actions: Actions of the instants, as in the timeline; None: those that Apache Hudi exports
-                (:data:`pyhudi.read.instant_export.EXPORTED_ACTIONS`).
+                (:data:`pyhudi.read.inspection.instant_export.EXPORTED_ACTIONS`).
             limit: Maximum number of instants; None: no maximum.
             newest_first: The newest instants are written first.
 
@@ -169,8 +169,8 @@ class Inspect:
         """Return the completed cleans, rollbacks and restores of the active timeline, newest first.
 
         Returns:
-            One row per instant (:data:`pyhudi.read.deletions.DELETIONS_SCHEMA`): its times, the writes that it has
-            undone, and the numbers of deleted files and of those that could not be deleted.
+            One row per instant (:data:`pyhudi.read.inspection.deletions.DELETIONS_SCHEMA`): its times, the writes that
+            it has undone, and the numbers of deleted files and of those that could not be deleted.
         """
         return ResultTable(deletions(self._now()))
 
@@ -181,7 +181,7 @@ class Inspect:
             instant: Its requested time.
 
         Returns:
-            One row per file (:data:`pyhudi.read.deletions.DELETED_FILES_SCHEMA`).
+            One row per file (:data:`pyhudi.read.inspection.deletions.DELETED_FILES_SCHEMA`).
 
         Raises:
             InstantNotFoundError: The active timeline has no such completed instant.
@@ -192,7 +192,7 @@ class Inspect:
         """Return how large the files of each completed write of the active timeline are, and those of all.
 
         Returns:
-            One row per write, newest first (:data:`pyhudi.read.write_statistics.FILE_SIZES_SCHEMA`).
+            One row per write, newest first (:data:`pyhudi.read.inspection.write_statistics.FILE_SIZES_SCHEMA`).
         """
         return ResultTable(file_sizes(self._now().active))
 
@@ -201,7 +201,7 @@ class Inspect:
         and all of them.
 
         Returns:
-            One row per write, newest first (:data:`pyhudi.read.write_statistics.AMPLIFICATION_SCHEMA`).
+            One row per write, newest first (:data:`pyhudi.read.inspection.write_statistics.AMPLIFICATION_SCHEMA`).
         """
         return ResultTable(write_amplification(self._now().active))
 
@@ -213,8 +213,8 @@ class Inspect:
             file_ids: Their file groups; None: all.
 
         Returns:
-            One row per skeleton file (:data:`pyhudi.read.bootstrap_inspection.BOOTSTRAP_MAPPING_SCHEMA`); none of a
-            table that was not bootstrapped so.
+            One row per skeleton file (:data:`pyhudi.read.inspection.bootstrap_inspection.BOOTSTRAP_MAPPING_SCHEMA`); none
+            of a table that was not bootstrapped so.
 
         Raises:
             FormatError: The bootstrap index is corrupt.
@@ -225,7 +225,7 @@ class Inspect:
         """Return the partitions that were bootstrapped by metadata only.
 
         Returns:
-            One row per partition (:data:`pyhudi.read.bootstrap_inspection.BOOTSTRAP_PARTITIONS_SCHEMA`).
+            One row per partition (:data:`pyhudi.read.inspection.bootstrap_inspection.BOOTSTRAP_PARTITIONS_SCHEMA`).
 
         Raises:
             FormatError: The bootstrap index is corrupt.
