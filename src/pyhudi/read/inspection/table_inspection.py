@@ -213,8 +213,9 @@ class Inspect:
             file_ids: Their file groups; None: all.
 
         Returns:
-            One row per skeleton file (:data:`pyhudi.read.inspection.bootstrap_inspection.BOOTSTRAP_MAPPING_SCHEMA`); none
-            of a table that was not bootstrapped so.
+            One row per skeleton file
+            (:data:`pyhudi.read.inspection.bootstrap_inspection.BOOTSTRAP_MAPPING_SCHEMA`); none of a table that was not
+            bootstrapped so.
 
         Raises:
             FormatError: The bootstrap index is corrupt.
