@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne, or_
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -98,6 +98,10 @@ class Term:
             return none | matches if self.is_true_of_nan else matches
         compared = {"<=": field.is_valid(), "<": ~none, "!=": ~none, ">": none & ~none}
         return compared.get(self.op, none)
+
+
+Conjunctions: TypeAlias = tuple[tuple[Term, ...], ...]
+"""A disjunction of conjunctions."""
 
 
 _COMPARE = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}

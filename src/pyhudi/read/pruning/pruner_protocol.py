@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.filters.sql_predicate import Conjunctions
-from pyhudi.read.filters.terms import Term
+from pyhudi.read.filters.terms import Conjunctions, Term
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 
 if TYPE_CHECKING:

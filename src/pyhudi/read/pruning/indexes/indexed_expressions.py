@@ -21,8 +21,8 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.metadata.records.stats_values import members_of_type
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.filters.sql_predicate import Conjunctions, implied_predicate
-from pyhudi.read.filters.terms import Term, literal
+from pyhudi.read.filters.sql_predicate import implied_predicate
+from pyhudi.read.filters.terms import Conjunctions, Term, literal
 from pyhudi.read.pruning.indexes.bloom_filter_pruner import slices_without_keys
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ordered_type, partition_bounds
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask, cannot_match

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
 from pyhudi.keygen.partition_value_extractor import has_known_kinds, partition_fields
-from pyhudi.read.filters.sql_predicate import Conjunctions
-from pyhudi.read.filters.terms import Term
+from pyhudi.read.filters.terms import Conjunctions, Term
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask, cannot_match
 from pyhudi.read.schema.column_paths import resolve_column, type_at

@@ -17,14 +17,13 @@ import pyarrow.compute as pc
 
 from pyhudi.metadata.reader.file_lists import FileLists
 from pyhudi.metadata.reader.metadata_file_listing import file_lists
-from pyhudi.read.filters.terms import Term
+from pyhudi.read.filters.terms import Conjunctions, Term
 from pyhudi.read.pruning.statistics.column_statistics import ColumnStatistics
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_conjunction
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.filters.sql_predicate import Conjunctions
 
 _CHANGE_FILES = ".cdc"
 """Suffix of the names of change data files, which are not used by row queries."""
