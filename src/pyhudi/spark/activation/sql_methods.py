@@ -181,7 +181,7 @@ def get_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: di
 
 def create_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.createTable`` and ``createExternalTable``."""
-    from pyhudi.spark.sql.tables_by_name import create_by_name
+    from pyhudi.spark.sql.writes_by_name import create_by_name
     from pyhudi.sql.parsers.create_table_parser import PROVIDERS
 
     names = ("tableName", "path", "source", "schema", "description")

@@ -231,7 +231,8 @@ def _to_table(
 
 
 def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | None:
-    from pyhudi.spark.sql.tables_by_name import TableSpec, create_for_stream, table_of_name
+    from pyhudi.spark.sql.tables_by_name import table_of_name
+    from pyhudi.spark.sql.writes_by_name import TableSpec, create_for_stream
     from pyhudi.spark.streaming.sink import check_output_mode, check_sink_options
 
     state = call_state(target)

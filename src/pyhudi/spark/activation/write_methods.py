@@ -81,7 +81,7 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def save_as_named_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table
+    from pyhudi.spark.sql.writes_by_name import TableSpec, save_as_table
 
     arguments = _SaveArguments.from_save_as_table(*args, **kwargs)
     state = call_state(target)
@@ -125,7 +125,7 @@ def set_partitioned_by(original: Method, writer: Any, args: tuple[Any, ...], kwa
 
 
 def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from pyhudi.spark.sql.tables_by_name import insert_into
+    from pyhudi.spark.sql.writes_by_name import insert_into
 
     arguments = dict(zip(("tableName", "overwrite"), args, strict=False)) | kwargs
     state, overwrite = call_state(target), arguments.get("overwrite")

@@ -16,7 +16,8 @@ from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import with_write_options
 from pyhudi.spark.sql.commands.dml.insert import insert_rows, replace_rows
-from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table, table_of_name
+from pyhudi.spark.sql.tables_by_name import table_of_name
+from pyhudi.spark.sql.writes_by_name import TableSpec, save_as_table
 from pyhudi.spark.write.dataframe_writer import ERROR, OVERWRITE
 from pyhudi.sql.parsers.create_table_parser import PROVIDERS, function_partitions_message
 

@@ -9,7 +9,7 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.sql.tables_by_name import TableSpec, save_as_table
+from pyhudi.spark.sql.writes_by_name import TableSpec, save_as_table
 from pyhudi.sql.table_properties import registered_properties, table_options
 
 _TIMES = {
