@@ -10,17 +10,21 @@ from typing import Any
 from pyhudi.config.option import NAMED, Option
 from pyhudi.config.option_registry import OPTIONS, spellings
 from pyhudi.config.options import (
+    aws_options,
     bootstrap_options,
     callback_options,
     catalog_sync_options,
     cleaning_options,
     clustering_options,
+    compaction_options,
+    lock_options,
+    metadata_options,
     metrics_options,
     no_effect_options,
     pyhudi_options,
     read_options,
-    services_options,
     table_options,
+    transaction_options,
     ttl_options,
     write_options,
 )
@@ -28,7 +32,11 @@ from pyhudi.config.options import (
 _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Tables", table_options),
     ("Writes", write_options),
-    ("Transactions and table services", services_options),
+    ("Transactions", transaction_options),
+    ("Locks", lock_options),
+    ("AWS credentials", aws_options),
+    ("Metadata table", metadata_options),
+    ("Compaction", compaction_options),
     ("Cleaning and archival", cleaning_options),
     ("Clustering", clustering_options),
     ("Partition TTL", ttl_options),
