@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.config.enums import QueryType
@@ -10,6 +11,7 @@ from pyhudi.read.query.query import InstantRange, Query
 from pyhudi.storage import join_path
 from pyhudi.streaming.batch_history import CURE, NO_NUMBER, BatchHistory, ReadLog, is_by_completion, time_of
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Instant
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -144,15 +146,42 @@ def batch_query(
     return replace(query, type=QueryType.INCREMENTAL, instants=instants)
 
 
+def check_not_archived(table: TableSnapshot, names: Collection[str], start: StartOffset) -> None:
+    """Reject a batch whose timeline files no longer exist, if commits of it have been archived. Spark leaves out files
+    that do not exist when it repeats a batch. Commits that were rolled back or restored have no rows to read.
+
+    Args:
+        table: The current table.
+        names: The timeline files of the batch.
+        start: Start of the stream.
+
+    Raises:
+        CheckpointError: Commits of the batch have been archived.
+    """
+    layout, by_completion = table.active.layout, is_by_completion(table)
+    parsed = (instant for instant in map(layout.parse, names) if instant is not None)
+    wanted = {
+        i.requested for i in parsed if start.after is None or time_of(i, by_completion=by_completion) > start.after
+    }
+    archived = archived_writes(table.storage, layout)["requested"].to_pylist() if wanted else ()
+    missing = sorted(wanted.intersection(archived))
+    if missing:
+        raise _gone(missing)
+
+
+def _gone(requested: Sequence[str]) -> CheckpointError:
+    return CheckpointError(
+        f"the commits {', '.join(requested)} are no longer in the active timeline: they were archived, or rolled "
+        f"back, before the stream read them. {CURE}"
+    )
+
+
 def _read_now(table: TableSnapshot, names: list[str]) -> list[Instant]:
     parsed = [instant for instant in map(table.active.layout.parse, names) if instant is not None]
     completed = {i.requested for i in table.active.timeline.writes().completed()}
     missing = sorted(i.requested for i in parsed if i.requested not in completed)
     if missing:
-        raise CheckpointError(
-            f"the commits {', '.join(missing)} are no longer in the active timeline: they were archived, or rolled "
-            f"back, before the stream read them. {CURE}"
-        )
+        raise _gone(missing)
     return parsed
 
 

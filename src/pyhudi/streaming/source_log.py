@@ -75,6 +75,41 @@ class SourceLog:
         return cls(read, frozenset(name for name in read if steps[name] == _FIRST_STEP), last is not None)
 
 
+def files_of_batch(checkpoint: Storage, timeline: str, batch: int) -> frozenset[str] | None:
+    """Return the files of a timeline that a batch of a query consists of, by the logs of its sources.
+
+    Args:
+        checkpoint: Storage of the checkpoint location.
+        timeline: URI of the folder of the timeline.
+        batch: Number of the batch.
+
+    Returns:
+        Names of files; None if there is no log, or its format is not known. If several sources of the query read the
+        timeline, those of the one with the fewest.
+    """
+    folder = urlsplit(timeline).path.rstrip("/")
+    try:
+        last = _last_steps(checkpoint, batch)
+        before = _last_steps(checkpoint, batch - 1) if batch else [None] * len(last)
+        steps = [
+            _files(checkpoint, source, folder) if now != earlier else {}
+            for source, (earlier, now) in enumerate(zip(before, last, strict=True))
+        ]
+    except (NotFoundError, ValueError, KeyError, TypeError):
+        return None
+    found = [
+        frozenset(name for name, step in files.items() if _is_between(step, earlier, now))
+        for files, earlier, now in zip(steps, before, last, strict=True)
+        if files
+    ]
+    return min(found, key=len, default=frozenset())
+
+
+def _is_between(step: int, earlier: int | None, last: int | None) -> bool:
+    """Return True if a batch up to the step ``last`` has a step and the batch before it, up to ``earlier``, has not."""
+    return last is not None and step <= last and (earlier is None or step > earlier)
+
+
 def _last_steps(checkpoint: Storage, batch: int) -> list[int | None]:
     """Return the last step of each source that the batches up to this one include; None for other kinds of sources and
     before the first step."""

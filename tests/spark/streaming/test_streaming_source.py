@@ -198,6 +198,39 @@ def test_a_stream_that_has_missed_commits(spark, tmp_path):
     assert anew.run() == [("50", 50)]
 
 
+@pytest.mark.parametrize("read_before", [0, 1])
+def test_a_batch_that_was_archived_before_it_is_repeated(spark, tmp_path, read_before):
+    """Spark leaves out files that no longer exist, so the batch that it repeats is empty."""
+    table, found, fails = HandMadeTable(tmp_path / "t"), [], True
+
+    def each(df: Any, _: int) -> None:
+        assert not fails
+        found.extend(row["v"] for row in df.collect())
+
+    def run() -> None:
+        rows = spark.readStream.format("hudi").load(str(table.root))
+        writer = rows.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "cp"))
+        assert writer.trigger(availableNow=True).start().awaitTermination(120)
+
+    insert(table, 10)
+    if read_before:
+        fails = False
+        run()
+        insert(table, 20)
+    fails = True
+    with pytest.raises(Exception, match="AssertionError"):
+        run()
+    last = 20 if read_before else 10
+    insert(table, 30)
+    archive(table, upto=30)
+    fails = False
+    with pytest.raises(
+        Exception, match=f"CheckpointError: the commits {at(last)} are no longer in the active timeline"
+    ):
+        run()
+    assert found == [10] * read_before
+
+
 @pytest.mark.parametrize(("version", "to"), [(6, 8), seldom((8, 6))])
 def test_a_stream_that_runs_while_its_table_is_upgraded(spark, tmp_path, version, to):
     """It ends with an error; the place at which it has looked for commits has none any more."""

@@ -13,8 +13,8 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.read.query.query import Query
 from pyhudi.storage import open_storage
-from pyhudi.streaming.offsets import StartOffset, batch_query, commits_per_batch
-from pyhudi.streaming.source_log import SourceLog
+from pyhudi.streaming.offsets import StartOffset, batch_query, check_not_archived, commits_per_batch
+from pyhudi.streaming.source_log import SourceLog, files_of_batch
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from tests.tables import HandMadeTable, at
@@ -186,6 +186,26 @@ def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
     }
     with pytest.raises(CheckpointError, match=f"commits up to {at(30)} have been archived"):
         batch_query(table, files(table, 40), EARLIEST, 5, query=Query(), log=lambda _: read[1])
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_batch_whose_files_are_gone(tmp_path: Path, version: int) -> None:
+    made = written(tmp_path, version, 7)
+    table = TableSnapshot.load(made.client())
+    steps = {"b0": entries(table, 0, 1), "b1": entries(table, 1, 2), "b2_compact": entries(table, 2, 3, 6)}
+    for batch, last in ((1, None), (2, 0), (3, 0), (4, 2)):
+        log_of(tmp_path, table, batch, last, **steps)
+    timeline, checkpoint = table.storage.uri(table.active.layout.folder), open_storage(str(tmp_path / "cp"))
+    of_batches = [files_of_batch(checkpoint, timeline, batch) for batch in range(5)]
+    assert of_batches == [set(), {*files(table, 1)}, set(), {*files(table, 2, 3, 6)}, None]
+    undone = {name.replace(at(2), at(9)) for name in files(table, 2)}
+    check_not_archived(table, of_batches[3], EARLIEST)
+    HudiTable.for_path(str(made.root), ARCHIVING).services.archive()
+    table = TableSnapshot.load(made.client())
+    with pytest.raises(CheckpointError, match=f"the commits {at(2)}, {at(3)} are no longer"):
+        check_not_archived(table, of_batches[3], EARLIEST)
+    check_not_archived(table, of_batches[3], StartOffset(after=at(3)))
+    check_not_archived(table, undone, EARLIEST)
 
 
 def test_steps_of_a_source_are_not_batches_of_the_query(tmp_path: Path, table: TableSnapshot) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -38,15 +39,18 @@ from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.streaming.offsets import (
     StartOffset,
     batch_query,
+    check_not_archived,
     commits_per_batch,
     opposite_layout,
     timeline_files_of_batch,
 )
-from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY, SourceLog
+from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY, SourceLog, files_of_batch
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import Layout
+
+T = TypeVar("T")
 
 BATCH_ID = "streaming.sql.batchId"
 """Property of the tasks of a streaming query: the number of the micro-batch."""
@@ -192,15 +196,33 @@ class _Planner(ABC):
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         paths = [path for batch in batches for path in batch.column(0).to_pylist()]
+        number = _batch_number()
         if not paths:
+            self._check_empty_batch(number)
             return
-        table = TableSnapshot.load(TableMetaClient.open(self.path, self.opts))
+        table = self._table()
         names = timeline_files_of_batch(paths, self.layout, table.active.layout)
         if not names:
             return
-        query = self._batch_query(table, names, _batch_number())
+        query = self._batch_query(table, names, number)
         for piece in () if query is None else self.plan(table, query):
             yield pa.record_batch({"piece": pa.array([pickle.dumps(piece)], pa.binary())})
+
+    def _table(self) -> TableSnapshot:
+        return TableSnapshot.load(TableMetaClient.open(self.path, self.opts))
+
+    def _check_empty_batch(self, number: int | None) -> None:
+        """Check that a batch without files is one by the checkpoint, too: Spark leaves out files that no longer exist.
+
+        Raises:
+            CheckpointError: The commits of the batch have been archived.
+        """
+        if number is None or _property(CHECKPOINT_PROPERTY) is None:
+            return
+        timeline = open_storage(self.path, self.opts).uri(self.layout.folder)
+        files = _from_checkpoint(self.opts, lambda checkpoint: files_of_batch(checkpoint, timeline, number))
+        if files:
+            check_not_archived(self._table(), files, self.start)
 
     @abstractmethod
     def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
@@ -294,9 +316,14 @@ def _batch_number() -> int | None:
 def _source_log(opts: Options, timeline: str, batch: int) -> SourceLog | None:
     """Return the instants of a timeline that the query has read before a batch; None if its checkpoint location is not
     known or cannot be read."""
+    return _from_checkpoint(opts, lambda checkpoint: SourceLog.load(checkpoint, timeline, batch))
+
+
+def _from_checkpoint(opts: Options, read: Callable[[Storage], T | None]) -> T | None:
+    """Return what is read from the checkpoint location of the query; None if it is not known or cannot be read."""
     location = _property(CHECKPOINT_PROPERTY)
     try:
-        return SourceLog.load(open_storage(location, opts), timeline, batch) if location else None
+        return read(open_storage(location, opts)) if location else None
     except HudiError:  # such as a file system that only Spark reads
         return None
 
