@@ -12,6 +12,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConfigError
 from pyhudi.schema.evolution import schema_changes
 from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.type_arguments import as_table_type
 from pyhudi.services.alter_schema import SchemaUpdateResult, alter_schema, current_schema
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -55,7 +56,7 @@ class SchemaUpdate:
             after: Put it after this column, named by the last part of its path.
             before: Put it before this column.
         """
-        table_type = schema_changes.as_table_type(data_type)
+        table_type = as_table_type(data_type)
         position = _position(after, before, first=first)
         change = partial(schema_changes.add_column, path=path, data_type=table_type, doc=comment, position=position)
         return self._then(change)
@@ -76,7 +77,7 @@ class SchemaUpdate:
     def change_type(self, path: str, data_type: object) -> Self:
         """Change a column or a field to a wider type: int to long, double, string or decimal, long to string or
         decimal, float to double or string, double, date and decimal to string, a decimal to one with more digits."""
-        table_type = schema_changes.as_table_type(data_type)
+        table_type = as_table_type(data_type)
         return self._then(partial(schema_changes.change_type, path=path, data_type=table_type))
 
     def move_column(

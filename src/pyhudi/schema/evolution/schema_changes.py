@@ -6,16 +6,12 @@ that type changes that would lose values are refused.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.errors import SchemaError, SchemaMismatchError
-from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.internal_types import (
     ELEMENT,
@@ -28,33 +24,15 @@ from pyhudi.schema.evolution.internal_types import (
     Type,
     opaque_type,
     primitive_text,
-    primitive_to_arrow,
 )
-from pyhudi.schema.logical_types.blobs import BLOB, BLOB_TEXT, is_blob_text
-from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_TEXT, is_variant_text
-from pyhudi.schema.logical_types.vectors import parse_vector
+from pyhudi.schema.evolution.type_widening import widened_type
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_TEXT
+from pyhudi.schema.logical_types.variants import VARIANT_TEXT
 from pyhudi.schema.meta_columns import is_reserved
 from pyhudi.schema.name_resolution import matches_ignoring_case
-from pyhudi.schema.table_types import NAME_RULE, is_valid_name, nullable_type, table_type
+from pyhudi.schema.table_types import NAME_RULE, is_valid_name, nullable_type
 
-_DIGITS = {"int": 10, "long": 19}
-_WIDER = {
-    "int": {"long", "double", "string"},
-    "long": {"string"},
-    "float": {"double", "string"},
-    "double": {"string"},
-    "date": {"string"},
-}
-_SQL_NAMES = {
-    "bool": "boolean",
-    "integer": "int",
-    "bigint": "long",
-    "real": "float",
-    "text": "string",
-    "bytes": "binary",
-    "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "local-timestamp-micros",
-}
+_NEW = "\0new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,45 +66,6 @@ class ColumnPosition:
 
 
 LAST = ColumnPosition()
-
-
-def as_table_type(kind: object) -> pa.DataType:
-    """Return the type of a column from an Arrow type, a PySpark type or a text such as ``bigint``.
-
-    Raises:
-        SchemaError: The type is not supported in tables.
-    """
-    if isinstance(kind, pa.DataType):
-        return nullable_type(table_type(kind))
-    if isinstance(kind, str):
-        text = kind.strip().lower()
-        decimal = re.fullmatch(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
-        if decimal is not None:
-            return table_type(pa.decimal128(int(decimal[1]), int(decimal[2] or 0)))
-        if is_blob_text(text):
-            return BLOB
-        if is_variant_text(text):
-            return VARIANT
-        vector = parse_vector(text)
-        if vector is not None:
-            return vector
-        try:
-            return primitive_to_arrow(_SQL_NAMES.get(text, text))
-        except SchemaError:
-            raise SchemaError(
-                f"unknown type {kind!r}; pass one of pyarrow or of pyspark.sql.types, or a text such as 'int', "
-                "'bigint', 'string' or 'decimal(10, 2)'"
-            ) from None
-    if hasattr(kind, "jsonValue"):
-        return from_spark_json(_one_column(kind)).field(0).type
-    raise SchemaError(
-        f"{kind!r} is not a type: pass one of pyarrow or of pyspark.sql.types, or a text such as 'bigint'"
-    )
-
-
-def _one_column(kind: Any) -> str:
-    field = {"name": "c", "type": kind.jsonValue(), "nullable": True, "metadata": {}}
-    return json.dumps({"type": "struct", "fields": [field]})
 
 
 def add_column(
@@ -202,43 +141,6 @@ def differ_in_comments_only(before: InternalSchema, after: InternalSchema) -> bo
 def make_nullable(schema: InternalSchema, path: str) -> InternalSchema:
     """Return the schema with a column or field made nullable."""
     return _changed(schema, path, lambda target, _, __: replace(target, optional=True))
-
-
-def widened_type(old: Type, new: str, path: str) -> str:
-    """Return the new type of a column.
-
-    Raises:
-        SchemaMismatchError: Values would be lost, or the column is a struct, list or map.
-    """
-    if not isinstance(old, str):
-        raise SchemaMismatchError(
-            f"cannot change the type of column {path!r}: it is nested; change the types of its fields, elements or "
-            "values instead"
-        )
-    if _is_wider(old, new):
-        return new
-    raise SchemaMismatchError(
-        f"cannot change the type of column {path!r} from {old} to {new}: values could be lost. Allowed are int to "
-        "long, double, string or decimal; long to string or decimal; float to double or string; double, date and "
-        "decimal to string; and decimal to a wider decimal. Otherwise add a column of the new type and fill it"
-    )
-
-
-def _is_wider(old: str, new: str) -> bool:
-    before, after = primitive_to_arrow(old), primitive_to_arrow(new)
-    if before == after:
-        return True
-    if pa.types.is_decimal(after):
-        digits = after.precision - after.scale
-        if pa.types.is_decimal(before):
-            return bool(after.scale >= before.scale and digits >= before.precision - before.scale)
-        return old in _DIGITS and bool(digits >= _DIGITS[old])
-    if pa.types.is_decimal(before):
-        return new == "string"
-    return new in _WIDER.get(old, ())
-
-
-_NEW = "\0new"
 
 
 def _primitive(data_type: pa.DataType, path: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.schema.converters.spark_json import to_spark_json
 from pyhudi.schema.converters.sql_types import sql_type
-from pyhudi.schema.evolution.schema_changes import as_table_type
+from pyhudi.schema.evolution.type_arguments import as_table_type
 from pyhudi.schema.logical_types.blobs import BLOB
 from pyhudi.schema.logical_types.variants import VARIANT
 from pyhudi.schema.logical_types.vectors import vector_type

@@ -22,8 +22,9 @@ from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.evolution.internal_schema import InternalSchema
-from pyhudi.schema.evolution.schema_changes import add_column, as_table_type, change_type, drop_column, rename_column
+from pyhudi.schema.evolution.schema_changes import add_column, change_type, drop_column, rename_column
 from pyhudi.schema.evolution.schema_projection import conform
+from pyhudi.schema.evolution.type_arguments import as_table_type
 from pyhudi.schema.evolution.write_evolution import reconcile
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_STRUCT
 from pyhudi.schema.table_types import as_nullable, to_table_types

@@ -16,6 +16,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.evolution import schema_changes
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.schema_changes import ColumnPosition
+from pyhudi.schema.evolution.type_arguments import as_table_type
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.sql.catalog import CatalogTable
@@ -83,7 +84,7 @@ def _step(spark: SparkSession, change: ColumnChange) -> _Change:
 
 def _type(spark: SparkSession, text: str) -> pa.DataType:
     declared = from_spark_json(declared_schema(spark, f"c {text}").json())
-    return schema_changes.as_table_type(declared.field(0).type)
+    return as_table_type(declared.field(0).type)
 
 
 def _add(change: AddColumn, data_type: pa.DataType, schema: InternalSchema) -> InternalSchema:
