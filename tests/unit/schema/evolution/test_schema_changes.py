@@ -18,6 +18,7 @@ from pyhudi.schema.evolution import schema_changes as sc
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.internal_types import Array, Map, Record, Type
 from pyhudi.schema.evolution.schema_projection import conform, file_columns, file_names_of_columns, with_table_names
+from pyhudi.schema.evolution.type_arguments import as_table_type
 from pyhudi.table.schema_history import SchemaHistory
 from tests.properties import examples
 
@@ -242,6 +243,6 @@ def test_inside_lists_and_maps() -> None:
     ],
 )
 def test_types_by_name(given: object, expected: pa.DataType) -> None:
-    assert sc.as_table_type(given) == expected
+    assert as_table_type(given) == expected
     with pytest.raises(SchemaError, match="no_type"):
-        sc.as_table_type("no_type")
+        as_table_type("no_type")
