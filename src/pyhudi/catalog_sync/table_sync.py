@@ -306,9 +306,7 @@ class _TableSync:
     def _commits_after(self, synced: SyncedInstants) -> list[Instant] | None:
         """Return the commits after a sync; None if the timeline does not have all of them."""
         timeline = self.state.table.active.timeline
-        if not timeline.is_completed(synced.requested) or timeline.is_before_start(synced.requested):
-            return None  # archived, or undone by a restore
-        return synced.later(timeline)
+        return synced.later(timeline) if synced.is_in(timeline) else None  # archived, or undone by a restore
 
     def _partitions(self, paths: Iterable[str]) -> dict[Values, CatalogPartition]:
         layout = self.settings.layout

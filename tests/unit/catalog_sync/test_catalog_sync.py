@@ -133,6 +133,16 @@ def test_a_commit_that_is_gone(sync: Any, state: FakeMetastore, table: HandMadeT
     assert set(partitions(state)) == {"p=a", "p=b"}
 
 
+def test_a_slow_commit_that_is_gone(sync: Any, table: HandMadeTable) -> None:
+    """The last instant is still there, but not the one that completed last."""
+    table.write(3, {("c", "f3"): [ROW]})
+    table.write(2, {("d", "f4"): [ROW]}, done=4)
+    sync()
+    for file in (table.root / ".hoodie" / "timeline").glob(f"{at(2)}*"):
+        file.unlink()
+    assert sync().tables == (TableSyncResult("default", "t", partitions_dropped=1),)
+
+
 def test_partitions_that_were_changed_by_others(sync: Any, state: FakeMetastore) -> None:
     sync()
     stored = state.partitions["default", "t"]
@@ -240,6 +250,30 @@ def test_a_table_of_version_6(metastore: tuple[str, FakeMetastore], tmp_path: Pa
     assert metastore[1].writes == []
     made.write(2, {("b", "f2"): [ROW]})
     assert services.sync_catalog(options).tables[0].partitions_added == 1
+
+
+@pytest.mark.parametrize("slow", [2, 4])
+def test_a_slow_commit_of_version_6_is_not_missed(
+    metastore: tuple[str, FakeMetastore], tmp_path: Path, slow: int
+) -> None:
+    """Its instant precedes one that was synced, or all of them, and the timeline has no completion times."""
+    made = HandMadeTable(tmp_path / "six", version=6)
+    services, options = HudiTable.for_path(str(made.root)).services, {f"{HIVE}metastore.uris": metastore[0]}
+    if slow == 4:
+        made.write(3, {("a", "f1"): [ROW]})
+        services.sync_catalog(options)
+    made.write(slow, {("b", "f2"): [ROW]}, pending=True)
+    made.write(5, {("c", "f3"): [ROW]})
+    assert services.sync_catalog(options).is_changed
+    metastore[1].writes.clear()
+    assert not services.sync_catalog(options).is_changed
+    assert metastore[1].writes == []
+    for file in (made.root / ".hoodie").glob(f"{at(slow)}.*"):
+        file.unlink()
+    HandMadeTable(made.root, version=6).write(slow, {("b", "f2"): [ROW]})
+    assert services.sync_catalog(options).tables[0].partitions_added == 1
+    assert metastore[1].tables["default", "t"].parameters["last_commit_time_sync"] == at(5)
+    assert not services.sync_catalog(options).is_changed
 
 
 def test_a_table_that_was_moved(sync: Any, state: FakeMetastore, table: HandMadeTable) -> None:
