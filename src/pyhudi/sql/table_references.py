@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
@@ -14,30 +14,14 @@ from pyhudi.sql.conditions.runtime_filter_keys import JoinKey, join_keys
 from pyhudi.sql.property_list import parse_relation_options
 from pyhudi.sql.relation_tokens import ColumnParts, RelationScanner, skip_sample
 from pyhudi.sql.statements import Name
+from pyhudi.sql.table_function_calls import table_function_calls
+from pyhudi.sql.table_qualifiers import Qualifiers
 from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.time_travel_clause import TimeTravel, parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
-TABLE_FUNCTIONS = frozenset(
-    {"hudi_table_changes", "hudi_query_timeline", "hudi_metadata", "hudi_filesystem_view", "hudi_query"}
-)
-VECTOR_FUNCTIONS = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
-"""Table functions whose arguments are expressions."""
 _READS = re.compile(r"\b(from|join|table)\b", re.IGNORECASE)
 """Words before a table in a query."""
-
-
-@dataclass(frozen=True, slots=True)
-class Qualifiers:
-    """Qualifiers of columns that name a table, by their positions in the text.
-
-    Attributes:
-        own: Those that are longer than the table's own name: their start, and start and end of their last part.
-        longer: Those that may be the table's full name, in lower case, with these positions.
-    """
-
-    own: tuple[tuple[int, int, int], ...] = ()
-    longer: tuple[tuple[Name, int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +53,7 @@ class Reference:
     arguments: tuple[str, ...] | None = None
     alias_at: int | None = None
     ambiguous: bool = False
-    qualifiers: Qualifiers = Qualifiers()
+    qualifiers: Qualifiers = field(default_factory=Qualifiers)
     predicate: str | None = None
     joined: tuple[JoinKey, ...] = ()
 
@@ -89,7 +73,10 @@ def find_references(query: str) -> list[Reference] | None:
         return None
     tree = _parsed(query)
     references = _in_tokens(cursor) if tree is None else _in_tree(tree, cursor)
-    functions = _functions(cursor)
+    functions = [
+        Reference((call.name,), call.start, call.end, arguments=call.arguments, alias_at=call.alias_at)
+        for call in table_function_calls(cursor)
+    ]
     # subqueries in arguments are evaluated with them
     outside = [r for r in references if not any(one.start <= r.start < one.end for one in functions)]
     return sorted([*outside, *functions], key=lambda ref: ref.start)
@@ -145,7 +132,7 @@ def _in_tokens(cursor: Cursor) -> list[Reference]:
             options,
             options_end,
             alias_at=None if relation.alias is not None else _end_of_sample(cursor, options_end),
-            qualifiers=Qualifiers(_qualified(columns, relation.name), _longer_qualifiers(columns, relation.name)),
+            qualifiers=Qualifiers.of_table(relation.name, columns),
         )
         references.append(reference)
     return _with_ambiguity(references, scanner.aliases)
@@ -195,7 +182,7 @@ def _reference(node: Any, cursor: Cursor, columns: list[ColumnParts]) -> Referen
         options,
         options_end,
         alias_at=None if node.alias else _end_of_sample(cursor, options_end),
-        qualifiers=Qualifiers(_qualified(columns, name), _longer_qualifiers(columns, name)),
+        qualifiers=Qualifiers.of_table(name, columns),
         predicate=pushed_predicate(node),
         joined=join_keys(node),
     )
@@ -243,81 +230,11 @@ def _options(cursor: Cursor, end: int) -> tuple[tuple[tuple[str, str], ...], int
     return options, cursor.tokens[cursor.at - 1].end + 1 if options else end
 
 
-def _qualified(columns: Iterable[ColumnParts], name: Name) -> tuple[tuple[int, int, int], ...]:
-    """Return the positions of qualifiers of columns with the table's full name."""
-    count = len(name)
-    if count == 1:
-        return ()
-    qualifier = tuple(part.lower() for part in name)
-    return tuple(
-        (parts[0][1], parts[count - 1][1], parts[count - 1][2])
-        for parts in columns
-        if len(parts) > count and tuple(text for text, *_ in parts[:count]) == qualifier
-    )
-
-
-def _longer_qualifiers(columns: Iterable[ColumnParts], name: Name) -> tuple[tuple[Name, int, int, int], ...]:
-    """Return the qualifiers of columns that end with a table's own name and are longer than its name in the query."""
-    qualifiers = []
-    for parts in columns:
-        texts = tuple(text for text, *_ in parts)
-        at = texts.index(name[-1].lower(), len(name)) if name[-1].lower() in texts[len(name) : -1] else 0
-        if at:
-            qualifiers.append((texts[: at + 1], parts[0][1], parts[at][1], parts[at][2]))
-    return tuple(qualifiers)
-
-
 def _end_of_sample(cursor: Cursor, end: int) -> int:
     """Return the end of the sample of a table; without a sample, the end of the table."""
     start = _go_to(cursor, end)
     skip_sample(cursor)
     return end if cursor.at == start else cursor.tokens[cursor.at - 1].end + 1
-
-
-def _functions(cursor: Cursor) -> list[Reference]:
-    """Return the table functions of Hudi in the text."""
-    functions = []
-    for at, token in enumerate(cursor.tokens[:-1]):
-        if cursor.tokens[at + 1].text != "(":
-            continue
-        name = token.text.lower()
-        if name in TABLE_FUNCTIONS or name in VECTOR_FUNCTIONS:
-            cursor.at = at + 1
-            values = _expressions(cursor) if name in VECTOR_FUNCTIONS else _arguments(token.text, cursor)
-            kind = "" if cursor.done else cursor.tokens[cursor.at].kind
-            end = cursor.tokens[cursor.at - 1].end + 1
-            alias_at = None if kind in ("ALIAS", "VAR", "IDENTIFIER") else end
-            functions.append(Reference((name,), token.start, end, arguments=values, alias_at=alias_at))
-    return functions
-
-
-def _arguments(name: str, cursor: Cursor) -> tuple[str, ...]:
-    values: list[str] = []
-    cursor.expect("(")
-    while not cursor.take(")"):
-        if cursor.done:
-            cursor.fail("')'")
-        kind = cursor.tokens[cursor.at].kind
-        if kind not in ("STRING", "NUMBER") and cursor.word() not in ("TRUE", "FALSE"):
-            raise SqlSyntaxError(f"arguments of {name} must be literals, not {cursor.tokens[cursor.at].text!r}")
-        values.append(cursor.literal())
-        if not cursor.take(",") and not cursor.sees(")"):
-            cursor.fail("',' or ')'")
-    return tuple(values)
-
-
-def _expressions(cursor: Cursor) -> tuple[str, ...]:
-    """Return the SQL of arguments, with their names if they have some: ``k => 10``."""
-    texts: list[str] = []
-    cursor.expect("(")
-    while not cursor.take(")"):
-        text = cursor.until(",")
-        if cursor.done or not text:
-            cursor.fail("an argument or ')'")
-        texts.append(text)
-        if not cursor.take(",") and not cursor.sees(")"):
-            cursor.fail("',' or ')'")
-    return tuple(texts)
 
 
 def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callable[[str], str]) -> str:
@@ -331,6 +248,6 @@ def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callab
         cuts[reference.start, reference.end] = name + (f" AS {own_name}" if at == reference.end else "")
         if at is not None and at != reference.end:
             cuts[at, at] = f" AS {own_name}"
-        for start, last, end in reference.qualifiers.own:
+        for _, start, last, end in reference.qualifiers.own:
             cuts[start, end if renamed else last] = own_name if renamed else ""
     return with_edits(query, (TextEdit(start, end, new) for (start, end), new in cuts.items()))

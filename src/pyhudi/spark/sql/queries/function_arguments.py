@@ -18,7 +18,7 @@ from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_p
 from pyhudi.spark.sql.queries.view_registry import is_temporary
 from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql.statements import Name
-from pyhudi.sql.table_references import VECTOR_FUNCTIONS
+from pyhudi.sql.table_function_calls import VECTOR_FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)

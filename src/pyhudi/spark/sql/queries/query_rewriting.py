@@ -249,9 +249,8 @@ def _with_qualifiers(reference: Reference, name: Name) -> Reference:
     """Return a reference with all qualifiers of its columns: its name in the query, and the full one, which is
     given."""
     full, qualifiers = folded((SESSION_CATALOG, *name)), reference.qualifiers
-    longer = (positions for head, *positions in qualifiers.longer if head in (full, full[1:]))
-    own_positions = (*qualifiers.own, *((start, last, end) for start, last, end in longer))
-    return replace(reference, qualifiers=replace(qualifiers, own=own_positions))
+    own = (*qualifiers.own, *(one for one in qualifiers.longer if one.parts in (full, full[1:])))
+    return replace(reference, qualifiers=replace(qualifiers, own=own))
 
 
 def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:

@@ -20,7 +20,7 @@ from pyhudi.spark.sql.queries.vector_functions import run_vector_function
 from pyhudi.spark.sql.queries.view_settings import session_with
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.sql_table import SqlTable, partitions_last
-from pyhudi.sql.table_references import VECTOR_FUNCTIONS
+from pyhudi.sql.table_function_calls import VECTOR_FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
