@@ -131,21 +131,25 @@ class FolderLock(_TimedLock):
             NotFoundError: The folder does not exist.
         """
         deadline = time.monotonic() + timeout
+        pause = 0.0005
+        while not self._try_acquire():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.02)
+        return True
+
+    def _try_acquire(self) -> bool:
+        """Lock the folder that has the name now: while another process held the lock, it may have been replaced."""
         with posix_files.errors(self._folder):
             handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        pause = 0.0005
-        try:
-            while not posix_files.try_flock(handle, self._folder):
-                if time.monotonic() >= deadline:
+            try:
+                if posix_files.try_flock(handle, self._folder) and posix_files.has_name(handle, self._folder):
+                    self._handle = handle
+            finally:
+                if self._handle != handle:
                     os.close(handle)
-                    return False
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.02)
-        except BaseException:
-            os.close(handle)
-            raise
-        self._handle = handle
-        return True
+        return self._handle == handle
 
     def release(self) -> None:
         """Release the lock if it is held."""

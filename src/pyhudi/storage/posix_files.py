@@ -48,6 +48,16 @@ def try_flock(handle: int, full: str) -> bool:
     return True
 
 
+def has_name(handle: int, full: str) -> bool:
+    """Return True if a name is that of an open file or folder; it may have passed to another one.
+
+    Raises:
+        FileNotFoundError: Nothing has the name.
+    """
+    opened, named = os.fstat(handle), os.stat(full)
+    return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)
+
+
 @contextlib.contextmanager
 def file_locked(full: str) -> Iterator[os.stat_result]:
     """Critical section of all processes that replace a file by renaming another one over it.
@@ -63,9 +73,8 @@ def file_locked(full: str) -> Iterator[os.stat_result]:
         try:
             while not try_flock(handle, full):
                 time.sleep(0.001)
-            info = os.fstat(handle)
-            if os.stat(full).st_ino == info.st_ino:
-                yield info
+            if has_name(handle, full):
+                yield os.fstat(handle)
                 return
         finally:
             fcntl.flock(handle, fcntl.LOCK_UN)  # A forked child may keep the descriptor open.

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from pyhudi.errors import LockError, NotFoundError
-from pyhudi.storage import InProcessLock, Lock, host_lock, open_storage
+from pyhudi.storage import InProcessLock, Lock, host_lock, lock_primitives, open_storage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.lock_primitives import DeferredReleaseLock, FolderLock
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider
@@ -160,3 +160,24 @@ def test_an_interrupt_before_a_lock_is_noted_as_held_releases_it(tmp_path: Path)
     with pytest.raises(KeyboardInterrupt), LocalLockProvider(Interrupted(storage, ""), "t"):
         pass
     assert FolderLock(storage, "").acquire(0)
+
+
+def test_a_folder_that_is_replaced_while_its_lock_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a process that drops a table and creates it again: the lock on the old folder excludes nobody."""
+    storage, folder = LocalStorage(tmp_path), tmp_path / "t"
+    folder.mkdir()
+    holder, waiting, later = (FolderLock(storage, "t") for _ in range(3))
+    assert holder.acquire(0)
+
+    def replace_folder(_: float) -> None:
+        monkeypatch.undo()
+        folder.rmdir()
+        folder.mkdir()
+        holder.release()
+
+    monkeypatch.setattr(lock_primitives.time, "sleep", replace_folder)
+    assert waiting.acquire(60)
+    assert not later.acquire(0)
+    waiting.release()
+    assert later.acquire(0)
+    later.release()
