@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,13 +24,18 @@ ONE_VERSION = (
 NO_SKEW = ("-o", "hoodie.time.generator.max_expected_clock_skew_ms=0")
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> MorTable:
-    mor = MorTable(tmp_path / "t")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> MorTable:
+    mor = MorTable(tmp_path_factory.mktemp("written") / "t")
     mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
     mor.delta([row("a0", "a", 1, "y"), row("b0", "b", 1, "y")])
     mor.delta([row("a0", "a", 2, "z")])
     return mor
+
+
+@pytest.fixture
+def made(written: MorTable, tmp_path: Path) -> MorTable:
+    return MorTable(Path(shutil.copytree(written.root, tmp_path / "t")))
 
 
 @pytest.fixture
