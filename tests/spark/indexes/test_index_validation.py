@@ -13,6 +13,7 @@ from pyhudi.spark.indexes import secondary_index
 from pyhudi.spark.indexes.record_index import record_index_update
 from pyhudi.spark.indexes.record_index.record_index_writer import KeyWriteResult
 from pyhudi.spark.write.dataframe_writer import write
+from tests.cases import seldom
 from tests.spark.indexes.indexed_rows import batch, record_indexed
 from tests.spark.model import Row, frame
 
@@ -29,10 +30,8 @@ def problems(path: str) -> list[str]:
     return table.validate_metadata(indexes=True)["problem"].to_pylist()
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_entries_and_rows_that_do_not_match_are_counted(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
-) -> None:
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
+def test_mismatches(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str) -> None:
     path = str(tmp_path / "t")
 
     def step(operation: str, rows: list[Row], **more: Any) -> None:
@@ -58,7 +57,7 @@ def test_entries_and_rows_that_do_not_match_are_counted(
     ]
 
 
-def test_an_index_of_each_partition(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitioned_record_index(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "t")
     given = record_indexed("upsert", "COPY_ON_WRITE", **BY_PARTITION)
     write(frame(spark, [("a", "p0", 1, "x"), ("a", "p1", 1, "x")]), path, given, "append")

@@ -20,6 +20,7 @@ from pyhudi.spark.read.dataframe_reader import read
 from pyhudi.spark.session_settings import session_zone
 from pyhudi.spark.streaming.source import load_stream
 from pyhudi.spark.write.dataframe_writer import write
+from tests.cases import each_choice
 from tests.spark.model import options
 from tests.spark_arrow import to_arrow
 from tests.tables import HandMadeTable
@@ -38,7 +39,7 @@ def both(spark: SparkSession, table: HandMadeTable, condition: Any = None, **que
 
 
 @pytest.mark.parametrize("hive", [False, True])
-def test_paths_tell_values_however_many_partitions_are_read(spark: SparkSession, tmp_path: Path, hive: bool) -> None:
+def test_values_of_paths(spark: SparkSession, tmp_path: Path, hive: bool) -> None:
     """As Apache Hudi 0.15.0 (copy-on-write), 1.0.2 and 1.2.0 read what they wrote with `…update.partition.path=false`:
     id 1 came again with p=b, and stays in a. The jars give p=a in snapshots, changes and read-optimized queries."""
     table = HandMadeTable(tmp_path / "t", properties=HIVE if hive else {})
@@ -75,7 +76,7 @@ MOVED: dict[str, tuple[pa.DataType, dict[str, Any], bool]] = {
 }
 
 
-def test_a_table_inside_of_a_folder_of_sparks_streams(spark: SparkSession, tmp_path: Path) -> None:
+def test_stream_metadata_folders(spark: SparkSession, tmp_path: Path) -> None:
     """Spark lists none of its files, and no stream can see its commits."""
     (tmp_path / "_spark_metadata").mkdir()
     table = HandMadeTable(tmp_path / "_spark_metadata" / "t")
@@ -86,7 +87,7 @@ def test_a_table_inside_of_a_folder_of_sparks_streams(spark: SparkSession, tmp_p
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_paths_that_folders_of_spark_cannot_tell(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_paths_that_spark_cannot_infer(spark: SparkSession, tmp_path: Path, name: str) -> None:
     kind, paths, hive = MOVED[name]
     schema = pa.schema([("id", pa.string()), ("p", kind), ("v", pa.int64())])
     table = HandMadeTable(tmp_path / "t", schema=schema, properties=HIVE if hive else {})
@@ -102,7 +103,7 @@ def test_paths_that_folders_of_spark_cannot_tell(spark: SparkSession, tmp_path: 
         assert [row[0] for row in both(spark, table, [("p", "=", other)])] == ["2"]
 
 
-def test_formatted_times_beside_a_plain_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_formatted_times(spark: SparkSession, tmp_path: Path) -> None:
     """`p:simple,ts:timestamp`: the path tells p alone, in whatever form; from the path, the number of ts, as 1.2.0."""
     schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
     times = {
@@ -127,25 +128,27 @@ def test_formatted_times_beside_a_plain_column(spark: SparkSession, tmp_path: Pa
         assert sorted(map(tuple, rows)) == [("a", "a", 20231114), ("b", "b", 20231114)]
 
 
-def test_a_line_end_in_a_partition_value(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "table_type"),
+    each_choice(["plain", "hive_style_partitioning", "partitionpath__urlencode"], ["MERGE_ON_READ", "COPY_ON_WRITE"]),
+)
+def test_line_ends(spark: SparkSession, tmp_path: Path, form: str, table_type: str) -> None:
     """As Apache Hudi 0.15.0, 1.0.2 and 1.2.0: written and read, in every form of the path."""
-    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
-        for form in ({}, {"hive_style_partitioning": "true"}, {"partitionpath__urlencode": "true"}):
-            path = str(tmp_path / f"{table_type}{len(form)}{''.join(form)}")
-            given = {f"hoodie__datasource__write__{key}": value for key, value in form.items()}
-            given["hoodie__datasource__write__table__type"] = table_type
-            for n in (1, 2):
-                rows = spark.createDataFrame(
-                    [("1", "a\nb", n, "x"), ("2", "c", n, "y")], "id string, part string, ts long, v string"
-                )
-                write(rows, path, options("upsert", **given))
-            scan = HudiTable.for_path(path).scan([("part", "=", "a\nb")], ["id", "part", "ts"])
-            assert scan.to_arrow().to_pylist() == [{"id": "1", "part": "a\nb", "ts": 2}]
-            assert list(map(tuple, scan.to_spark(spark).collect())) == [("1", "a\nb", 2)]
-            assert HudiTable.for_path(path).scan().count() == 2
+    path = str(tmp_path / "t")
+    given = {} if form == "plain" else {f"hoodie__datasource__write__{form}": "true"}
+    given["hoodie__datasource__write__table__type"] = table_type
+    for n in (1, 2):
+        rows = spark.createDataFrame(
+            [("1", "a\nb", n, "x"), ("2", "c", n, "y")], "id string, part string, ts long, v string"
+        )
+        write(rows, path, options("upsert", **given))
+    scan = HudiTable.for_path(path).scan([("part", "=", "a\nb")], ["id", "part", "ts"])
+    assert scan.to_arrow().to_pylist() == [{"id": "1", "part": "a\nb", "ts": 2}]
+    assert list(map(tuple, scan.to_spark(spark).collect())) == [("1", "a\nb", 2)]
+    assert HudiTable.for_path(path).scan().count() == 2
 
 
-def test_columns_that_cannot_be_are_refused_before_there_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_columns(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     rows = spark.createDataFrame([("1", "p", 1, "x")], "id string, part string, ts long, v string")
     bad = {
@@ -179,7 +182,7 @@ def far_apart(spark: SparkSession) -> Iterator[SparkSession]:
     time.tzset()
 
 
-def test_times_without_a_zone_are_of_the_session(far_apart: SparkSession, tmp_path: Path) -> None:
+def test_session_time_zone(far_apart: SparkSession, tmp_path: Path) -> None:
     """Wherever rows are read: by Spark from base files, or merged with logs by tasks of ours."""
     kinds = [("t", pa.timestamp("us", "UTC")), ("l", pa.timestamp("us")), ("d", pa.date32())]
     schema = pa.schema([("id", pa.string()), ("p", pa.string()), *kinds])
@@ -240,11 +243,10 @@ def test_zones_of_sessions(spark: SparkSession) -> None:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("value", ["c:\\new", "a:[b]", "{a:b,c}*?"])
-def test_values_with_colons_and_the_characters_of_globs(
-    spark: SparkSession, tmp_path: Path, table_type: str, value: str
-) -> None:
+@pytest.mark.parametrize(
+    ("value", "table_type"), each_choice(["c:\\new", "a:[b]", "{a:b,c}*?"], ["COPY_ON_WRITE", "MERGE_ON_READ"])
+)
+def test_colons_and_glob_characters(spark: SparkSession, tmp_path: Path, table_type: str, value: str) -> None:
     """A path with a colon that is taken for a glob fails in Hadoop, and with it every read of the table."""
     path = str(tmp_path / "t")
     schema = "id string, day string, part string, ts long, v string"

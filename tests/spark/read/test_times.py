@@ -21,6 +21,7 @@ from pyhudi.services.clustering.clustering_runner import run_pending_clusterings
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
+from tests.cases import each_choice
 from tests.rows import assert_same_rows
 from tests.spark.read.hand_made import MOR
 from tests.spark_arrow import to_arrow
@@ -41,6 +42,7 @@ SCHEMA = pa.schema(
     ]
 )
 AT = dt.datetime(2024, 1, 2, 3, 4, 5, 678000)
+TYPES = [pytest.param({}, id="copy on write"), pytest.param(MOR, id="merge on read")]
 ARROW = {"pyhudi.read.engine": "arrow"}
 
 
@@ -192,9 +194,8 @@ def stored(value: Any, unit: str | None) -> Any:
     return [stored(inner, unit) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("properties", [{}, MOR], ids=["copy on write", "merge on read"])
-@pytest.mark.parametrize("unit", ["us", None])
-def test_milliseconds_in_files_that_say_something_else(spark, tmp_path, properties, unit) -> None:
+@pytest.mark.parametrize(("properties", "unit"), each_choice(TYPES, ["us", None]))
+def test_milliseconds_under_other_types(spark, tmp_path, properties, unit) -> None:
     """Releases before 1.1 wrote timestamp-millis of Avro sources as microseconds, without changing the numbers."""
     table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties=properties)
     raw = [stored(row(f"k{day}", day), unit) for day in range(4)]

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import ConfigError, HudiError, RecordKeyError, SchemaMismatchError, UnsupportedTableError
+from tests.cases import seldom
 from tests.key_generators import CLASS, COLUMNS, OPTIONS, TenantKeyGenerator, registered
 
 FIRST = [("Acme", 1, "2024-05-03", 1, 10), ("acme", 2, "2024-05-04", 1, 20), ("Bolt", 1, "2024-06-01", 1, 30)]
@@ -36,8 +37,12 @@ def stored(spark, path):
     return sorted(tuple(row) for row in read.select(*names).collect())
 
 
-@pytest.mark.parametrize("more", [{}, MOR, {"hoodie.metadata.record.index.enable": "true"}], ids=["cow", "mor", "rli"])
-def test_rows_are_found_by_their_keys(spark, tmp_path, more):
+COW_TABLE, MOR_TABLE = pytest.param({}, id="cow"), pytest.param(MOR, id="mor")
+WITH_INDEX = pytest.param({"hoodie.metadata.record.index.enable": "true"}, id="rli")
+
+
+@pytest.mark.parametrize("more", [COW_TABLE, seldom(MOR_TABLE), WITH_INDEX])
+def test_upserts_and_deletes(spark, tmp_path, more):
     path = str(tmp_path / "t")
     write(spark, path, FIRST, **more)
     assert {row[:2] for row in stored(spark, path)} == KEYS
@@ -61,7 +66,7 @@ def test_rows_are_found_by_their_keys(spark, tmp_path, more):
     assert [row[0] for row in stored(spark, path)] == ["acme-2", "bolt-1", "bolt-2"]
 
 
-@pytest.mark.parametrize("more", [{}, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize("more", [seldom(COW_TABLE), MOR_TABLE])
 def test_statements(spark, tmp_path, more):
     path = str(tmp_path / "t")
     write(spark, path, FIRST, **more)
@@ -89,7 +94,7 @@ def test_statements(spark, tmp_path, more):
     assert len(stored(spark, path)) == 3
 
 
-def test_what_cannot_be_keyed_is_refused_before_a_write(spark, tmp_path):
+def test_refusals(spark, tmp_path):
     path = str(tmp_path / "t")
     with pytest.raises(RecordKeyError, match="there is no column 'tenant'"):
         write(spark, path, [(1, "2024-05-03", 1, 1)], "id bigint, day string, ts bigint, v bigint")
@@ -108,7 +113,7 @@ def test_what_cannot_be_keyed_is_refused_before_a_write(spark, tmp_path):
     assert not (tmp_path / "t").exists()
 
 
-def test_a_table_is_read_and_maintained_without_the_generator(spark, tmp_path):
+def test_without_the_generator(spark, tmp_path):
     path = str(tmp_path / "t")
     write(spark, path, FIRST, **MOR)
     write(spark, path, [("ACME", 1, "2024-05-09", 2, 11)], **MOR)
@@ -123,7 +128,7 @@ def test_a_table_is_read_and_maintained_without_the_generator(spark, tmp_path):
     assert len(table.lookup([{"tenant": "ACME", "id": 1}])) == 1
 
 
-def test_a_function_that_cannot_be_pickled_is_refused_before_a_write(spark, tmp_path):
+def test_unpicklable_functions(spark, tmp_path):
     lock = threading.Lock()
 
     class Locked(TenantKeyGenerator):
@@ -211,7 +216,7 @@ class OnlyPaths(pyhudi.KeyGenerator):
         return "if(day is null, null, 'all')"
 
 
-def test_the_other_text_is_that_of_the_columns(spark, tmp_path):
+def test_texts_of_columns(spark, tmp_path):
     rows = [("a", 1, "x/y", 1, 1), ("b", 2, None, 1, 1)]
     with registered(OnlyKeys()):
         write(spark, str(tmp_path / "k"), rows)

@@ -227,7 +227,7 @@ def test_some_properties_are_changed(made: MorTable) -> None:
     assert after == {key: value for key, value in before.items() if "checksum" not in key}
 
 
-def test_properties_that_are_not_changed(made: MorTable) -> None:
+def test_unchangeable_properties(made: MorTable) -> None:
     failed = pyhudi("repair", "properties", made.root, "--unset", "hoodie.table.name", "--dry-run", code=1).stderr
     assert "lack hoodie.table.name" in failed
     version = ("--set", "hoodie.table.version=6")

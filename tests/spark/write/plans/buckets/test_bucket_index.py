@@ -67,7 +67,7 @@ _TEXTS = [
         )
     ],
 )
-def test_spark_computes_the_bucket_of_a_key(
+def test_bucket_numbers(
     spark: SparkSession, record_fields: tuple[str, ...], fields: tuple[str, ...], legacy_key_split: bool
 ) -> None:
     spec = KeySpec(KeyGenType.COMPLEX, record_fields, len(record_fields) > 1, ())
@@ -81,7 +81,7 @@ def test_spark_computes_the_bucket_of_a_key(
 @pytest.mark.parametrize(
     ("table_type", "version"), [("COPY_ON_WRITE", 9), seldom(("MERGE_ON_READ", 9)), ("MERGE_ON_READ", 6)]
 )
-def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path, table_type: str, version: int) -> None:
+def test_operations(spark: SparkSession, tmp_path: Path, table_type: str, version: int) -> None:
     path, model = str(tmp_path / "table"), Model()
 
     def step(operation: str, rows: list[Row], **extra: Any) -> None:
@@ -133,9 +133,7 @@ def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path,
 
 
 @pytest.mark.parametrize("policy", ["fail", "drop"])
-def test_rows_are_evaluated_once_where_known_keys_are_not_inserted(
-    spark: SparkSession, tmp_path: Path, policy: str
-) -> None:
+def test_inserts_evaluate_rows_once(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     path = str(tmp_path / "table")
     given = bucketed("insert", "COPY_ON_WRITE", hoodie__datasource__insert__dup__policy=policy)
     write(frame(spark, records(0, 10, 1, "old")), path, given)
@@ -152,7 +150,7 @@ def test_rows_are_evaluated_once_where_known_keys_are_not_inserted(
     assert rows_of(path) == sorted(records(0, 10, 1, "old") + records(10, 20, 2, "new"))
 
 
-def test_settings_that_are_not_those_of_the_table_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_settings(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write(frame(spark, batch(0, 30, 1, "a")), path, bucketed("upsert", "COPY_ON_WRITE"))
     rows = frame(spark, batch(0, 3, 2, "b"))
@@ -174,7 +172,7 @@ def test_settings_that_are_not_those_of_the_table_are_refused(spark: SparkSessio
         write(rows, other, bucketed("upsert", "COPY_ON_WRITE"))
 
 
-def test_a_table_with_buckets_takes_the_place_of_another(spark: SparkSession, tmp_path: Path) -> None:
+def test_overwrites(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write(frame(spark, batch(0, 30, 1, "a")), path, options("upsert"))
     rows = batch(0, 9, 2, "b")
@@ -193,10 +191,11 @@ def test_a_table_with_buckets_takes_the_place_of_another(spark: SparkSession, tm
         assert rows_of(path) == model.rows, "the new table knows its own numbers"
 
 
-@pytest.mark.parametrize("more", [{}, {"hoodie__bucket__index__partition__expressions": "p0,3"}], ids=["one", "rules"])
-def test_time_travel_to_before_an_overwrite_with_other_numbers_of_buckets(
-    spark: SparkSession, tmp_path: Path, more: dict[str, str]
-) -> None:
+RULES = {"hoodie__bucket__index__partition__expressions": "p0,3"}
+
+
+@pytest.mark.parametrize("more", [seldom(pytest.param({}, id="one")), pytest.param(RULES, id="rules")])
+def test_time_travel_to_other_bucket_counts(spark: SparkSession, tmp_path: Path, more: dict[str, str]) -> None:
     path = str(tmp_path / "table")
     rows = batch(0, 40, 1, "a")
     first = write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **more))
@@ -209,7 +208,7 @@ def test_time_travel_to_before_an_overwrite_with_other_numbers_of_buckets(
     assert table.scan([("id", "=", "k001")]).plan().tasks.num_rows < table.scan().plan().tasks.num_rows
 
 
-def test_reads_leave_out_buckets(spark: SparkSession, tmp_path: Path) -> None:
+def test_bucket_pruning(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write(frame(spark, batch(0, 80, 1, "a")), path, bucketed("upsert", "COPY_ON_WRITE"))
     table = HudiTable.for_path(path, bucket_index(BUCKETS))
@@ -248,7 +247,7 @@ def test_keys_that_are_times(spark: SparkSession, tmp_path: Path, kind: str) -> 
     assert table.lookup(asked[:1], by="id").num_rows == 1
 
 
-def test_numbers_of_buckets_that_differ_between_partitions(spark: SparkSession, tmp_path: Path) -> None:
+def test_bucket_counts_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
     path, model = str(tmp_path / "table"), Model()
     rules = {"hoodie__bucket__index__partition__expressions": "0$,2;^q,1"}
     for turn, more in enumerate((rules, {}, rules)):  # the table keeps them
