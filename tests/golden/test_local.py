@@ -52,7 +52,7 @@ def test_golden(name: str, kind: str, tables: Path) -> None:
 @pytest.mark.parametrize("way", MERGING)
 @pytest.mark.parametrize("name", [name for name in NAMES if "_mor_" in name])
 def test_ways_to_merge(name: str, way: str, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyhudi.read.execution.arrow_scan._LEAST_BUDGET", 1)
+    monkeypatch.setattr("pyhudi.read.execution.arrow_scan._MIN_BUDGET", 1)
     golden = unpack(name, tables)
     table = HudiTable.for_path(str(golden.path), MERGING[way])
     for query in (*golden.queries("snapshot"), *golden.queries("time_travel")):

@@ -32,12 +32,12 @@ def duration_text(millis: int | None) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d} min"
 
 
-def _duration_column(name: str, title: str, *, least_width: int = 0) -> ShownColumn:
-    return ShownColumn(title, lambda row: duration_text(row[name]), True, least_width)
+def _duration_column(name: str, title: str, *, min_width: int = 0) -> ShownColumn:
+    return ShownColumn(title, lambda row: duration_text(row[name]), True, min_width)
 
 
-def _mean_size_column(name: str, title: str, *, least_width: int = 0) -> ShownColumn:
-    return ShownColumn(title, lambda row: bytes_text(round(row[name])), True, least_width)
+def _mean_size_column(name: str, title: str, *, min_width: int = 0) -> ShownColumn:
+    return ShownColumn(title, lambda row: bytes_text(round(row[name])), True, min_width)
 
 
 _FACT_NAMES = {"millis": "took", "scan_millis": "scan by tasks", "write_millis": "written by tasks"}
@@ -45,25 +45,25 @@ _INSTANT = text_column("requested", "instant", is_whole=True)
 _WHAT = ShownColumn("what", operation_text)
 COMMITS = (
     _INSTANT,
-    time_column("requested", "time", least_width=_WIDE),
+    time_column("requested", "time", min_width=_WIDE),
     _WHAT,
     count_column("files_written", "files"),
     count_column("rows_inserted", "inserted"),
     count_column("rows_updated", "updated"),
     count_column("rows_deleted", "deleted"),
     size_column("bytes_written", "size"),
-    _duration_column("millis", "took", least_width=_WIDER),
+    _duration_column("millis", "took", min_width=_WIDER),
 )
 """Columns of writes, of rows of `HudiTable.history`."""
 TIMELINE = (
     _INSTANT,
     time_column("requested", "requested"),
-    time_column("completed", "completed", least_width=_WIDE),
+    time_column("completed", "completed", min_width=_WIDE),
     text_column("action"),
     ShownColumn("state", lambda row: row["state"].lower()),
-    ShownColumn("operation", lambda row: (row["operation"] or "").lower(), least_width=_WIDER),
-    _duration_column("millis", "took", least_width=_WIDEST),
-    text_column("archived", least_width=_WIDEST),
+    ShownColumn("operation", lambda row: (row["operation"] or "").lower(), min_width=_WIDER),
+    _duration_column("millis", "took", min_width=_WIDEST),
+    text_column("archived", min_width=_WIDEST),
 )
 """Columns of instants, of rows of `HudiTable.history`."""
 SYNCED_TABLES = (
@@ -79,7 +79,7 @@ SYNCED_TABLES = (
 WRITTEN_FILES = (
     text_column("partition"),
     ShownColumn("file", lambda row: file_name(row["path"])),
-    count_column("rows_written", "rows", least_width=_WIDE),
+    count_column("rows_written", "rows", min_width=_WIDE),
     count_column("rows_inserted", "inserted"),
     count_column("rows_updated", "updated"),
     count_column("rows_deleted", "deleted"),
@@ -100,13 +100,13 @@ FILES = (
     ShownColumn("file", lambda row: file_name(row["path"])),
     text_column("kind"),
     size_column("size"),
-    time_column("instant", "time", least_width=_WIDEST),
+    time_column("instant", "time", min_width=_WIDEST),
 )
 """Columns of rows of `Inspect.files`."""
 BOOTSTRAP_MAPPING = (
     text_column("partition"),
     text_column("file_id", "file group"),
-    text_column("source_partition", "source partition", least_width=_WIDEST),
+    text_column("source_partition", "source partition", min_width=_WIDEST),
     ShownColumn("source file", lambda row: file_name(row["source_file"])),
     size_column("source_size", "size"),
 )
@@ -128,14 +128,14 @@ LOG_BLOCKS = (
 )
 """Columns of rows of `Inspect.log_blocks`."""
 LOG_RECORDS = (
-    ShownColumn("file", lambda row: file_name(row["path"]), least_width=_WIDER),
+    ShownColumn("file", lambda row: file_name(row["path"]), min_width=_WIDER),
     text_column("instant", is_whole=True),
     text_column("record"),
 )
 """Columns of rows of `Inspect.log_records`."""
 COMPARED = (
     _INSTANT,
-    time_column("requested", "time", least_width=_WIDE),
+    time_column("requested", "time", min_width=_WIDE),
     _WHAT,
     text_column("only_in", "only in"),
 )
@@ -153,7 +153,7 @@ EXPIRED_FILES = (text_column("partition"), text_column("name", "file"), size_col
 ORPHANS = (
     text_column("partition"),
     ShownColumn("file", lambda row: file_name(row["path"])),
-    time_column("instant", "time", least_width=_WIDE),
+    time_column("instant", "time", min_width=_WIDE),
     size_column("size"),
     text_column("is_deleted", "deleted"),
 )
@@ -166,7 +166,7 @@ _LOG_FILES = ShownColumn("logs", lambda row: count_text(len(row["log_files"] or 
 COMPACTED = (
     text_column("partition"),
     text_column("file_id", "file group"),
-    text_column("base_instant", "base instant", is_whole=True, least_width=_WIDE),
+    text_column("base_instant", "base instant", is_whole=True, min_width=_WIDE),
     _LOG_FILES,
     size_column("log_bytes", "log size"),
 )
@@ -181,10 +181,10 @@ CLUSTERED = (
 """Columns of the file slices of a clustering plan."""
 DELETIONS = (
     _INSTANT,
-    time_column("requested", "time", least_width=_WIDER),
+    time_column("requested", "time", min_width=_WIDER),
     text_column("action"),
     ShownColumn("undone", lambda row: cell_text(row["undone"])),
-    text_column("earliest_retained", "retained from", least_width=_WIDE, is_whole=True),
+    text_column("earliest_retained", "retained from", min_width=_WIDE, is_whole=True),
     count_column("files_deleted", "files"),
     count_column("files_failed", "failed"),
     _duration_column("millis", "took"),
@@ -200,10 +200,10 @@ FILE_SIZES = (
     text_column("instant", is_whole=True),
     count_column("files"),
     size_column("smallest"),
-    _mean_size_column("percentile_10", "10 %", least_width=_WIDE),
+    _mean_size_column("percentile_10", "10 %", min_width=_WIDE),
     _mean_size_column("median", "median"),
     _mean_size_column("mean", "mean"),
-    _mean_size_column("percentile_95", "95 %", least_width=_WIDE),
+    _mean_size_column("percentile_95", "95 %", min_width=_WIDE),
     size_column("largest"),
 )
 """Columns of rows of `Inspect.file_sizes`."""
@@ -219,7 +219,7 @@ AMPLIFICATION = (
 METADATA_PARTITIONS = (
     text_column("partition"),
     count_column("file_groups", "file groups"),
-    count_column("base_files", "base files", least_width=_WIDE),
+    count_column("base_files", "base files", min_width=_WIDE),
     size_column("base_size", "base"),
     count_column("log_files", "log files"),
     size_column("log_size", "logs"),
@@ -250,7 +250,7 @@ def partition_columns(schema: pa.Schema) -> list[ShownColumn]:
         elif name == "latest_instant":
             columns.append(text_column(name, "latest instant", is_whole=True))
         else:
-            columns.append(text_column(name, least_width=0 if name == "partition" else _WIDER))
+            columns.append(text_column(name, min_width=0 if name == "partition" else _WIDER))
     return columns
 
 

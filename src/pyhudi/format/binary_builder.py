@@ -17,7 +17,7 @@ Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
 _NOTHING = pa.scalar(b"", pa.binary())
-_MOST_BYTES = int(np.iinfo(np.int32).max)
+_MAX_BYTES = int(np.iinfo(np.int32).max)
 PREFIX = 4
 """Bytes of the length prefix of a row."""
 
@@ -59,7 +59,7 @@ class BinaryRowBuilder:
         pieces = self._pieces
         if prefixed:
             pieces = [binary_array(self._sizes.astype(">i4").view(np.uint8), np.full(self._count, PREFIX)), *pieces]
-        if int(self._sizes.sum()) > _MOST_BYTES - PREFIX * self._count:
+        if int(self._sizes.sum()) > _MAX_BYTES - PREFIX * self._count:
             raise FormatError(
                 f"{self._count} rows of {int(self._sizes.sum())} bytes exceed the size of an array; write fewer at a "
                 "time"

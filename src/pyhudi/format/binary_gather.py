@@ -6,16 +6,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-_MOST_BYTES = int(np.iinfo(np.int32).max)
+_MAX_BYTES = int(np.iinfo(np.int32).max)
 
 
 def gather(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> pa.Array:
     """Return a binary array whose i-th value is ``data[starts[i] : starts[i] + sizes[i]]``."""
     total = int(sizes.sum())
-    if total > _MOST_BYTES:
+    if total > _MAX_BYTES:
         raise ValueError(f"{total} bytes exceed the size of an array")
     ends = starts + sizes
-    if len(starts) and len(data) <= _MOST_BYTES and bool((starts[1:] >= ends[:-1]).all()):
+    if len(starts) and len(data) <= _MAX_BYTES and bool((starts[1:] >= ends[:-1]).all()):
         return _every_second(data, starts, ends)
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])

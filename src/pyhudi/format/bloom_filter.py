@@ -35,7 +35,7 @@ _HEADER = struct.Struct(">iibi")
 _DYNAMIC = struct.Struct(">iii")
 _VERSION, _MURMUR = -1, 1
 _PENDING_KEYS = 65_536
-_MOST_FOREIGN = 1.05
+_MAX_FOREIGN = 1.05
 """Maximum number of keys in a filter per key that the file still holds, up to which the filter is continued."""
 
 
@@ -226,7 +226,7 @@ class BloomBuilder:
         if self._kind == SIMPLE or not same or earlier.entries_per_row != self._entries:
             return False
         added = self._entries * (len(earlier.rows) - 1) + earlier.last_row_count
-        if len(earlier.rows) > self._max_rows or not keys <= added <= keys * _MOST_FOREIGN:
+        if len(earlier.rows) > self._max_rows or not keys <= added <= keys * _MAX_FOREIGN:
             return False
         self._rows = [np.unpackbits(row, count=self._bits, bitorder="little").view(np.bool_) for row in earlier.rows]
         self._added = added

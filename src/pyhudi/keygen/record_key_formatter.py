@@ -73,10 +73,10 @@ def check_texts_of_floats(rows: pa.RecordBatch, names: Sequence[str]) -> None:
         column = _field(rows, name)
         if not pa.types.is_floating(column.type):
             continue
-        most_digits, whole = (6, 2.0**24) if pa.types.is_float32(column.type) else (15, 2.0**53)
+        max_digits, whole = (6, 2.0**24) if pa.types.is_float32(column.type) else (15, 2.0**53)
         size = pc.abs(column)
         digits = pc.replace_substring_regex(size.cast(pa.string()), r"e.*$|\.", "")
-        is_short = pc.less_equal(pc.utf8_length(pc.utf8_trim(digits, "0")), most_digits)
+        is_short = pc.less_equal(pc.utf8_length(pc.utf8_trim(digits, "0")), max_digits)
         is_usual = pc.and_(pc.and_(pc.greater_equal(size, 0.001), pc.less(size, whole)), is_short)
         is_same = pc.or_(is_usual, pc.or_(pc.equal(size, 0.0), pc.invert(pc.is_finite(size))))
         unsure = column.filter(pc.invert(is_same))

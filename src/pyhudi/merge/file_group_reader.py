@@ -34,7 +34,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 
 MAX_BATCH_ROWS = 524_288
-_LEAST_ROWS = 8_192
+_MIN_ROWS = 8_192
 """Minimum number of rows of a batch, regardless of the size of log records."""
 _LOGS_OF_BUDGET = 4
 """Divisor of the budget: the share for undecoded log files."""
@@ -208,7 +208,7 @@ class SliceReader:
 
     def width(self, log_records: MergedLogRecords) -> float:
         """Estimate the bytes of a base row from the logs. The file itself is more exact, except for repeated values."""
-        return min(log_records.row_bytes, self._context.memory.batch_bytes / _LEAST_ROWS)
+        return min(log_records.row_bytes, self._context.memory.batch_bytes / _MIN_ROWS)
 
     def _base(self, batch_rows: int, row_bytes: float = 0.0) -> Iterator[pa.RecordBatch]:
         context, path = self._context, self._slice.base_path

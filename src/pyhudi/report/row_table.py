@@ -29,25 +29,25 @@ class ShownColumn:
         title: Its header.
         text: Returns the cell of a row, which has the values by the names of the columns.
         is_number: Whether it is aligned to the right.
-        least_width: Width of the terminal, in characters, from which it is shown.
+        min_width: Width of the terminal, in characters, from which it is shown.
         is_whole: Whether its cells are never broken into lines, as those of numbers.
     """
 
     title: str
     text: Callable[[Mapping[str, Any]], str]
     is_number: bool = False
-    least_width: int = 0
+    min_width: int = 0
     is_whole: bool = False
 
 
-def text_column(name: str, title: str | None = None, *, least_width: int = 0, is_whole: bool = False) -> ShownColumn:
+def text_column(name: str, title: str | None = None, *, min_width: int = 0, is_whole: bool = False) -> ShownColumn:
     """Return a column of values as texts."""
-    return ShownColumn(title or name, lambda row: cell_text(row[name]), False, least_width, is_whole)
+    return ShownColumn(title or name, lambda row: cell_text(row[name]), False, min_width, is_whole)
 
 
-def count_column(name: str, title: str | None = None, *, least_width: int = 0) -> ShownColumn:
+def count_column(name: str, title: str | None = None, *, min_width: int = 0) -> ShownColumn:
     """Return a column of numbers: ``1,234``."""
-    return ShownColumn(title or name, lambda row: count_text(row[name]), True, least_width)
+    return ShownColumn(title or name, lambda row: count_text(row[name]), True, min_width)
 
 
 def size_column(name: str, title: str | None = None) -> ShownColumn:
@@ -55,9 +55,9 @@ def size_column(name: str, title: str | None = None) -> ShownColumn:
     return ShownColumn(title or name, lambda row: bytes_text(row[name]), True)
 
 
-def time_column(name: str, title: str | None = None, *, least_width: int = 0) -> ShownColumn:
+def time_column(name: str, title: str | None = None, *, min_width: int = 0) -> ShownColumn:
     """Return a column of instants as times: ``2026-11-21 09:49:47``."""
-    return ShownColumn(title or name, lambda row: instant_text(row[name] or ""), False, least_width, True)
+    return ShownColumn(title or name, lambda row: instant_text(row[name] or ""), False, min_width, True)
 
 
 def print_rows(rows: pa.Table, console: Console, columns: Sequence[ShownColumn] | None = None) -> None:
@@ -68,7 +68,7 @@ def print_rows(rows: pa.Table, console: Console, columns: Sequence[ShownColumn] 
         console: Console of ``rich``.
         columns: The columns to print; None for all, with nulls as ``null``.
     """
-    shown = _all_columns(rows.schema) if columns is None else [c for c in columns if c.least_width <= console.width]
+    shown = _all_columns(rows.schema) if columns is None else [c for c in columns if c.min_width <= console.width]
     if not shown:
         return
     values = (_as_texts(rows) if columns is None else rows).to_pylist()

@@ -20,7 +20,7 @@ from pyhudi.schema.table_types import is_list, table_type
 _NUMBER = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exp>[+-]\d+))?$"
 
 
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 """Bytes of a text that an error message shows."""
 
 
@@ -86,9 +86,9 @@ def _shown(value: pa.Scalar) -> str:
     """Return a value as in an error message: texts and bytes in quotes, their first bytes."""
     t, data_type = pa.types, value.type
     if t.is_string(data_type) or t.is_large_string(data_type):
-        return repr(value.cast(pa.large_binary()).as_py()[:_MOST_SHOWN].decode(errors="replace"))
+        return repr(value.cast(pa.large_binary()).as_py()[:_MAX_SHOWN].decode(errors="replace"))
     if t.is_binary(data_type) or t.is_large_binary(data_type) or t.is_fixed_size_binary(data_type):
-        return repr(value.as_py()[:_MOST_SHOWN])
+        return repr(value.as_py()[:_MAX_SHOWN])
     plain = value.cast(pa.timestamp(data_type.unit)) if t.is_timestamp(data_type) else value
     return str(plain.cast(pa.string()))
 

@@ -12,7 +12,7 @@ from pyhudi.sql.statements import ExecuteImmediate, Name
 from pyhudi.sql.token_cursor import Cursor, literal_text
 
 _NAME_PARTS = ("VAR", "IDENTIFIER")
-_MOST_PARTS = 3
+_MAX_PARTS = 3
 
 
 def names_in_computed_texts(script: Script) -> tuple[Name, ...]:
@@ -51,7 +51,7 @@ def _names(text: str) -> Iterator[Name]:
         while cursor.sees(".") and cursor.kind(1):
             parts.append(cursor.tokens[cursor.at + 1].text)
             cursor.at += 2
-        if len(parts) <= _MOST_PARTS:
+        if len(parts) <= _MAX_PARTS:
             yield tuple(parts)
 
 

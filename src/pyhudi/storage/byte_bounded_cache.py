@@ -13,8 +13,8 @@ _DEFAULT_BYTES = 256 * 1024 * 1024
 class ByteBoundedCache:
     """LRU cache of values by key, bounded in bytes. Thread-safe."""
 
-    def __init__(self, most_bytes: int = _DEFAULT_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int = _DEFAULT_BYTES) -> None:
+        self._most_bytes = max_bytes
         self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._guard = threading.Lock()

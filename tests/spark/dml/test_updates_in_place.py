@@ -158,8 +158,8 @@ def test_plans_that_are_made_once_are_not_adaptive(spark, capsys):
 
 @pytest.mark.parametrize("literals", [16, 0], ids=["literals", "joined"])
 def test_rows_are_routed_to_partitions_of_any_name(spark, monkeypatch, literals):
-    monkeypatch.setattr(local_relations, "MOST_LITERALS", literals)
-    monkeypatch.setattr(row_routing, "MOST_LITERALS", literals)
+    monkeypatch.setattr(local_relations, "MAX_LITERALS", literals)
+    monkeypatch.setattr(row_routing, "MAX_LITERALS", literals)
     partitions = ["plain", "it's \"\\' ü", "a=1/b=${x}", "", "new 'one'"]
     counts = [(name, f"f-{number}", f"{name}/f-{number}_1.parquet") for number, name in enumerate(partitions[:4])]
     added = [(name, None, None) for name in (partitions[1], partitions[4])]

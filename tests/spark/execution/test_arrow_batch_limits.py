@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.spark.execution.arrow_batch_limits import FEWEST_ROWS, MAX_BYTES, MAX_ROWS, batches_limited_by_rows
+from pyhudi.spark.execution.arrow_batch_limits import MAX_BYTES, MAX_ROWS, MIN_ROWS, batches_limited_by_rows
 from pyhudi.spark.write import write_execution
 from pyhudi.spark.write.dataframe_writer import APPEND, OVERWRITE, write
 
@@ -69,9 +69,9 @@ def test_values_that_may_be_large_keep_the_limit(
 
 def test_few_rows_keep_the_limit(spark: SparkSession) -> None:
     before = settings(spark)
-    with batches_limited_by_rows(small_rows(spark), FEWEST_ROWS - 1):
+    with batches_limited_by_rows(small_rows(spark), MIN_ROWS - 1):
         assert settings(spark) == before
-    with batches_limited_by_rows(small_rows(spark), FEWEST_ROWS):
+    with batches_limited_by_rows(small_rows(spark), MIN_ROWS):
         assert (settings(spark) != before) is LIMITS_BYTES
 
 

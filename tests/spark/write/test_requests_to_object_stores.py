@@ -43,10 +43,10 @@ def test_a_small_upsert_and_a_query(spark: SparkSession, s3: S3Server, table_typ
     assert len(requests) <= most, (len(requests), requests)
     commits = Counter(r for r in requests if r.startswith("GET ") and r.endswith((".commit", ".deltacommit")))
     assert max(commits.values()) <= 3, commits
-    for most_requests in (60, 30):  # the metadata table's log files are remembered
+    for max_requests in (60, 30):  # the metadata table's log files are remembered
         with s3.recorded_requests() as requests:
             assert load_table(spark, uri, s3.options).where("id = 'k3'").count() <= 1
-        assert len(requests) <= most_requests, (len(requests), requests)
+        assert len(requests) <= max_requests, (len(requests), requests)
         delta_commits = Counter(r for r in requests if "metadata/.hoodie/timeline/" in r)
         assert max(delta_commits.values(), default=0) <= 2, delta_commits
 
@@ -58,7 +58,7 @@ def test_folders_of_many_partitions_are_not_listed(
     upsert(spark, s3, uri, 1, "COPY_ON_WRITE")
     folders = [r.split("/")[-2] for r in _listed(spark, s3, uri, 2)]
     assert folders, "few folders are listed"
-    monkeypatch.setattr(write_job, "_MOST_LISTED_FOLDERS", 0)
+    monkeypatch.setattr(write_job, "_MAX_LISTED_FOLDERS", 0)
     assert not _listed(spark, s3, uri, 3)
     rows = load_table(spark, uri, s3.options).select("id", "ts").collect()
     assert len(rows) == 6

@@ -34,7 +34,7 @@ def test_columns() -> None:
         time_column("instant", "time"),
         count_column("n", "rows"),
         size_column("size"),
-        text_column("tags", least_width=100),
+        text_column("tags", min_width=100),
     ]
     head, _, row = printed(rows, columns)
     assert head.split() == ["instant", "time", "rows", "size"]

@@ -15,7 +15,7 @@ options = noun("options", "Options of tables, writes and services: search, show.
 _COLUMNS = (
     text_column("key"),
     text_column("default"),
-    ShownColumn("meaning", lambda row: row["meaning"], least_width=100),
+    ShownColumn("meaning", lambda row: row["meaning"], min_width=100),
 )
 _SCHEMA = pa.schema([(name, pa.string()) for name in ("key", "type", "default", "allowed", "meaning", "aliases")])
 

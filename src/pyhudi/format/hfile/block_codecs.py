@@ -32,7 +32,7 @@ class Codec(IntEnum):
     ZSTD = 6
 
 
-_LEAST, _MOST_RATIO = 64, {Codec.GZIP: 1100, Codec.SNAPPY: 64, Codec.LZ4: 256, Codec.BZIP2: 50_000, Codec.ZSTD: 50_000}
+_LEAST, _MAX_RATIO = 64, {Codec.GZIP: 1100, Codec.SNAPPY: 64, Codec.LZ4: 256, Codec.BZIP2: 50_000, Codec.ZSTD: 50_000}
 """Approximate maximum compression ratio of each codec; a payload that claims more is corrupt."""
 
 
@@ -49,7 +49,7 @@ def decompress(payload: memoryview, size: int, codec: Codec) -> bytes:
             f"cannot read HFile blocks compressed with {codec.name}: no library is available. Let Apache Hudi "
             "rebuild the metadata table with hoodie.hfile.compression.algorithm=GZ"
         )
-    elif size < 0 or size > max(len(payload), _LEAST) * _MOST_RATIO[codec]:
+    elif size < 0 or size > max(len(payload), _LEAST) * _MAX_RATIO[codec]:
         raise FormatError(f"an HFile block of {len(payload)} bytes cannot decompress to {size}")
     else:
         try:

@@ -211,13 +211,13 @@ class HFileReader:
             return False
         return count <= _KEPT_BLOCKS or self._trailer.load_on_open_offset <= _KEPT_BYTES
 
-    def _runs(self, numbers: Sequence[int], most_blocks: int = _RUN_BLOCKS) -> Iterator[list[int]]:
+    def _runs(self, numbers: Sequence[int], max_blocks: int = _RUN_BLOCKS) -> Iterator[list[int]]:
         """Yield the numbers of blocks (ascending) in groups that are read at once."""
         run: list[int] = []
         size = 0
         for number in numbers:
             size += self.index[number].size
-            if run and (size > _RUN_BYTES or len(run) >= most_blocks):
+            if run and (size > _RUN_BYTES or len(run) >= max_blocks):
                 yield run
                 run, size = [], self.index[number].size
             run.append(number)

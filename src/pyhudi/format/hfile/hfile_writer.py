@@ -31,7 +31,7 @@ _LEVEL = 1
 _CHUNK = 1 << 30
 LONGEST_KEY = (1 << 15) - 1
 """Bytes of the longest key that an HFile can have."""
-_MOST_BYTES = (1 << 31) - 1
+_MAX_BYTES = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +246,9 @@ class _Blocks:
 
     def _add(self, part: bytes) -> None:
         self.size += len(part)
-        if self.size > _MOST_BYTES:
+        if self.size > _MAX_BYTES:
             raise FileSizeError(
-                f"an HFile of at least {self.size} bytes exceeds the limit of {_MOST_BYTES}: distribute the "
+                f"an HFile of at least {self.size} bytes exceeds the limit of {_MAX_BYTES}: distribute the "
                 "entries over more files, those of an index of the metadata table over more file groups "
                 "(hoodie.metadata.index.*.file.group.count)"
             )

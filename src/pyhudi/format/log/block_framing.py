@@ -13,7 +13,7 @@ from pyhudi.format.log.log_block import FORMAT_VERSION, MAGIC, ROLLBACK_COMMAND,
 
 Buffer: TypeAlias = bytes | memoryview
 
-_MOST_BYTES = (1 << 31) - 1
+_MAX_BYTES = (1 << 31) - 1
 """Maximum size of a block, because readers use 32-bit lengths."""
 
 
@@ -40,8 +40,8 @@ def frame(kind: BlockType, headers: Mapping[Header, str], content: Sequence[Buff
     size = sum(len(part) for part in content)
     # Version and kind, headers, length of the content, content, empty footer, this length again.
     length = 8 + len(header) + 8 + size + 4 + 8
-    if length > _MOST_BYTES:
-        raise FormatError(f"a log block of {length} bytes exceeds the limit of {_MOST_BYTES}")
+    if length > _MAX_BYTES:
+        raise FormatError(f"a log block of {length} bytes exceeds the limit of {_MAX_BYTES}")
     head = MAGIC + struct.pack(">qii", length, FORMAT_VERSION, kind) + header + struct.pack(">q", size)
     tail = struct.pack(">iq", 0, length + len(MAGIC))
     return Frame([head, *content, tail], len(head) + size + len(tail))

@@ -15,7 +15,7 @@ from pyhudi.schema.evolution.schema_projection import FileNames, conform, file_c
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.timestamp_units import with_actual_types
 
-_MOST_SEARCHED = 16
+_MAX_SEARCHED = 16
 """Keys up to which the bytes of a block are searched for each: a search takes as long as decoding a few records."""
 _NUMBER = "_pyhudi_record_number"
 _VERSION = struct.Struct(">i")
@@ -51,7 +51,7 @@ class LogRecordFilter:
     def may_be_in(self, block: LogBlock) -> bool:
         """Return False if a block certainly contains no matching record: its bytes contain none of the keys."""
         keys = self.rows.keys
-        if not self.stored_keys or keys is None or len(keys) > _MOST_SEARCHED:
+        if not self.stored_keys or keys is None or len(keys) > _MAX_SEARCHED:
             return True
         if block.type not in (BlockType.AVRO_DATA, BlockType.DELETE):
             return True

@@ -21,7 +21,7 @@ from pyhudi.metadata.records.metadata_keys import key_texts
 
 WINDOW_BYTES = 8 * 1024 * 1024
 """Bytes of keys and values that are read at a time from all files of a slice together."""
-_LEAST_WINDOW = 256 * 1024
+_MIN_WINDOW = 256 * 1024
 
 _NO_BYTES = pa.array([], pa.binary())
 
@@ -42,7 +42,7 @@ def merge_sorted(
     """
     # The first one is the base file, which provides most entries.
     shares = [window_bytes // 2, *[window_bytes // (2 * max(1, len(sources) - 1))] * (len(sources) - 1)]
-    cursors = [_Cursor(source, max(_LEAST_WINDOW, share)) for source, share in zip(sources, shares, strict=True)]
+    cursors = [_Cursor(source, max(_MIN_WINDOW, share)) for source, share in zip(sources, shares, strict=True)]
     while True:
         live = [cursor for cursor in cursors if cursor.fill()]
         if not live:

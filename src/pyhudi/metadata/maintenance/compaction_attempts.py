@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 ATTEMPTS_FILE = f"{METADATA_META_FOLDER}/.aux/pyhudi_compaction_attempts.json"
-_MOST_DOUBLINGS = 6
+_MAX_DOUBLINGS = 6
 """Number of times that the interval between attempts is doubled, up to 64 times the first one."""
 
 
@@ -39,7 +39,7 @@ class CompactionAttempts:
 
     def next_at(self, due: int) -> int:
         """Return the number of delta commits at which the next attempt begins, if one is due every ``due`` of them."""
-        return due if not self.count else self.deltas + (due << min(self.count - 1, _MOST_DOUBLINGS))
+        return due if not self.count else self.deltas + (due << min(self.count - 1, _MAX_DOUBLINGS))
 
     def begin(self, deltas: int) -> CompactionAttempts:
         """Return the record with one more attempt."""

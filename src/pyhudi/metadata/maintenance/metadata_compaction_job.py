@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyhudi.merge.logs.valid_log_blocks import BlockView
     from pyhudi.storage import Storage
 
-MOST_THREADS = 4
+MAX_THREADS = 4
 """Number of file groups that are compacted concurrently in this process; each takes the memory of some windows."""
 PAYS_ON_ENGINE = 256 * 1024 * 1024
 """Bytes of files from which several file groups are compacted on an engine's executors, if there is one: about ten
@@ -101,6 +101,6 @@ def run_job(job: MetadataCompactionJob, engine: object = None) -> list[Stat]:
     """
     if isinstance(engine, MetadataCompactor) and len(job.slices) > 1 and job.num_bytes >= PAYS_ON_ENGINE:
         return engine.compact_metadata(job)
-    threads = min(MOST_THREADS, os.cpu_count() or 1, max(1, len(job.slices)))
+    threads = min(MAX_THREADS, os.cpu_count() or 1, max(1, len(job.slices)))
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(job.run, range(len(job.slices))))

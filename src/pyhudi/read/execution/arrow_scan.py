@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.storage import Storage
 
-_LEAST_BUDGET = 32 * 1024 * 1024
+_MIN_BUDGET = 32 * 1024 * 1024
 
 
 def scan_table(plan: ScanPlan, storage: Storage) -> pa.Table:
@@ -53,7 +53,7 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
     if plan.merging is None:
         return [partial(reader.read, task) for task in read_tasks(plan)]
     context = plan.merging.context
-    memory = replace(context.memory, budget=max(context.memory.budget // threads, _LEAST_BUDGET))
+    memory = replace(context.memory, budget=max(context.memory.budget // threads, _MIN_BUDGET))
     context = replace(context, memory=memory)
     merged = MergedReader.from_plan(plan, context)
     values = plan.partition_columns.by_partition()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 Number: TypeAlias = int | float | Decimal
 
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 LISTS = ("in", "not in")
 """Operators whose value is a list."""
 _NONE, _ALL = ("in", ()), ("not in", ())
@@ -89,7 +89,7 @@ def can_be_compared(data_type: pa.DataType, value: pa.Scalar) -> bool:
         return bool(pa.types.is_floating(value.type))
     scale = max(data_type.scale, value.type.scale)
     return bool(
-        scale + max(data_type.precision - data_type.scale, value.type.precision - value.type.scale) <= _MOST_DIGITS
+        scale + max(data_type.precision - data_type.scale, value.type.precision - value.type.scale) <= _MAX_DIGITS
     )
 
 

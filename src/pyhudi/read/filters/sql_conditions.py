@@ -16,10 +16,10 @@ from pyhudi.read.filters.sql_operands import Column, Literal, Operand, as_column
 from pyhudi.read.filters.terms import Conjunctions, Term
 
 ANYTHING: Conjunctions = ((),)
-_MOST_CONJUNCTIONS = 64
+_MAX_CONJUNCTIONS = 64
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
-_MOST_SCALE = 18
+_MAX_SCALE = 18
 _LAST_BEFORE_SURROGATES = 0xD7FF
 
 
@@ -39,10 +39,10 @@ class SqlCondition:
         return SqlCondition(
             _conjunction(self.if_true, other.if_true),
             _disjunction(self.if_false, other.if_false),
-            self.exact_if_true and other.exact_if_true and len(self.if_true) * len(other.if_true) <= _MOST_CONJUNCTIONS,
+            self.exact_if_true and other.exact_if_true and len(self.if_true) * len(other.if_true) <= _MAX_CONJUNCTIONS,
             self.exact_if_false
             and other.exact_if_false
-            and len(self.if_false) + len(other.if_false) <= _MOST_CONJUNCTIONS,
+            and len(self.if_false) + len(other.if_false) <= _MAX_CONJUNCTIONS,
             self.other_type or other.other_type,
         )
 
@@ -57,14 +57,14 @@ UNKNOWN = SqlCondition()
 
 
 def _conjunction(a: Conjunctions, b: Conjunctions) -> Conjunctions:
-    if len(a) * len(b) > _MOST_CONJUNCTIONS:
+    if len(a) * len(b) > _MAX_CONJUNCTIONS:
         # Each of the two must be true as well.
         return a if len(a) <= len(b) else b
     return tuple(tuple(dict.fromkeys((*x, *y))) for x in a for y in b)
 
 
 def _disjunction(a: Conjunctions, b: Conjunctions) -> Conjunctions:
-    if () in a or () in b or len(a) + len(b) > _MOST_CONJUNCTIONS:
+    if () in a or () in b or len(a) + len(b) > _MAX_CONJUNCTIONS:
         return ANYTHING
     return a + b
 
@@ -144,7 +144,7 @@ def _is_same(value: Any, data_type: pa.DataType) -> bool:
 def _compare_with_fraction(column: Column, op: str, value: Decimal) -> SqlCondition:
     """Compare an integer column with a fraction; nothing is implied for long columns, which Spark may round."""
     exponent = value.as_tuple().exponent
-    if not isinstance(exponent, int) or exponent < -_MOST_SCALE or abs(value) >= 1 << 63:
+    if not isinstance(exponent, int) or exponent < -_MAX_SCALE or abs(value) >= 1 << 63:
         return UNKNOWN
     if op in (">", ">="):
         return _leaf(Term(column.name, ">", math.floor(value)))

@@ -17,7 +17,7 @@ from pyhudi.read.filters.sql_tokenizer import Kind, Token
 from pyhudi.read.filters.terms import literal
 from pyhudi.schema.name_resolution import matches_ignoring_case
 
-_MOST_EXACT = 1 << 53
+_MAX_EXACT = 1 << 53
 
 
 ALIASES = {
@@ -193,7 +193,7 @@ def is_whole(value: int | Decimal) -> bool:
 def _floating(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    return None if isinstance(value, int) and abs(value) > _MOST_EXACT else float(value)
+    return None if isinstance(value, int) and abs(value) > _MAX_EXACT else float(value)
 
 
 def _exact(value: Any) -> Decimal | None:

@@ -18,7 +18,7 @@ from pyhudi.read.filters.sql_operands import Known, Literal, Operand, operand_of
 from pyhudi.read.filters.sql_tokenizer import END, Token, tokens
 from pyhudi.read.filters.terms import Conjunctions
 
-_MOST_NESTED = 40
+_MAX_NESTED = 40
 """Number of parentheses in each other that are looked into, each of which takes some of Python's stack."""
 _COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _ENDS = {"AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "!", ")", ",", *_COMPARISONS}
@@ -116,7 +116,7 @@ class _Parser:
         """Return a condition in parentheses; None, without consuming tokens, if there is an operand in parentheses or
         none."""
         start = self._at
-        if self._nested < _MOST_NESTED and self._take("("):
+        if self._nested < _MAX_NESTED and self._take("("):
             self._nested += 1
             try:
                 condition = self._disjunction()

@@ -23,7 +23,7 @@ _MAX_GAP = 4096
 """Bytes between two ranges that are read with them, as in Apache Hudi."""
 _PIECE = 64 << 20
 """Bytes of the blobs that are in memory at once; one blob may be larger."""
-_MOST_AT_ONCE = 8 * _PIECE
+_MAX_AT_ONCE = 8 * _PIECE
 """Bytes of a piece with the gaps in it; above, gaps are not read."""
 _LARGEST = (1 << 31) - 1
 """Bytes of a value in Arrow and Spark."""
@@ -176,7 +176,7 @@ def _read(files: _Files, numbers: Ints, begins: Ints, sizes: Ints, gap: int) -> 
     first = np.flatnonzero(np.concatenate(([True], apart)))
     last = np.concatenate((first[1:], [len(begin)])) - 1
     spans = end[last] - begin[first]
-    if gap and spans.sum() > _MOST_AT_ONCE:
+    if gap and spans.sum() > _MAX_AT_ONCE:
         return _read(files, numbers, begins, sizes, 0)
     data = b"".join(files.read(number[first], begin[first], spans))
     group = np.repeat(np.arange(len(first)), last - first + 1)

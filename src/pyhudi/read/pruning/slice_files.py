@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.format.binary_gather import gather
 from pyhudi.format.file_names import file_names_of
 
-_MOST_BYTES = (1 << 31) - 1
+_MAX_BYTES = (1 << 31) - 1
 
 
 def slice_files(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.int64]]]:
@@ -29,7 +29,7 @@ def slice_files(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np
 
 def _without_folders(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
     """Return the names in paths, given the folders with which they start."""
-    if not len(paths) or paths.nbytes >= _MOST_BYTES:
+    if not len(paths) or paths.nbytes >= _MAX_BYTES:
         return file_names_of(paths)
     offsets = np.frombuffer(paths.buffers()[1], np.int32, len(paths) + 1, 4 * paths.offset).astype(np.int64)
     sizes = pc.binary_length(folders).to_numpy().astype(np.int64)

@@ -11,9 +11,9 @@ from pyhudi.table.config.properties_file import PATH
 
 _DELTA_LOG = "_delta_log"
 _ICEBERG_METADATA = "metadata"
-_MOST_FOLDERS = 50
+_MAX_FOLDERS = 50
 """Number of folders in which tables are looked for."""
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 def describe_contents(path: str, options: Mapping[str, str] | None) -> str:
@@ -49,11 +49,11 @@ def _folder(storage: Storage) -> str:
     other = _other_format(storage, folders)
     if other:
         return other
-    folders = folders[:_MOST_FOLDERS]
+    folders = folders[:_MAX_FOLDERS]
     is_table = concurrent_map(storage.exists, [f"{name}/{PATH}" for name in folders])
     tables = [name for name, yes in zip(folders, is_table, strict=True) if yes]
     if tables:
-        shown = ", ".join(map(repr, tables[:_MOST_NAMES])) + (", …" if len(tables) > _MOST_NAMES else "")
+        shown = ", ".join(map(repr, tables[:_MAX_NAMES])) + (", …" if len(tables) > _MAX_NAMES else "")
         return f"it has tables in its folders: {shown}"
     if _has(storage, "", ".parquet", ".orc"):
         return (

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import LayoutStrategy
 
-_MOST_BITS = 12
+_MAX_BITS = 12
 """Number of ranges of a column, as a power of two: 4,096, more than the files of any plan."""
 _PLACE_BITS = 62
 
@@ -26,7 +26,7 @@ Coordinates = npt.NDArray[np.int64]
 
 def bits_per_column(columns: int) -> int:
     """Return the bits of each coordinate, so that a position fits into a signed 64-bit integer."""
-    return max(1, min(_MOST_BITS, _PLACE_BITS // max(1, columns)))
+    return max(1, min(_MAX_BITS, _PLACE_BITS // max(1, columns)))
 
 
 def range_bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:

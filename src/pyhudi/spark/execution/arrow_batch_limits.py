@@ -19,10 +19,10 @@ from pyhudi.spark.session_settings import session_setting
 
 MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 MAX_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-FEWEST_ROWS = 100_000
+MIN_ROWS = 100_000
 """Rows from which on the limit of bytes takes longer than a look at their plan."""
 _NO_LIMIT = str(2**31 - 1)
-_MOST_ROWS = 4096
+_MAX_ROWS = 4096
 """Rows of a batch without a limit of bytes: even rows with texts of 16 KB do not exceed Spark's own limit, 64 MiB."""
 _BOUNDED = (T.NumericType, T.BooleanType, T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType)
 _PYTHON_NODES = ("Python", "InArrow", "InPandas")
@@ -42,7 +42,7 @@ def batches_limited_by_rows(rows: DataFrame, count: int | None = None) -> Iterat
         count: Their number; None: it is not known.
     """
     spark = rows.sparkSession
-    few = count is not None and count < FEWEST_ROWS
+    few = count is not None and count < MIN_ROWS
     if few or not _has_limit_of_bytes(spark) or not _is_bounded(rows.schema) or _is_computed_by_python(rows):
         yield
         return
@@ -58,7 +58,7 @@ def _has_limit_of_bytes(spark: SparkSession) -> bool:
 def _most_rows(spark: SparkSession) -> int:
     """Return the number of rows to which batches are limited. That of the session is no limit if it is not positive."""
     of_session = int(spark.conf.get(MAX_ROWS) or 0)
-    return min(_MOST_ROWS, of_session) if of_session > 0 else _MOST_ROWS
+    return min(_MAX_ROWS, of_session) if of_session > 0 else _MAX_ROWS
 
 
 def _is_bounded(data_type: T.DataType) -> bool:

@@ -17,7 +17,7 @@ from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.write.location_columns import PLACEMENT_KEY
 
-MOST_LITERALS = 16
+MAX_LITERALS = 16
 """Number of rows up to which a table becomes an expression. Spark runs a job for each broadcast, but compares each row
 with all cases of an expression."""
 _PLAIN_TEXT = re.compile(r"[\w ./:=-]*", re.ASCII)
@@ -60,7 +60,7 @@ def looked_up(rows: DataFrame, data: pa.Table, keys: Sequence[str]) -> tuple[Dat
         The rows, and the other columns of the table, null where it has no such keys.
     """
     names = [name for name in data.column_names if name not in keys]
-    if data.num_rows <= MOST_LITERALS:
+    if data.num_rows <= MAX_LITERALS:
         return rows, {name: literal_lookup(data, keys, name) for name in names}
     joined = rows.join(sf.broadcast(small_frame(rows.sparkSession, data)), list(keys), "left")
     return joined, {name: sf.col(name) for name in names}

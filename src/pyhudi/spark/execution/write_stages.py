@@ -41,15 +41,15 @@ def run_upsert(rows: DataFrame, context: WriteContext, *, adaptive: bool = True)
 
 def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table | None:
     """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.in_task_tagging`); return the
-    write stats of all files, or None if there are more than ``lookup.most_rows``. Runs a Spark job."""
+    write stats of all files, or None if there are more than ``lookup.max_rows``. Runs a Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return in_task_tagging_task(batches, context, task, lookup)
 
     # rows that have been counted are cached
-    statuses = _statuses(rows, work, adaptive=lookup.most_rows is not None)
+    statuses = _statuses(rows, work, adaptive=lookup.max_rows is not None)
     # several tasks would each write a version of the same files, of which one would stay
-    assert lookup.most_rows is None or len(statuses) < 2, "uncounted rows were in several tasks"
+    assert lookup.max_rows is None or len(statuses) < 2, "uncounted rows were in several tasks"
     return None if TOO_MANY_ROWS in statuses else decode_stats(statuses)
 
 

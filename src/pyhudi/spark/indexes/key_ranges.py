@@ -24,7 +24,7 @@ from pyhudi.write.location_columns import PLACEMENT_KEY
 
 _KEYS_PER_RANGE = 500_000
 """Aimed at: some 100 MB in the task that writes them."""
-_MOST_RANGES = 32
+_MAX_RANGES = 32
 """Each key is compared with the bounds of all ranges."""
 _SAMPLED_PER_RANGE = 64
 _SAMPLED_FILES = 16
@@ -74,7 +74,7 @@ ONE_RANGE = KeyRanges()
 
 def range_count(rows: int, groups: int) -> int:
     """Return the number of ranges for a number of keys (``rows``) in a number of file groups."""
-    return max(1, min(_MOST_RANGES, -(-rows // max(1, groups) // _KEYS_PER_RANGE)))
+    return max(1, min(_MAX_RANGES, -(-rows // max(1, groups) // _KEYS_PER_RANGE)))
 
 
 def sampled_files(files: int) -> range:

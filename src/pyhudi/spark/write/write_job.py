@@ -35,7 +35,7 @@ from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import action_of, type_name
 
-_MOST_LISTED_FOLDERS = 64
+_MAX_LISTED_FOLDERS = 64
 """Folders of a table up to which a write lists them; the threads that list need four requests each then."""
 
 
@@ -207,7 +207,7 @@ class WriteJob:
         lister: Lister | None = None
         if self.config.version >= 8:
             folders = self.storage.list_dirs()
-            is_large = len(folders) > _MOST_LISTED_FOLDERS
+            is_large = len(folders) > _MAX_LISTED_FOLDERS
             lister = TableFiles(table, self.opts, may_reload=False).list if is_large else partial(_list, folders)
         return FileSystemView.load(table, lister=lister).latest_slices()
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyhudi.merge.modes.merge_rules import MergeRules
 
 _SAMPLE_ROWS, _MIN_ROWS = 8_192, 1_024
-_MOST_VALUES = 256
+_MAX_VALUES = 256
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -53,7 +53,7 @@ def dictionary_columns(sample: pa.RecordBatch, names: Collection[str]) -> frozen
         return frozenset()
     head = sample.slice(0, _SAMPLE_ROWS)
     texts = [f.name for f in sample.schema if f.name in names and f.type == pa.string()]
-    return frozenset(name for name in texts if pc.count_distinct(head.column(name)).as_py() <= _MOST_VALUES)
+    return frozenset(name for name in texts if pc.count_distinct(head.column(name)).as_py() <= _MAX_VALUES)
 
 
 def as_dictionaries(rows: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:

@@ -26,7 +26,7 @@ from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 Index = npt.NDArray[np.int64]
 _BATCH_ROWS = 65_536
 _SEARCHED_BYTES = 64 * 1024 * 1024
-_MOST_TEXT_BYTES = (1 << 31) - 1
+_MAX_TEXT_BYTES = (1 << 31) - 1
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
 
@@ -114,7 +114,7 @@ class KeyIndex:
         counts = np.bincount(codes, minlength=len(encoded.dictionary)).astype(np.int64)
         order = np.argsort(codes, kind="stable").astype(np.int64)
         distinct = encoded.dictionary
-        if distinct.nbytes <= _MOST_TEXT_BYTES:  # Keys to match need not be cast then.
+        if distinct.nbytes <= _MAX_TEXT_BYTES:  # Keys to match need not be cast then.
             distinct = distinct.cast(pa.string())
         return cls(distinct, order, np.cumsum(counts) - counts, counts)
 

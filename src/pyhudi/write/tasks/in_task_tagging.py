@@ -75,13 +75,13 @@ class InTaskTagging:
         bases: Base files of the partitions that are written (BASES_SCHEMA).
         placement: Placement of new records.
         dedupe: Merges rows with the same key first; None: they are not merged.
-        most_rows: Number of rows of the only partition above which a task writes nothing; None: it writes any number.
+        max_rows: Number of rows of the only partition above which a task writes nothing; None: it writes any number.
     """
 
     bases: pa.Table
     placement: InsertPlacement
     dedupe: SortedDeduplicator | None
-    most_rows: int | None = None
+    max_rows: int | None = None
 
     def for_partition(self, partition: str) -> InTaskTagging:
         """Return the settings for one partition."""
@@ -98,11 +98,11 @@ def in_task_tagging_task(
     and of some base files at a time (`KeyIndex.match_each`).
 
     Returns:
-        The write stats, encoded; `TOO_MANY_ROWS` if there are more than ``lookup.most_rows``.
+        The write stats, encoded; `TOO_MANY_ROWS` if there are more than ``lookup.max_rows``.
     """
     writer = GroupWriter(context, task)
     try:
-        limited = batches if lookup.most_rows is None else _at_most(iter(batches), lookup.most_rows)
+        limited = batches if lookup.max_rows is None else _at_most(iter(batches), lookup.max_rows)
         for (partition, share), rows in rows_by_columns(limited, PARTITION_PATH, PARTITION_SHARE):
             with SpillableRowBuffer(context.buffer_size) as buffered:
                 buffer_rows(rows, lookup.dedupe, buffered)

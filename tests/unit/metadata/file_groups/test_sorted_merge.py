@@ -75,7 +75,7 @@ def test_merge_is_the_fold_of_all(
         versions.append(version)
     expected_keys, expected_values = fold_versions(partition, versions, VERSION).sorted()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_merge, "_LEAST_WINDOW", 1)
+        patch.setattr(sorted_merge, "_MIN_WINDOW", 1)
         parts = list(merge_sorted(partition, sources, VERSION, window_bytes=window))
     found = [key for keys, _ in parts for key in keys.to_pylist()]
     assert found == expected_keys.to_pylist()
@@ -100,7 +100,7 @@ def test_keys_out_of_order_are_refused() -> None:
     source = HFileSource(Unsorted(), SCHEMA)  # type: ignore[arg-type]
     merged = merge_sorted("record_index", [source], VERSION, window_bytes=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_merge, "_LEAST_WINDOW", 1)
+        patch.setattr(sorted_merge, "_MIN_WINDOW", 1)
         assert len(next(merged)[0]) == 1
         with pytest.raises(FormatError, match="not in order"):
             next(merged)

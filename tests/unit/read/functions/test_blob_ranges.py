@@ -83,7 +83,7 @@ def test_neighbours_are_read_together(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_gaps_are_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blob_ranges, "_MOST_AT_ONCE", 100)
+    monkeypatch.setattr(blob_ranges, "_MAX_AT_ONCE", 100)
     rows = [out(folder / "a", at, 10) for at in (0, 30, 200)]
     values = read(rows, **{"hoodie.blob.batching.max.gap.bytes": str(1 << 33)})
     assert values == [DATA[at : at + 10] for at in (0, 30, 200)]

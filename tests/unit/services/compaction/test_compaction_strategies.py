@@ -132,7 +132,7 @@ def test_unknown():
     st.sampled_from([name for name in STRATEGIES if name.startswith(("LogFile", "Bounded", "UnBoundedC"))]),
 )
 def test_one_operation_at_a_time(
-    raw: list[tuple[int, int, int, str]], target: int, least_bytes: int, least_logs: int, name: str
+    raw: list[tuple[int, int, int, str]], target: int, min_bytes: int, min_logs: int, name: str
 ):
     """The same as taking operations one at a time until the target is reached."""
     if "PartitionAware" in name:
@@ -142,14 +142,14 @@ def test_one_operation_at_a_time(
         name,
         rows,
         hoodie__compaction__target__io=target,
-        hoodie__compaction__logfile__size__threshold=least_bytes,
-        hoodie__compaction__logfile__num__threshold=least_logs,
+        hoodie__compaction__logfile__size__threshold=min_bytes,
+        hoodie__compaction__logfile__num__threshold=min_logs,
     )
     pool = sorted(rows, key=lambda row: row["partition"])
     if name.startswith("LogFileSize"):
-        pool = sorted((r for r in pool if r["log_bytes"] >= least_bytes), key=lambda r: -r["log_bytes"])
+        pool = sorted((r for r in pool if r["log_bytes"] >= min_bytes), key=lambda r: -r["log_bytes"])
     elif name.startswith("LogFileNum"):
-        pool = sorted((r for r in pool if len(r["log_files"]) >= least_logs), key=lambda r: -len(r["log_files"]))
+        pool = sorted((r for r in pool if len(r["log_files"]) >= min_logs), key=lambda r: -len(r["log_files"]))
     taken, left = [], target
     for one in pool:
         if name.startswith("UnBounded") or left > 0:

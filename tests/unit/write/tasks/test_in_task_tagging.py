@@ -79,7 +79,7 @@ def written(
     size: int = 3,
     task: TaskId = TASK,
     tasks: int = 1,
-    most_rows: int | None = None,
+    max_rows: int | None = None,
 ) -> list[bytes]:
     """Write as `write`; returns the results of the tasks."""
     storage = LocalStorage(folder)
@@ -108,7 +108,7 @@ def written(
             1000,
         ),
         SortedDeduplicator((RECORD_KEY,), IS_DELETE, MergeRules()),
-        most_rows,
+        max_rows,
     )
     shares = [PartitionShare(number, tasks) for number in range(tasks)]
     return [in_task_tagging_task(batches(rows, size, each), context, task, sought) for each in shares]
@@ -169,9 +169,9 @@ def test_rows_find_their_places(
 def test_a_task_writes_nothing_if_it_has_too_many_rows(tmp_path: Path) -> None:
     rows = [("", key, 0, False) for key in "abcdefg"]
     none = BASES_SCHEMA.empty_table()
-    assert written(tmp_path, FIRST, rows, none, 100, most_rows=6) == [TOO_MANY_ROWS]
+    assert written(tmp_path, FIRST, rows, none, 100, max_rows=6) == [TOO_MANY_ROWS]
     assert not list(tmp_path.glob("*.parquet"))
-    stats = decode_stats(written(tmp_path, FIRST, rows, none, 100, most_rows=7))
+    stats = decode_stats(written(tmp_path, FIRST, rows, none, 100, max_rows=7))
     assert latest(tmp_path, stats) == {("", key): (0, FIRST) for key in "abcdefg"}
 
 

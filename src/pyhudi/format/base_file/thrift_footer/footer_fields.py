@@ -33,7 +33,7 @@ PATH, PLAIN_SIZE, SIZE, DATA_OFFSET, INDEX_OFFSET, DICTIONARY_OFFSET, BLOOM = 3,
 PAGE_OFFSETS = (DATA_OFFSET, INDEX_OFFSET, DICTIONARY_OFFSET)
 # offset index
 PAGES, PAGE_OFFSET = 1, 1
-_MOST_ORDINALS = 0x7FFF
+_MAX_ORDINALS = 0x7FFF
 
 ColumnPath = tuple[bytes, ...]
 """Names from a top-level column to the leaf."""
@@ -117,7 +117,7 @@ def have_same_form(one: Struct, other: Struct) -> bool:
 
 def with_ordinal(group: Struct, number: int) -> Struct:
     """Return the entry of a row group with its number in the file, which has two bytes."""
-    if number > _MOST_ORDINALS:
+    if number > _MAX_ORDINALS:
         return {field: value for field, value in group.items() if field != ORDINAL}
     return {**group, ORDINAL: from_int(ThriftType.I16, number)}
 

@@ -25,7 +25,7 @@ _ARRAY_OF_RECORDS = f"[L{_DELETE_RECORD};"
 _ARRAY_OF_KEYS = f"[L{_KEY};"
 
 _NULL, _BY_NAME = 0, 1
-_LEAST_DELETE = 3
+_MIN_DELETE = 3
 """Bytes of the shortest delete."""
 _DAY_MS = 86_400_000
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -90,7 +90,7 @@ class _Parser:
         self._expect_class(_ARRAY_OF_RECORDS if with_ordering else _ARRAY_OF_KEYS)
         self._expect_new()
         count = self._in.varint() - 1
-        if not 0 <= count <= self._in.left // _LEAST_DELETE:
+        if not 0 <= count <= self._in.left // _MIN_DELETE:
             raise FormatError(f"{count} deletes in {self._in.left} bytes")
         element = self._record if with_ordering else self._key
         result = [element() for _ in range(count)]

@@ -19,9 +19,9 @@ from pyhudi.format.avro.decoder import RecordProjection, decode_columns
 from pyhudi.format.log.delete_ordering import AVRO_NAMES, RAW_TYPES, OrderingKind
 from pyhudi.format.varint import encoded_sizes
 
-_LEAST_DELETE = 3
+_MIN_DELETE = 3
 """Bytes of the shortest delete: three null unions."""
-_MOST_FIELDS = 64
+_MAX_FIELDS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def decode_uniform(body: memoryview) -> UniformDeletes | None:
     reader = _Reader(body)
     try:
         count = reader.long()
-        if not 0 < count <= len(body) // _LEAST_DELETE:
+        if not 0 < count <= len(body) // _MIN_DELETE:
             return None
         start = reader.at
         shape = _shape(reader)
@@ -107,7 +107,7 @@ def _array_shape(reader: _Reader) -> _Shape | None:
     if reader.long() != 1:
         return None
     constants["items"] = items = reader.long()
-    if not 0 < items <= _MOST_FIELDS:
+    if not 0 < items <= _MAX_FIELDS:
         return None
     fields = [{"name": name, "type": "long"} for name in constants]
     kinds = []

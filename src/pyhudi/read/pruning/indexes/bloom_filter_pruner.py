@@ -18,7 +18,7 @@ from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning, pru
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask
 from pyhudi.table.view.file_slicing import has_log_files
 
-_MOST_FILTERS = 2_000
+_MAX_FILTERS = 2_000
 
 
 class BloomFilterPruner:
@@ -44,7 +44,7 @@ def slices_without_keys(
     out = np.zeros(slices.num_rows, np.bool_)
     without_logs = pc.and_(pc.invert(has_log_files(slices)), pc.is_valid(slices["base_path"]))
     rows = np.flatnonzero(without_logs.to_numpy(zero_copy_only=False))
-    if not len(rows) or len(rows) > _MOST_FILTERS:
+    if not len(rows) or len(rows) > _MAX_FILTERS:
         return out, 0
     some = slices.take(pa.array(rows))
     names = file_names_of(some["base_path"])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.table_snapshot import TableSnapshot
 
-_MOST_KEYS = 10_000
+_MAX_KEYS = 10_000
 
 
 def prune_buckets(
@@ -156,7 +156,7 @@ def _key_values(
         texts = [_text(value, schema.field(name).type, name) for value in equal_terms[0].values]
         key_texts = [text for text in texts if text is not None]
         count *= len(key_texts)
-        if len(key_texts) < len(texts) or count > _MOST_KEYS:
+        if len(key_texts) < len(texts) or count > _MAX_KEYS:
             return None
         columns.append(key_texts)
     return list(product(*columns))

@@ -32,7 +32,7 @@ from pyhudi.schema.name_resolution import field_type
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
 
-_MOST_VALUES = 1_000
+_MAX_VALUES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _texts(term: Term) -> pa.StringArray | None:
     if term.value is None or term.op not in ("=", "==", "in"):
         return None
     values = list(term.value) if term.op == "in" else [term.value]
-    if not values or len(values) > _MOST_VALUES:
+    if not values or len(values) > _MAX_VALUES:
         return None
     try:
         scalars = [literal(value, pa.string(), term.column) for value in values]

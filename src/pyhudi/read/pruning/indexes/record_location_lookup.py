@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """Maximum number of keys that are looked up."""
-_MOST_INDEXES = 256
+_MAX_INDEXES = 256
 
 KEY_LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
 """Location of a record by its key."""
@@ -44,7 +44,7 @@ def equality_keys(
         if conjunction_keys is None:
             return None
         keys += conjunction_keys
-    return pa.array(sorted(set(keys)), pa.string()) if 0 < len(keys) <= MOST_KEYS else None
+    return pa.array(sorted(set(keys)), pa.string()) if 0 < len(keys) <= MAX_KEYS else None
 
 
 def _keys_of_conjunction(
@@ -112,7 +112,7 @@ def record_index_locations(table: MetadataTable, keys: pa.Array, partitions: Seq
     """
     groups = RecordIndexFileGroups.from_written_ids(table.groups(RECORD_INDEX)["file_id"].to_pylist())
     prefixes = groups.prefixes(partitions)
-    if len(prefixes) > _MOST_INDEXES:
+    if len(prefixes) > _MAX_INDEXES:
         return None
     tables = [KEY_LOCATION_SCHEMA.empty_table()]
     for prefix in prefixes:

@@ -20,7 +20,7 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX_PAYLOAD
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.indexes.record_location_lookup import MOST_KEYS
+from pyhudi.read.pruning.indexes.record_location_lookup import MAX_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyhudi.read.filters.row_filter import RowFilter
     from pyhudi.read.query.query import Query
 
-_MOST_VALUES = 1_000
+_MAX_VALUES = 1_000
 _MAY_BE_STALE = "of several secondary indexes of a merge-on-read table, Apache Hudi keeps only one up to date"
 """Apache Hudi 1.1.1 and 1.2.0 take the new log file for the earlier state of the file slice, from the second index on
 (docs/format/core.md, section 10), and nothing tells which commits are theirs."""
@@ -56,7 +56,7 @@ def secondary_index_keys(
     if known > 1 and table.config.table_type is TableType.MERGE_ON_READ:
         return None, (f"{names}: not used: {_MAY_BE_STALE}",)
     keys = pc.unique(pa.chunked_array([_record_keys(table, index, values) for index, values in chosen], pa.string()))
-    return (keys, (f"{names}: {len(keys)} record keys",)) if len(keys) <= MOST_KEYS else (None, ())
+    return (keys, (f"{names}: {len(keys)} record keys",)) if len(keys) <= MAX_KEYS else (None, ())
 
 
 def _record_keys(table: MetadataTable, index: SecondaryIndex, values: pa.StringArray) -> pa.StringArray:
@@ -79,6 +79,6 @@ def _values_of(conjunction: tuple[Term, ...], column: str, schema: pa.Schema) ->
         except QueryError:
             return None
         # A value of another type is compared in that type, in which other values may be equal.
-        if all(value.type == data_type for value in values) and len(values) <= _MOST_VALUES:
+        if all(value.type == data_type for value in values) and len(values) <= _MAX_VALUES:
             return index_texts(pa.array([value.as_py() for value in values], data_type))
     return None

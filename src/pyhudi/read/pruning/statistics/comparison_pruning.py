@@ -22,7 +22,7 @@ from pyhudi.read.filters.terms import Term, literal
 
 Mask = npt.NDArray[np.bool_]
 
-_MOST_VALUES = 256
+_MAX_VALUES = 256
 """Number of values above which a list is treated as the range from its minimum to its maximum."""
 _FIRST_OUT_OF_ORDER = 0xEE
 """Least UTF-8 byte from which the byte order may differ from that of UTF-16."""
@@ -70,7 +70,7 @@ def _outside(op: str, operands: list[list[pa.Scalar]], bounds: Bounds, data_type
     if op == "in":
         if not operands:
             return np.ones(len(bounds), np.bool_)
-        if len(operands) > _MOST_VALUES:
+        if len(operands) > _MAX_VALUES:
             column = pa.array([forms[0].as_py() for forms in operands], operands[0][0].type)
             ends = pc.min_max(column)
             return _not_within(bounds, ends["min"], ends["max"])
@@ -91,7 +91,7 @@ def _outside(op: str, operands: list[list[pa.Scalar]], bounds: Bounds, data_type
     # != and not in: with a single excluded value.
     single = numpy_mask(pc.equal(bounds.minimum, bounds.maximum))
     hit = np.zeros(len(bounds), np.bool_)
-    for forms in operands[:_MOST_VALUES]:
+    for forms in operands[:_MAX_VALUES]:
         hit |= numpy_mask(pc.equal(bounds.minimum, forms[0]))
     return single & hit
 

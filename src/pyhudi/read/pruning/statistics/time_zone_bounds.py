@@ -20,7 +20,7 @@ from pyhudi.read.pruning.statistics.comparison_pruning import Bounds
 
 _APART = 36 * 3600
 """Seconds: Java's zones range from -18:00 to +18:00."""
-_MOST_DAYS = 2
+_MAX_DAYS = 2
 _TEXTS = ("lower", "upper", "trim", "ltrim", "rtrim", "length", "substring", "regexp_replace", "regexp_extract")
 _FIRST, _LAST = "1583", "9990"
 """Years in which texts of times have the order of the times, even if shifted."""
@@ -73,7 +73,7 @@ def in_any_zone(bounds: Bounds, expression: Expression) -> Bounds:
     elif pa.types.is_int64(data_type):
         minimum, maximum = _numbers(bounds, _APART)
     else:
-        apart = _MOST_DAYS if pa.types.is_date32(data_type) else _APART * 1_000_000
+        apart = _MAX_DAYS if pa.types.is_date32(data_type) else _APART * 1_000_000
         width = pa.int32() if pa.types.is_date32(data_type) else pa.int64()
         plain = replace(bounds, minimum=bounds.minimum.view(width), maximum=bounds.maximum.view(width))
         minimum, maximum = (end.view(data_type) for end in _numbers(plain, apart))

@@ -57,7 +57,7 @@ def count_changes(pairs: MergePairs, clauses: Sequence[Clause]) -> MergeCounts:
             "from the source"
         )
     return MergeCounts(
-        row["updated"] or 0, row["deleted"] or 0, row["inserted"] or 0, repeated_deletes=(row["most_deletes"] or 0) > 1
+        row["updated"] or 0, row["deleted"] or 0, row["inserted"] or 0, repeated_deletes=(row["max_deletes"] or 0) > 1
     )
 
 
@@ -76,7 +76,7 @@ def _action_is(kind: MergeAction) -> Column:
 
 
 def _counted_by_row(pairs: MergePairs, clauses: Sequence[Clause]) -> Row:
-    """Return one row with the columns updated, deleted, inserted, ambiguous, example and most_deletes. Pairs are first
+    """Return one row with the columns updated, deleted, inserted, ambiguous, example and max_deletes. Pairs are first
     counted per row of the table."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
     by_row = pairs.rows.groupBy(ROW_ID).agg(
@@ -98,7 +98,7 @@ def _counted_by_row(pairs: MergePairs, clauses: Sequence[Clause]) -> Row:
             F.sum("inserts").alias("inserted"),
             F.count(F.when(several, 1)).alias("ambiguous"),
             F.max(F.when(several, F.col("key"))).alias("example"),
-            F.max(F.when(stored, deletes)).alias("most_deletes"),
+            F.max(F.when(stored, deletes)).alias("max_deletes"),
         ).first()
     assert row is not None
     return row

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.table.table_snapshot import TableSnapshot
 
-_MOST_SOURCES = 64
+_MAX_SOURCES = 64
 """Maximum number of parts with constants; each costs some milliseconds."""
 _LINE_ENDS = "\n\r\x85\u2028\u2029"
 _LEFT_OUT = "(?i:(^|/)_temporary(/|$))"
@@ -91,7 +91,7 @@ def partition_columns(scan: SparkScan, *, numbered: bool) -> list[PartitionColum
             rest = pc.invert(pc.is_in(read_partitions["partition"].combine_chunks(), value_set=_partitions_of(folders)))
             others = _constant(read_partitions.filter(rest), {n: v.filter(rest) for n, v in values.items()})
             sources += folders + [_mounted(source, root) if numbered else source for source in others]
-            if len(sources) > _MOST_SOURCES:
+            if len(sources) > _MAX_SOURCES:
                 return None
     rest = _remaining_partitions(paths, sources)
     if numbered:

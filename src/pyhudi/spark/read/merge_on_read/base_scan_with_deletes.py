@@ -28,7 +28,7 @@ from pyhudi.spark.read.spark_scan import SparkScan
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
 
-_MOST_LOG_BYTES = 1024 * 1024 * 1024
+_MAX_LOG_BYTES = 1024 * 1024 * 1024
 """Size of logs in bytes above which the excluded rows may be too many to broadcast."""
 
 
@@ -74,7 +74,7 @@ def _can_exclude_rows(plan: ScanPlan) -> bool:
     if not tasks.num_rows or plan.commit_times is not None:
         return False
     logs = pc.sum(pc.list_flatten(tasks["log_sizes"])).as_py() or 0
-    return logs <= _MOST_LOG_BYTES and can_number_rows(tasks["base_path"], plan.schema.names)
+    return logs <= _MAX_LOG_BYTES and can_number_rows(tasks["base_path"], plan.schema.names)
 
 
 @dataclass(frozen=True, slots=True)

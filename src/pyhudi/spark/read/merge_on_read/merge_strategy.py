@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
 
 
-MOST_KEYS = 1000
+MAX_KEYS = 1000
 """Record keys up to which slices are looked through for them."""
 
 
@@ -28,7 +28,7 @@ def is_key_lookup(plan: ScanPlan) -> bool:
     another job would first have to determine the rows that logs replace.
     """
     rows = plan.key_rows
-    return rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
+    return rows is not None and rows.keys is not None and len(rows.keys) <= MAX_KEYS
 
 
 def merged_rows(scan: SparkScan) -> tuple[DataFrame | None, DataFrame]:

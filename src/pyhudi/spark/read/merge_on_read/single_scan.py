@@ -53,9 +53,9 @@ from pyhudi.spark.spark_types import spark_schema
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
 
-_MOST_SLICES = 1000
+_MAX_SLICES = 1000
 """Slices with log files up to which the driver keeps a cache entry for each."""
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 """Files of a query up to which those without logs are read by the same scan."""
 
 
@@ -105,7 +105,7 @@ def _can_be_scanned(scan: SparkScan, with_logs: ScanPlan) -> bool:
         or plan.bootstrapped()[0].tasks.num_rows
     ):
         return False
-    if plan.tasks.num_rows > _MOST_FILES or with_logs.tasks.num_rows > _MOST_SLICES:
+    if plan.tasks.num_rows > _MAX_FILES or with_logs.tasks.num_rows > _MAX_SLICES:
         return False
     if (pc.sum(with_logs.tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS:
         return False

@@ -19,8 +19,8 @@ from pyhudi.spark.read.merge_on_read.merged_log_cache import CachedLogs
 from pyhudi.spark.read.spark_scan import SparkScan
 
 _FRAMES = "_pyhudi_scan_frames"
-_MOST_FRAMES = 16
-_MOST_SLICES = 1000
+_MAX_FRAMES = 16
+_MAX_SLICES = 1000
 """Slices of a scan up to which it is kept: the driver holds the status of each file."""
 _SETTINGS_OF_ANALYSIS = (
     "spark.sql.caseSensitive",
@@ -51,7 +51,7 @@ class ScanFrames:
                 return None
         with self._lock:
             self._frames[key] = frame  # the latest come last
-            while len(self._frames) > _MOST_FRAMES:
+            while len(self._frames) > _MAX_FRAMES:
                 self._frames.popitem(last=False)
         return frame.toDF(*frame.columns)
 
@@ -70,7 +70,7 @@ def frame_key(scan: SparkScan, logs: Mapping[str, CachedLogs]) -> str | None:
         logs: Files of the merged log rows.
     """
     plan = scan.plan
-    if plan.tasks.num_rows > _MOST_SLICES:
+    if plan.tasks.num_rows > _MAX_SLICES:
         return None
     parts = (
         scan.table.storage.uri(),

@@ -34,7 +34,7 @@ from pyhudi.spark.column_names import quoted_name
 
 _ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
 _METADATA_COLUMN = "_metadata"
-MOST_NAMES = 1000
+MAX_NAMES = 1000
 """Files up to which they are named to Spark: every file is compared with the names."""
 
 
@@ -152,7 +152,7 @@ def _restrict_to_files(original: Callable[..., DataFrame], frame: DataFrame, ori
         if origin.merged.is_cached or (plan.key_rows is None and tasks.num_rows == origin.files):
             return frame
         return _read_instead(original, frame, origin.merged, origin.read(plan), origin.conditions)
-    if not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _METADATA_COLUMN in frame.columns:
+    if not tasks.num_rows < origin.files or tasks.num_rows > MAX_NAMES or _METADATA_COLUMN in frame.columns:
         return frame
     names = file_names_of(tasks["base_path"]).to_pylist()
     try:

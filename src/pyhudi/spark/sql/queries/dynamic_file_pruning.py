@@ -22,11 +22,11 @@ from pyhudi.spark.read.pruning.dataframe_pruning import planned_read
 from pyhudi.sql.conditions.runtime_filter_keys import JoinKey
 from pyhudi.sql.token_cursor import Cursor
 
-MOST_KEYS = 1000
+MAX_KEYS = 1000
 """Maximal number of rows of the small table."""
 _SMALLER = 2
 """Minimal ratio of the size of the large table's files to that of the small one's."""
-_MOST_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 """Maximal size of the small table's files in bytes."""
 _KINDS = (StringType, ByteType, ShortType, IntegerType, LongType, DateType)
 
@@ -68,7 +68,7 @@ def runtime_filter(
 
 def _is_worthwhile(spark: SparkSession, large: DataFrame, small: DataFrame) -> bool:
     read, keys = planned_read(large), planned_read(small)
-    if read is None or keys is None or read.files < 2 or keys.size_bytes > _MOST_BYTES:
+    if read is None or keys is None or read.files < 2 or keys.size_bytes > _MAX_BYTES:
         return False
     option = options.SQL_JOIN_PRUNING_MIN_BYTES
     min_bytes = spark.conf.get(option.key, None)
@@ -86,10 +86,10 @@ def _among(large: DataFrame, key: JoinKey, small: TableRead) -> str | None:
         return None
     rows = small.rows if small.predicate is None else small.rows.where(small.predicate)
     name = quoted([other.name])
-    keys = rows.select(name).where(sf.col(name).isNotNull()).limit(MOST_KEYS + 1).collect()
+    keys = rows.select(name).where(sf.col(name).isNotNull()).limit(MAX_KEYS + 1).collect()
     values = {row[0] for row in keys}
     literals = [_literal(value) for value in values]
-    if len(keys) > MOST_KEYS or None in literals:
+    if len(keys) > MAX_KEYS or None in literals:
         return None
     return f"{quoted([column.name])} IN ({', '.join(sorted(map(str, literals)))})" if literals else None
 

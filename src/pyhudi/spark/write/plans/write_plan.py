@@ -67,6 +67,6 @@ def requested_tasks(job: WriteJob) -> int:
     return int(job.opts.get_typed(_PARALLELISM.get(job.operation, options.INSERT_PARALLELISM)))
 
 
-def most_tasks(job: WriteJob) -> int:
+def max_tasks(job: WriteJob) -> int:
     """Return the maximum number of tasks that write file groups at a time."""
     return requested_tasks(job) or shuffle_partitions(job.df.sparkSession)

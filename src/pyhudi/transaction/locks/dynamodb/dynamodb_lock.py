@@ -25,7 +25,7 @@ from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockIt
 from pyhudi.transaction.locks.lock_heartbeat import LockHeartbeat
 from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, dead_holder, new_owner, writer_name
 
-LEAST_LEASE_S = 5.0
+MIN_LEASE_S = 5.0
 """Shortest lease of locks from options: a shorter one could be lost between two requests."""
 _HEARTBEATS = 3
 """Number of renewals within a lease, as in Apache Hudi."""
@@ -69,7 +69,7 @@ class DynamoDBBasedLockProvider(LockProvider):
         cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy, *, implicit: bool = False
     ) -> Self:
         """Create the lock from the options ``hoodie.write.lock.dynamodb.*``. As in Apache Hudi its lease is
-        ``hoodie.write.lock.wait_time_ms``, but at least `LEAST_LEASE_S`.
+        ``hoodie.write.lock.wait_time_ms``, but at least `MIN_LEASE_S`.
 
         Args:
             storage: Storage of the table.
@@ -82,7 +82,7 @@ class DynamoDBBasedLockProvider(LockProvider):
             ConfigError: Options are invalid.
             SetupError: The package boto3 is not installed.
         """
-        lease_s = max(retry_policy.wait, LEAST_LEASE_S)
+        lease_s = max(retry_policy.wait, MIN_LEASE_S)
         # A request is sent up to three times, so one that is not answered leaves time for another one.
         table = DynamoDbLockTable.from_options(opts, timeout_s=min(max(lease_s / 12, 1.0), 5.0))
         key = base_path_hash(storage) if implicit else _partition_key(storage, opts)

@@ -142,11 +142,11 @@ def test_micro_batches_without_partitions_are_counted_only_if_they_are_many(
 
 
 def test_only_small_and_even_partitions_are_worth_it() -> None:
-    def is_worth_it(found: list[tuple[int, int]], kind: TableType, files: int = 1, most_rows: int = 10_000) -> bool:
+    def is_worth_it(found: list[tuple[int, int]], kind: TableType, files: int = 1, max_rows: int = 10_000) -> bool:
         rows, size = zip(*found, strict=True)
         names = [str(i) for i in range(len(found))]
         bases = pa.table({"partition": pa.array(names * files, pa.string())})
-        return is_cheaper(pa.table({"partition": names, "rows": rows, "size": size}), bases, kind, 2, most_rows)
+        return is_cheaper(pa.table({"partition": names, "rows": rows, "size": size}), bases, kind, 2, max_rows)
 
     mor, cow, mib = TableType.MERGE_ON_READ, TableType.COPY_ON_WRITE, 1 << 20
     assert is_worth_it([(1000, 20 * mib)], cow)
@@ -154,7 +154,7 @@ def test_only_small_and_even_partitions_are_worth_it() -> None:
     assert is_worth_it([(1000, 200 * mib)], cow, files=2), "two tasks share its files"
     assert is_worth_it([(1000, 200 * mib)], mor), "its keys are read in a second"
     assert is_worth_it(4 * [(1000, 200 * mib)], cow), "all cores are busy"
-    assert not is_worth_it(4 * [(1000, 200 * mib)], cow, most_rows=999)
+    assert not is_worth_it(4 * [(1000, 200 * mib)], cow, max_rows=999)
     assert not is_worth_it(4 * [(1000, 2000 * mib)], mor)
     none = pa.table({name: pa.array([], kind) for name, kind in (("partition", "string"), ("rows", "int64"))})
     assert not is_cheaper(none, none, mor, 2, 10_000)

@@ -18,13 +18,13 @@ from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.task_placement import assign_tasks
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.write.plans.buckets.bucket_column import with_bucket
-from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
+from pyhudi.spark.write.plans.write_plan import max_tasks, requested_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.transaction.locks.lock_provider import is_non_blocking
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, PLACEMENT_KEY, ROW_POSITION
 
 _BUCKET, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_known_id"
-_FEWEST_TASKS = 8
+_MIN_TASKS = 8
 
 
 def route_to_buckets(rows: DataFrame, job: WriteJob, bucketing: BucketIndex, slices: pa.Table) -> DataFrame:
@@ -80,5 +80,5 @@ def no_position() -> Column:
 def _task_placement(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
     """Return the placement keys of the file groups' tasks, from the sizes of base files, and the number of tasks."""
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
-    most = most_tasks(job)
-    return assign_tasks(sizes, most, min_tasks=min(most, _FEWEST_TASKS))
+    most = max_tasks(job)
+    return assign_tasks(sizes, most, min_tasks=min(most, _MIN_TASKS))

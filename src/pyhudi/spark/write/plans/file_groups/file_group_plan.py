@@ -20,7 +20,7 @@ from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.write.plans.file_groups.planned_keys import PlannedKeys
 from pyhudi.spark.write.plans.file_groups.row_routing import route
 from pyhudi.spark.write.plans.file_groups.tagged_batch import TaggedBatch
-from pyhudi.spark.write.plans.write_plan import most_tasks, without_key_indexes
+from pyhudi.spark.write.plans.write_plan import max_tasks, without_key_indexes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
@@ -83,7 +83,7 @@ class FileGroupPlan:
         if self.batch.by_key:
             # the index locates file groups, not rows in them
             context = replace(context, merging=replace(context.merging, keyed=KeyedWrite()))
-        routed = route(self.batch.rows, self.workload, most_tasks(self.job))
+        routed = route(self.batch.rows, self.workload, max_tasks(self.job))
         return run_upsert(routed, context, adaptive=self.batch.adaptive)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002

@@ -119,7 +119,7 @@ def _plan_in_tasks_if_cheaper(
         only = only_partition(table.slices)
         bases = base_files(table.slices, only)
         if is_cheaper(only, bases, table_type, cores, most):
-            plan = _in_task_tagging(table, rows, only, bases, cached, most_rows=UNCOUNTED_ROWS)
+            plan = _in_task_tagging(table, rows, only, bases, cached, max_rows=UNCOUNTED_ROWS)
             if plan.takes_one_task:
                 return replace(plan, plan_by_counts=lambda: plan_counted(rows))
     return plan_counted(cached.add(rows))
@@ -132,13 +132,13 @@ def _in_task_tagging(
     bases: pa.Table,
     cached: CachedFrames,
     *,
-    most_rows: int | None = None,
+    max_rows: int | None = None,
 ) -> InTaskTaggingPlan:
     """Return a plan whose tasks look keys up themselves, in the base files of the partitions."""
     job = table.job
     deletes = job.operation is Operation.DELETE
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
-    lookup = InTaskTagging(bases, table.placement, dedupes, most_rows)
+    lookup = InTaskTagging(bases, table.placement, dedupes, max_rows)
     logs = table.log_slices(bases)
     return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
 

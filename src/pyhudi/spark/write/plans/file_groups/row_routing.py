@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import planned
-from pyhudi.spark.execution.local_relations import MOST_LITERALS, looked_up, small_frame
+from pyhudi.spark.execution.local_relations import MAX_LITERALS, looked_up, small_frame
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import assign_tasks
 from pyhudi.spark.helper_columns import INDEX_LOCATION
@@ -146,7 +146,7 @@ def _target_columns(
     rows: DataFrame, targets: pa.Table, facts: Mapping[str, pa.Array]
 ) -> tuple[DataFrame, dict[str, Column]]:
     """Return rows with helper columns, and columns with the facts about the target of each new record."""
-    if targets.num_rows <= MOST_LITERALS and pc.count_distinct(targets["partition"]).as_py() == targets.num_rows:
+    if targets.num_rows <= MAX_LITERALS and pc.count_distinct(targets["partition"]).as_py() == targets.num_rows:
         one_each = pa.table({PARTITION_PATH: targets["partition"], **facts})
         return looked_up(rows, one_each, [PARTITION_PATH])
     # one row per partition: its targets, and the lookup table from a hash to one of them (counted from 1)

@@ -22,11 +22,11 @@ from pyhudi.spark.execution.write_stages import run_in_task_tagging
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.write.plans.in_task_tagging.partition_routing import route_by_partition, route_to_one_task
 from pyhudi.spark.write.plans.in_task_tagging.partition_work import (
-    MOST_PARTITION_BYTES,
+    MAX_PARTITION_BYTES,
     partition_shares,
     partition_sizes,
 )
-from pyhudi.spark.write.plans.write_plan import WritePlan, most_tasks, without_key_indexes
+from pyhudi.spark.write.plans.write_plan import WritePlan, max_tasks, without_key_indexes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -52,7 +52,7 @@ class InTaskTaggingPlan:
         snapshot: The timeline on which the plan is based.
         cached: The cached rows.
         plan_by_counts: Counts the rows, and returns the plan that replaces this one if there are more than
-            ``lookup.most_rows``; None: they have been counted.
+            ``lookup.max_rows``; None: they have been counted.
     """
 
     job: WriteJob
@@ -98,10 +98,10 @@ class InTaskTaggingPlan:
         """Write the rows. Return the write stats. Runs a Spark job, and others if there are more rows than expected."""
         context = self.job.context(instant).with_log_slices(self.logs)
         if self.plan_by_counts is None:
-            rows = route_by_partition(self.rows, self.shares, most_tasks(self.job))
+            rows = route_by_partition(self.rows, self.shares, max_tasks(self.job))
         else:
-            assert self.lookup.most_rows is not None
-            rows = route_to_one_task(self.rows, self.lookup.most_rows)
+            assert self.lookup.max_rows is not None
+            rows = route_to_one_task(self.rows, self.lookup.max_rows)
         stats = run_in_task_tagging(rows, context, self.lookup)
         if stats is not None:
             return stats
@@ -135,13 +135,13 @@ def supports_in_task_tagging(
         and without_key_indexes(job.client.config.metadata_partitions)
         and slices.num_rows > 0
         and _by_type(job.config, slices)
-        and bool(pc.any(pc.less_equal(partition_sizes(slices)["size"], MOST_PARTITION_BYTES)).as_py())
+        and bool(pc.any(pc.less_equal(partition_sizes(slices)["size"], MAX_PARTITION_BYTES)).as_py())
     )
 
 
 def write_cores(job: WriteJob, rows: DataFrame) -> int:
     """Return the number of tasks of a write that run at a time."""
-    return min(most_tasks(job), parallelism(rows.sparkSession))
+    return min(max_tasks(job), parallelism(rows.sparkSession))
 
 
 def _by_type(config: TableConfig, slices: pa.Table) -> bool:

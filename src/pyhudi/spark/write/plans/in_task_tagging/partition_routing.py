@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.execution.local_relations import MOST_LITERALS, literal_lookup, small_frame
+from pyhudi.spark.execution.local_relations import MAX_LITERALS, literal_lookup, small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import assign_tasks
 from pyhudi.spark.keys.deduplication import POSITION
@@ -33,11 +33,11 @@ def route_by_partition(rows: DataFrame, shares: pa.Table, limit: int) -> DataFra
     return _sorted(routed.coalesce(1) if tasks == 1 else routed.repartition(tasks, PLACEMENT_KEY))
 
 
-def route_to_one_task(rows: DataFrame, most_rows: int) -> DataFrame:
+def route_to_one_task(rows: DataFrame, max_rows: int) -> DataFrame:
     """Return as many rows as one task needs to detect that there are more than a number, without reading the others."""
     # A limit computes rows in parallel and moves them to one task. Adaptive execution drops it if it knows that there
     # are fewer cached rows; then they are still in several.
-    rows = rows.limit(most_rows + 1).coalesce(1)
+    rows = rows.limit(max_rows + 1).coalesce(1)
     share = pa.table(
         {PARTITION_PATH: [""], PARTITION_SHARE: [str(PartitionShare())], PLACEMENT_KEY: pa.array([0], pa.int32())}
     )
@@ -59,7 +59,7 @@ def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
             *table_columns, *(F.lit(only_share[name]).alias(name) for name in (PARTITION_SHARE, PLACEMENT_KEY))
         )
     failure = changed_input_failure(F.concat(F.lit("partition "), F.col(PARTITION_PATH)))
-    if shares.num_rows <= MOST_LITERALS:
+    if shares.num_rows <= MAX_LITERALS:
         tasks = literal_lookup(_by_partition_path(shares), [PARTITION_PATH], _TASKS)
         tasks = F.when(tasks.isNull(), failure.cast("array<struct<share:string,task:int>>")).otherwise(tasks)
         each = rows.select(*table_columns, F.explode(tasks).alias(_TASKS))

@@ -15,7 +15,7 @@ from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.write.location_columns import PARTITION_SHARE
 from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, PartitionShare
 
-MOST_PARTITION_BYTES = 1 << 30
+MAX_PARTITION_BYTES = 1 << 30
 """Most bytes of one partition's base files."""
 _SHORT, _BALANCED = 2.0, 1.5
 """Seconds of a task that are always acceptable; limit of the longest task as a multiple of its fair share."""
@@ -56,7 +56,7 @@ def only_partition(slices: pa.Table) -> pa.Table:
     return pa.table({"partition": [""], "rows": [UNCOUNTED_ROWS], "size": [size]})
 
 
-def is_cheaper(partitions: pa.Table, bases: pa.Table, table_type: TableType, cores: int, most_rows: int) -> bool:
+def is_cheaper(partitions: pa.Table, bases: pa.Table, table_type: TableType, cores: int, max_rows: int) -> bool:
     """Return True if the tasks of partitions (`partition_shares`) do not take much longer than all cores together.
 
     Args:
@@ -64,12 +64,12 @@ def is_cheaper(partitions: pa.Table, bases: pa.Table, table_type: TableType, cor
         bases: Their base files (BASES_SCHEMA).
         table_type: Type of the table.
         cores: Number of tasks that run at a time.
-        most_rows: Most rows of a partition.
+        max_rows: Most rows of a partition.
     """
     if not partitions.num_rows:
         return False
     rows, size = _rows_and_size(partitions)
-    if rows.max() > most_rows or size.max() > MOST_PARTITION_BYTES:
+    if rows.max() > max_rows or size.max() > MAX_PARTITION_BYTES:
         return False
     longest = pc.max(partition_shares(partitions, bases, table_type, cores)["seconds"]).as_py()
     fair = (_lookup_seconds(rows, size) + _rewrite_seconds(size, table_type)).sum() / cores
