@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,28 @@ def test_rows_without_a_key_are_refused(tmp_path: Path, fields: str):
     }
     with pytest.raises(RecordKeyError, match=r"1 of 2 rows of .*part\.parquet have no record key: .* is null or empty"):
         pyhudi.bootstrap_table(tmp_path / "table", options)
+
+
+@pytest.mark.parametrize(
+    ("of_table", "of_file", "key"),
+    [
+        (pa.array([1.0]), pa.array([2], pa.int32()), "2.0"),
+        (pa.array([Decimal("1.5000")], pa.decimal128(12, 4)), pa.array([Decimal("2.50")]), "2.5000"),
+        (pa.array(["a"]), pa.array([b"b"]), "b"),
+        (pa.array(["a"]), pa.array(["b"], pa.large_string()), "b"),
+        (pa.array(["a"]), pa.array(["b"]).dictionary_encode(), "b"),
+    ],
+)
+def test_keys_have_the_types_of_the_table(tmp_path: Path, of_table: pa.Array, of_file: pa.Array, key: str):
+    """A later write of the record makes the same key."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name, ids in (("a", of_table), ("b", of_file)):
+        pq.write_table(pa.table({"id": ids}), source / f"{name}.parquet")
+    options = {"hoodie.bootstrap.base.path": str(source), "hoodie.table.name": "t"}
+    pyhudi.bootstrap_table(tmp_path / "table", {**options, "hoodie.datasource.write.recordkey.field": "id"})
+    scan = HudiTable.for_path(str(tmp_path / "table")).scan(columns=["_hoodie_record_key"])
+    assert key in scan.to_arrow()["_hoodie_record_key"].to_pylist()
 
 
 def test_encoded_names_of_folders_are_decoded(tmp_path: Path):

@@ -16,6 +16,7 @@ from pyhudi.keygen.record_key_formatter import check_texts_of_floats, record_key
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.metadata.writer.file_statistics import skeleton_bounds
 from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_columns import META_SCHEMA
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
@@ -78,10 +79,12 @@ class SkeletonHandle:
         return file_stat(group, output.path, summary, RowCounts(inserts=summary.num_rows), started=started)
 
     def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the record keys of the rows, batch by batch."""
-        names = self.context.columns.schema.names
-        needed = [top_column(name, names) for name in self.keys.record_fields]
-        for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):
+        """Yield the record keys of the rows, batch by batch. Fields have the types of the table, as in later writes: the
+        texts of other types differ, such as 2 and 2.0."""
+        schema = self.context.columns.schema
+        needed = {top_column(name, schema.names) for name in self.keys.record_fields}
+        for stored in self.reader.batches(source, file, [name for name in schema.names if name in needed]):
+            batch = conform(stored, pa.schema([schema.field(name) for name in stored.schema.names]))
             check_texts_of_floats(batch, self.keys.record_fields)
             missing = without_keys(batch, self.keys)
             if missing:
