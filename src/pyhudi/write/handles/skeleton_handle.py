@@ -79,7 +79,7 @@ class SkeletonHandle:
         return file_stat(group, output.path, summary, RowCounts(inserts=summary.num_rows), started=started)
 
     def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the record keys of the rows, batch by batch. Fields have the types of the table, as in later writes: the
+        """Yield the record keys of the rows, batch by batch. Fields have the types of the table, as in later writes:
         texts of other types differ, such as 2 and 2.0."""
         schema = self.context.columns.schema
         needed = {top_column(name, schema.names) for name in self.keys.record_fields}
