@@ -73,6 +73,8 @@ def test_duplicates_are_taken_out_of_one_partition(name: str, spark: SparkSessio
         table.services.deduplicate("a", spark=spark)
     with pytest.raises(QueryError, match="unknown dedupe type 'delete'; there are insert_type"):
         table.services.deduplicate("a", dedupe_type="delete", spark=spark)
+    with pytest.raises(QueryError, match=r"no rows in a partition 'p=a'; its partitions are 'a', 'b'$"):
+        table.services.deduplicate("p=a", spark=spark)
     seen = table.services.deduplicate("a", dedupe_type="upsert", dry_run=True, output=output, spark=spark)
     assert (seen.num_keys, seen.num_surplus, seen.instant, found(path)) == (3, 3, None, before)
     expected = [

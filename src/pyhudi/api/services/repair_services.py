@@ -143,7 +143,7 @@ class RepairServices(ServiceBase):
             The number of duplicate keys, their file groups, and the write that removed rows.
 
         Raises:
-            QueryError: The type is unknown, or it would keep several rows of a key.
+            QueryError: The partition has no files, the type is unknown, or it would keep several rows of a key.
             UnsupportedTableError: The table stores no record keys, or has consistent hashing buckets.
             BusyError: A write or service is running, or has planned to rewrite a file group with duplicates.
             ConflictError: Another writer changed one concurrently; nothing is changed then.

@@ -67,6 +67,8 @@ OPERATION = type_name(Operation.UPSERT)
 the new ones (`pyhudi.timeline.operation_types.OVERWRITES`)."""
 _PLACE, _RANK, _HEAD = "_pyhudi_copy_order", "_pyhudi_copy_rank", "_pyhudi_head"
 _MAX_TASKS = 10_000
+_MAX_SHOWN = 5
+"""Number of partitions that a message names."""
 Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
 
 
@@ -77,7 +79,7 @@ def find_duplicates(
 
     Raises:
         UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
-        QueryError: The dedupe type leaves several rows of a key.
+        QueryError: The partition has no files, or the dedupe type leaves several rows of a key.
     """
     check_deduplicable(table)
     rows = _rows(spark, table, opts, partition).select(RECORD_KEY, COMMIT_TIME, FILE_ID)
@@ -166,7 +168,7 @@ def preview_deduplication(
 
     Raises:
         UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
-        QueryError: The dedupe type leaves several rows of a key.
+        QueryError: The partition has no files, or the dedupe type leaves several rows of a key.
     """
     table = TableSnapshot.load(client)
     duplicates = find_duplicates(spark, table, opts, partition, kind)
@@ -195,7 +197,7 @@ def deduplicate(
 
     Raises:
         UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
-        QueryError: The dedupe type leaves several rows of a key.
+        QueryError: The partition has no files, or the dedupe type leaves several rows of a key.
         BusyError: Other operations are running on the table, or have planned to rewrite a file group with duplicates.
         ConflictError: A concurrent writer has committed a conflicting change.
     """
@@ -257,11 +259,20 @@ def _replace(
 def _rows(
     spark: SparkSession, table: TableSnapshot, opts: Options, partition: str, groups: pa.Table | None = None
 ) -> DataFrame:
-    """Return the snapshot of a partition, or of some of its file groups, with meta columns and `FILE_ID`."""
+    """Return the snapshot of a partition, or of some of its file groups, with meta columns and `FILE_ID`.
+
+    Raises:
+        QueryError: The partition has no files.
+    """
     # partition columns are read from the files: in paths they are texts
     opts = Options.parse({**opts, options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
     plan = plan_scan(table, opts=opts)
     tasks = plan.tasks.filter(pc.equal(plan.tasks["partition"], partition))
+    if not len(tasks):
+        paths = sorted(pc.unique(plan.tasks["partition"]).to_pylist())
+        rest = f" and {len(paths) - _MAX_SHOWN:,} more" if len(paths) > _MAX_SHOWN else ""
+        shown = ", ".join(map(repr, paths[:_MAX_SHOWN])) or "none"
+        raise QueryError(f"the table has no rows in a partition {partition!r}; its partitions are {shown}{rest}")
     if groups is not None:
         tasks = tasks.filter(in_groups(tasks, groups.select(["partition", "file_id"])))
     rows = dataframe(SparkScan(spark, table, replace(plan, tasks=tasks), opts))

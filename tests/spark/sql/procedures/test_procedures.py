@@ -180,6 +180,8 @@ def _live(spark, call, path, tmp_path):
     records = [json.loads(file.read_text()) for file in exported.iterdir()]
     assert {row["operationType"] for row in records if "operationType" in row} >= {"INSERT", "UPSERT"}
     assert call("show_file_status", table="rides", partition="city=moss", file=damaged.name)[0][0] == "exists"
+    with pytest.raises(QueryError, match=r"there is no folder '.*-other'"):
+        call("show_fs_path_detail", path=f"{path}-other")
     whole, parts = call("show_fs_path_detail", path=path)[0], call("show_fs_path_detail", path=path, is_sub=True)
     assert [part[4].rpartition("/")[2] for part in parts if part[4].endswith("moss")] == ["city=moss"]
     assert whole[1] == sum(part[1] for part in parts)
@@ -203,9 +205,12 @@ def _live(spark, call, path, tmp_path):
     new.write_text(Path(path, ".hoodie", "hoodie.properties").read_text() + "\nmy.own=1\n")
     changed = call("repair_overwrite_hoodie_props", table="rides", new_props_file_path=new)
     assert [row for row in changed if row[1] != row[2]] == [("my.own", "null", "1")]
-    again = {"table": "rides", "duplicated_partition_path": "oslo", "repaired_output_path": f"{path}-deduplicated"}
+    repair = {"table": "rides", "repaired_output_path": f"{path}-deduplicated"}
+    with pytest.raises(QueryError, match="no rows in a partition 'oslo'; its partitions are 'city=moss', 'city=oslo'"):
+        call("repair_deduplicate", **repair, duplicated_partition_path="oslo", dry_run=False)
+    again = {**repair, "duplicated_partition_path": "city=oslo"}
     assert call("repair_deduplicate", **again) == [(f"Deduplicated files placed in: {path}-deduplicated.",)]
-    assert call("repair_deduplicate", **again, dry_run=False) == [("Deduplicated files placed in: oslo.",)]
+    assert call("repair_deduplicate", **again, dry_run=False) == [("Deduplicated files placed in: city=oslo.",)]
     assert call("run_ttl", table="rides", ttl_policy="KEEP_BY_TIME", retain_days=1) == []
     assert call("delete_marker", table="rides", instant_time=writes[0]) == [(True,)]
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
+from pyhudi.errors import QueryError
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.storage import open_storage
@@ -18,10 +19,19 @@ _UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
 def show_fs_path_detail(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show folders, files and bytes below a path, or below each folder in it, the largest first if ``sort``."""
+    """Show folders, files and bytes below a path, or below each folder in it, the largest first if ``sort``.
+
+    Raises:
+        QueryError: There is no such folder.
+    """
     path = str(arguments.text("path")).rstrip("/")
-    storage = open_storage(path, Options.parse(session_settings(spark, path)))
+    opts = Options.parse(session_settings(spark, path))
+    storage = open_storage(path, opts)
     files = _visible(storage.list("", recursive=True))
+    parent, _, folder = path.rpartition("/")
+    is_root = parent.endswith("/")  # of a file system or bucket
+    if not len(files) and not is_root and folder not in open_storage(parent or "/", opts).list_dirs():
+        raise QueryError(f"there is no folder {path!r}")
     if not arguments.flag("is_sub"):
         return [_detail(storage.uri(), files["path"], files["size"])]
     heads = pc.replace_substring_regex(files["path"], r"(?s)/.*$", "")
