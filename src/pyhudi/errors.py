@@ -62,7 +62,9 @@ class InvalidOptionError(ConfigError):
     """An option has a value that is not allowed."""
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
-        super().__init__(f"invalid value {value!r} of option {key!r}; allowed: {allowed}")
+        quoted = isinstance(value, str) and len(value) > 1 and value[0] == value[-1] in "'\""
+        hint = "; leave the quotes out: in SET they are part of the value" if quoted else ""
+        super().__init__(f"invalid value {value!r} of option {key!r}; allowed: {allowed}{hint}")
         self.key = key
         self.value = value
         self.allowed = allowed

@@ -123,6 +123,9 @@ def test_settings_of_the_session(spark, sql):
     assert sql("SELECT id, name FROM rides") == [(1, "bea")]
     sql("SET hoodie.spark.sql.insert.into.operation = insert", "INSERT INTO rides VALUES (1, 'cat')")
     assert sql("SELECT id, name FROM rides ORDER BY name") == [(1, "bea"), (1, "cat")]
+    sql("SET hoodie.spark.sql.insert.into.operation = 'upsert'")
+    with pytest.raises(InvalidOptionError, match=r"'hoodie.spark.sql.insert.into.operation'; .* leave the quotes"):
+        sql("INSERT INTO rides VALUES (1, 'dan')")
     location = sql("SHOW TBLPROPERTIES rides ('path')")[0][1]
     sql("SET spark.hoodie.datasource.query.type = incremental")
     sql("SET spark.hoodie.datasource.read.begin.instanttime = 20990101000000")
@@ -178,6 +181,8 @@ def test_sql_ddl(sql, tmp_path):
         "CREATE INDEX idx_name ON rides (name)",
         "CREATE INDEX IF NOT EXISTS idx_upper ON TABLE rides USING column_stats(name OPTIONS(expr = 'upper'))",
     )
+    with pytest.raises(ConfigError, match=r"column_stats of a column .* requires the option expr with .*, not func;"):
+        sql("CREATE INDEX idx_lower ON rides USING column_stats(name) OPTIONS (func = 'lower')")
     indexes = {row[0] for row in sql("SHOW INDEXES FROM again")}
     assert indexes >= {"record_index", "secondary_index_idx_name", "expr_index_idx_upper", "column_stats"}
     assert sql("SELECT id FROM again WHERE name = 'bob'") == [(2,)]
@@ -267,6 +272,8 @@ def test_sql_queries(sql):
         "INSERT INTO merged VALUES (1, NULL, 2000, 20)",
     )
     assert sql("SELECT id, name, ts, fare FROM merged") == [(1, "ann", 2000, 20.0)]
+    with pytest.raises(QueryError, match="no query type 'latest-state'; it has latest_state, cdc"):
+        sql("SELECT * FROM hudi_table_changes('merged', 'latest-state', 'earliest')")
 
 
 @tested_elsewhere
@@ -293,6 +300,16 @@ def test_procedures(sql):
     assert sql("CALL run_compaction(op => 'run', table => 'rides')") == [(planned, slices, "COMPLETED")]
     assert sql("CALL copy_to_table(table => 'rides', new_table => 'copied')") == [(0,)]
     assert sql("SELECT count(*) FROM copied") == [(2,)]
+    with pytest.raises(QueryError, match=r"^there is no Hudi table 'ride' in the database 'guides'$"):
+        sql("CALL show_commits('ride')")
+    sql("CALL copy_to_temp_view(table => 'rides', view_name => 'seen_rides')")
+    with pytest.raises(QueryError, match=r"^'seen_rides' is a table or view, but not a Hudi table$"):
+        sql("SELECT * FROM hudi_table_changes('seen_rides', 'latest_state', 'earliest')")
+    sql("DROP VIEW seen_rides")
+    with pytest.raises(
+        QueryError, match="repair_overwrite_hoodie_props needs the path of a file as new_props_file_path"
+    ):
+        sql("CALL repair_overwrite_hoodie_props(table => 'rides', new_props_file_path => '')")
 
 
 def test_procedures_of_services(sql, tmp_path):

@@ -53,8 +53,15 @@ class Arguments:
         return list(rows if limit is None or limit < 0 else itertools.islice(rows, limit))
 
     def file(self, spark: SparkSession, name: str) -> bytes:
-        """Return the content of the file whose path is an argument, by the session's settings of its storage."""
-        folder, _, file_name = str(self.values[name]).rpartition("/")
+        """Return the content of the file whose path is an argument, by the session's settings of its storage.
+
+        Raises:
+            QueryError: The path is empty.
+        """
+        path = self.text(name)
+        if not path:
+            raise QueryError(f"{self.signature.name} needs the path of a file as {name}")
+        folder, _, file_name = path.rpartition("/")
         return open_storage(folder or "/", Options.parse(session_settings(spark, folder))).read(file_name)
 
     def location(self, spark: SparkSession) -> str:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import file_name_of, file_names_of, parse_names
+from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.metadata_records import metadata_records
@@ -36,6 +37,8 @@ _FILES = (
 
 _NO_FIGURES = (-1,) * 6
 """Figures of an instant that has written nothing, or is not completed."""
+_CHANGES = ("latest_state", "cdc")
+"""Query types of hudi_table_changes."""
 ALL_PARTITIONS = "ALL_PARTITIONS"
 """The pattern of all partitions."""
 
@@ -74,16 +77,21 @@ def locate(spark: SparkSession, table: str) -> str:
     cursor = Cursor(table)
     name = cursor.name()
     entry = find_table(spark, name) if cursor.done else None
-    if entry is None:
-        raise QueryError(f"there is no Hudi table {table!r} in the catalog")
-    return entry.location
+    if entry is not None:
+        return entry.location
+    if cursor.done and spark.catalog.tableExists(quoted(name)):
+        raise QueryError(f"{table!r} is a table or view, but not a Hudi table")
+    place = "the catalog" if len(name) > 1 else f"the database {spark.catalog.currentDatabase()!r}"
+    raise QueryError(f"there is no Hudi table {table!r} in {place}")
 
 
 def _changes(spark: SparkSession, location: str, arguments: tuple[str, ...]) -> DataFrame:
-    if len(arguments) < 2 or arguments[0] not in ("latest_state", "cdc"):
+    if len(arguments) < 2:
         raise QueryError(
             "hudi_table_changes takes a table, 'latest_state' or 'cdc', the begin, and the end if there is one"
         )
+    if arguments[0] not in _CHANGES:
+        raise QueryError(f"hudi_table_changes has no query type {arguments[0]!r}; it has {', '.join(_CHANGES)}")
     query_options = {
         options.QUERY_TYPE.key: "incremental",
         options.INCREMENTAL_FORMAT.key: arguments[0],

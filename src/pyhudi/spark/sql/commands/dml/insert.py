@@ -277,7 +277,10 @@ def _is_dynamic(spark: SparkSession, opts: Options) -> bool:
 def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
     """Return the options of INSERT INTO. Settings that release 0.14 deprecated apply if the operation is not set."""
     operation = options.OPERATION.key
-    configured = opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION)
+    chosen = opts.get_typed(options.SQL_INSERT_INTO_OPERATION)
+    if chosen:
+        return {operation: options.OPERATION.parse(chosen, opts.spelling(options.SQL_INSERT_INTO_OPERATION))}
+    configured = opts.text(options.OPERATION)
     if configured:
         return {operation: configured}
     if opts.get_typed(options.SQL_BULK_INSERT_ENABLE):
