@@ -18,6 +18,7 @@ from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.service_runner import attempt_task, service_context, service_options
 from pyhudi.table.view.compaction_operations import operation_paths
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -134,7 +135,8 @@ def _slices(table: TableSnapshot, plan: CompactionPlan) -> tuple[FileSlice, ...]
         files, by_slice = _all_logs(table, plan)
     else:
         files, by_slice = list_files(table.storage, plan.partitions)[0], {}
-    replaced = _replaced(table)
+    files = files.filter(in_groups(files, plan.operations))
+    replaced = _replaced(table, plan)
     size_of = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     slices = []
     for row in plan.operations.to_pylist():
@@ -149,9 +151,10 @@ def _slices(table: TableSnapshot, plan: CompactionPlan) -> tuple[FileSlice, ...]
     return tuple(one for _, one in sorted(slices, key=lambda pair: -pair[0]))
 
 
-def _replaced(table: TableSnapshot) -> frozenset[tuple[str, str]]:
-    """Return partition and id of the replaced file groups."""
+def _replaced(table: TableSnapshot, plan: CompactionPlan) -> frozenset[tuple[str, str]]:
+    """Return partition and id of the file groups of a plan that were replaced."""
     groups = replaced_groups(table.active, table.active.timeline)
+    groups = groups.filter(in_groups(groups, plan.operations))
     return frozenset(zip(groups["partition"].to_pylist(), groups["file_id"].to_pylist(), strict=True))
 
 
@@ -162,6 +165,7 @@ def _all_logs(
     still adds to them, and so does the rollback of a failed one."""
     view = FileSystemView.load(table, partitions=plan.partitions)
     slices = view.all_slices().select(["partition", "file_id", "base_instant", "log_paths"])
+    slices = slices.filter(in_groups(slices, plan.operations))
     logs = {
         (row["partition"], row["file_id"], row["base_instant"]): tuple(row["log_paths"]) for row in slices.to_pylist()
     }

@@ -15,6 +15,7 @@ from pyhudi.spark.execution.local_relations import looked_up
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION, UNKNOWN_POSITION
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
@@ -35,19 +36,19 @@ def unknown_groups(locations: BatchLocations, slices: pa.Table, client: TableMet
         None if all exist. Otherwise the errors of the index; none if another writer has created the file groups since,
         which is checked again before the commit.
     """
-    named = locations.located_rows
-    named_groups = zip(named[OLD_PARTITION].to_pylist(), named[OLD_FILE_ID].to_pylist(), strict=True)
-    unknown = set(named_groups) - _groups_of(slices)
-    if not unknown:
+    named = locations.located_rows.select([OLD_PARTITION, OLD_FILE_ID]).rename_columns(["partition", "file_id"])
+    unknown = named.filter(pc.invert(in_groups(named, slices)))
+    if not unknown.num_rows:
         return None
-    made_since = _groups_of(FileSystemView.load(client).latest_slices())
-    for partition, file_id in sorted(unknown - made_since)[:1]:
-        _log.warning(
-            "the record index names file group %r of partition %r, which does not exist; keys are looked up in files",
-            *(file_id, partition),
-        )
-        return ("it names file groups that do not exist",)
-    return ()
+    view = FileSystemView.load(client, partitions=pc.unique(unknown["partition"]).to_pylist())
+    lost = unknown.filter(pc.invert(in_groups(unknown, view.latest_slices())))
+    if not lost.num_rows:
+        return ()
+    _log.warning(
+        "the record index names file group %r of partition %r, which does not exist; keys are looked up in files",
+        *(lost["file_id"][0].as_py(), lost["partition"][0].as_py()),
+    )
+    return ("it names file groups that do not exist",)
 
 
 def counts_by_file_group(locations: BatchLocations, slices: pa.Table) -> pa.Table:
@@ -74,11 +75,6 @@ def moved_file_groups(locations: BatchLocations, matched: DataFrame) -> pa.Table
     named = locations.located_rows
     moved = named.filter(pc.not_equal(named[OLD_PARTITION], named[PARTITION_PATH]))
     return moved.group_by(_LOCATION).aggregate([]).rename_columns(["partition", "file_id"])
-
-
-def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
-    """Return partition and id of the file groups of slices."""
-    return set(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
 
 
 def with_file_groups(matched: DataFrame, slices: pa.Table) -> DataFrame:
