@@ -35,6 +35,11 @@ _WHOLE_BYTES = 8 * 1024 * 1024
 read; then the checksums of HFile blocks are verified instead of that of the whole content."""
 
 
+_ONE_REQUEST_BYTES = 512 * 1024
+"""Size in bytes up to which base files are read in one request, as other base files are: one for the trailer, one for
+the index and one for each run of blocks take longer."""
+
+
 class SliceFile(NamedTuple):
     """File of a slice. ``size`` is in bytes, ``modified`` in epoch milliseconds."""
 
@@ -130,11 +135,21 @@ def _base(storage: Storage, file: SliceFile, cache: ByteBoundedCache) -> HFileSo
     key = (storage.root, *file)
 
     def make() -> tuple[HFileSource, int]:
-        reader = HFileReader(StorageRanges(storage, file.path, file.size), cache=cache, name=key)
-        return _with_schema(reader, reader.schema, file.path), _READER_BYTES
+        is_small = file.size <= _ONE_REQUEST_BYTES
+        data = _whole(storage, file) if is_small else StorageRanges(storage, file.path, file.size)
+        reader = HFileReader(data, cache=cache, name=key)
+        return _with_schema(reader, reader.schema, file.path), _READER_BYTES + (file.size if is_small else 0)
 
     source: HFileSource = cache.get(key, make)
     return source
+
+
+def _whole(storage: Storage, file: SliceFile) -> bytes:
+    """Return the content of a file, which is read in one request."""
+    data = storage.read_range(file.path, 0, file.size)
+    if len(data) != file.size:
+        raise FormatError(f"{file.path} has {len(data)} of {file.size} bytes")
+    return data
 
 
 def _log(storage: Storage, file: SliceFile, cache: ByteBoundedCache) -> list[LogBlock]:
@@ -142,9 +157,7 @@ def _log(storage: Storage, file: SliceFile, cache: ByteBoundedCache) -> list[Log
 
     def make() -> tuple[list[LogBlock], int]:
         is_whole = size <= _WHOLE_BYTES
-        data = storage.read_range(path, 0, size) if is_whole else StorageRanges(storage, path, size)
-        if isinstance(data, bytes) and len(data) != size:
-            raise FormatError(f"{path} has {len(data)} of {size} bytes")
+        data = _whole(storage, file) if is_whole else StorageRanges(storage, path, size)
         log_blocks = list(scan_blocks(data, with_corrupt=True))
         if any(block.type is BlockType.CORRUPT for block in log_blocks):
             raise FormatError(f"{path} is corrupt: it has bytes that are not a block")

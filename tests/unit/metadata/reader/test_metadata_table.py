@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,10 +17,13 @@ from pyhudi.errors import MetadataTableError, MetadataTableWarning
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.reader.metadata_validation import metadata_differences
+from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.markers import IOType, Markers
+from tests.fault_injection import FaultyStorage
 from tests.golden.expected import unpack
 from tests.rows import encode_table
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -40,6 +45,25 @@ def opened(path: Path) -> MetadataTable:
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     CACHE.clear()
     return unpack(request.param, tmp_path).path
+
+
+def test_a_validation_reads_each_file_once_and_one_file_group_at_a_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_a_time: list[int] = []
+    scan_groups = MetadataTable.scan_groups
+
+    def counted(table: MetadataTable, groups: list[dict[str, Any]], *more: Any) -> pa.Table:
+        at_a_time.append(len(groups))
+        return scan_groups(table, groups, *more)
+
+    monkeypatch.setattr(MetadataTable, "scan_groups", counted)
+    storage = FaultyStorage(open_storage(str(path)))
+    assert not metadata_differences(TableSnapshot.load(TableMetaClient.open(storage))).num_rows
+    assert set(at_a_time) == {1}
+    read = Counter(file for name, file in storage.operations if name == "read_range")
+    assert any(file.endswith(".hfile") for file in read)
+    assert max(read.values()) == 1, read
 
 
 def test_both_listings_show_the_same(path: Path):
