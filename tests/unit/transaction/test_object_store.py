@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import AlreadyExistsError
 from pyhudi.storage import Storage, open_storage
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
@@ -64,6 +65,19 @@ def test_requests(storage: Storage):
     commit = [name for name, _ in watched.operations[done:]]
     assert len(begin) <= 9, begin  # with the folder of the other layout, listed at the same time as the timeline
     assert len(commit) <= 9, commit  # the last but two: whether somebody has begun to roll it back
+
+
+def test_copies_of_an_instant_take_two_requests_for_each_file(s3: S3Server, storage: Storage) -> None:
+    taken = {}
+    for enabled in ("false", "true"):
+        pending = Write().leave(storage).instant
+        table = HudiTable.for_path(storage.uri(), s3.options)
+        with s3.recorded_requests() as requests:
+            table.services.rollback(pending, {"hoodie.rollback.instant.backup.enabled": enabled})
+        taken[enabled] = requests
+    files = storage.list(".hoodie/.rollback_backup")["path"].to_pylist()
+    assert len(files) == 2, files
+    assert len(taken["true"]) == len(taken["false"]) + 2 * len(files), taken
 
 
 @pytest.mark.parametrize("version", [6, 9])
