@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, field
@@ -68,6 +69,11 @@ class Sampler:
                 peak = self.peak
                 peak.jvm, peak.python = max(peak.jvm, jvm), max(peak.python, python)
                 peak.total, peak.worker = max(peak.total, jvm + python), max(peak.worker, worker)
+
+
+def most_memory() -> float:
+    """The most memory of this process so far, in MiB; without what its parent had when it was started."""
+    return _memory(os.getpid())[2] / 2**20
 
 
 def descendants(pid: int) -> list[int]:

@@ -13,11 +13,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from bench.memory_sampling import Sampler
+from bench.memory_sampling import Sampler, most_memory
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
@@ -28,6 +28,9 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), *((f"n{i}", pa.int64()) for i in range(10)), ("t", pa.string())]
 )
@@ -36,8 +39,8 @@ _LINKS = 10_000
 """Of one copy: file systems allow some ten thousand links to a file."""
 
 
-def make(root: Path, files: int, partitions: int, rows: int) -> None:
-    """A table of version 9 with so many files in so many partitions."""
+def commit_nothing(root: Path, schema: pa.Schema, instant: str) -> None:
+    """A table of version 9, keyed by ``id`` and partitioned by ``p``, with a commit that names no files."""
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -46,10 +49,28 @@ def make(root: Path, files: int, partitions: int, rows: int) -> None:
     }
     HudiTable.create(str(root), options)
     active = TableMetaClient.open(str(root)).active_timeline()
-    active.create_requested(Action.COMMIT, INSTANT)
-    inflight = active.to_inflight(active.timeline.find(INSTANT, Action.COMMIT))
-    metadata = CommitMetadata("BULK_INSERT", write_stats([]), {"schema": to_avro(SCHEMA, "t")})
-    active.complete(inflight, metadata.encode(9, Action.COMMIT), INSTANT)
+    active.create_requested(Action.COMMIT, instant)
+    inflight = active.to_inflight(active.timeline.find(instant, Action.COMMIT))
+    metadata = CommitMetadata("BULK_INSERT", write_stats([]), {"schema": to_avro(schema, "t")})
+    active.complete(inflight, metadata.encode(9, Action.COMMIT), instant)
+
+
+def session() -> SparkSession:
+    """Two tasks at a time, with workers that run already."""
+    from pyspark.sql import SparkSession
+
+    import pyhudi
+
+    settings = {"spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"}
+    spark = pyhudi.configure_spark(SparkSession.builder).master("local[2]").config(map=settings).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.range(10).mapInArrow(lambda batches: batches, "id long").collect()
+    return spark
+
+
+def make(root: Path, files: int, partitions: int, rows: int) -> None:
+    """A table of version 9 with so many files in so many partitions."""
+    commit_nothing(root, SCHEMA, INSTANT)
     schema = add_meta_columns(SCHEMA)
     columns: dict[str, Any] = {field.name: ["x"] * rows for field in schema}
     columns |= {name: [f"k{i:09d}" for i in range(rows)] for name in ("_hoodie_record_key", "id")}
@@ -72,17 +93,7 @@ def make(root: Path, files: int, partitions: int, rows: int) -> None:
 
 def build(root: str, engine: str) -> None:
     """Build the indexes, and print what it took."""
-    spark = None
-    if engine == "spark":
-        from pyspark.sql import SparkSession
-
-        import pyhudi
-
-        settings = {"spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"}
-        builder = pyhudi.configure_spark(SparkSession.builder).master("local[2]").config(map=settings)
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
-        spark.range(10).mapInArrow(lambda batches: batches, "id long").collect()
+    spark = session() if engine == "spark" else None
     sampler = Sampler(os.getpid())
     services = HudiTable.for_path(root, {"pyhudi.storage.fsync": "none"}).services
     for name in ("partition_stats", "bloom_filters"):
@@ -93,16 +104,11 @@ def build(root: str, engine: str) -> None:
         seconds = time.monotonic() - start
         peak = sampler.take()
         print(
-            f"{engine:>7}: {', '.join(found.partitions):<36} {seconds:7.1f} s; MiB: driver {_most_memory():6,.0f}, "
+            f"{engine:>7}: {', '.join(found.partitions):<36} {seconds:7.1f} s; MiB: driver {most_memory():6,.0f}, "
             f"virtual machine {peak.jvm >> 20:6,}, workers {peak.python >> 20:6,}",
             flush=True,
         )
     sampler.stop()
-
-
-def _most_memory() -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
 def main() -> int:

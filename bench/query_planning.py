@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.metadata_tables import attach, file_lists, grouped, statistics
 
+from bench.memory_sampling import most_memory
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.records.metadata_record import RecordType
 from pyhudi.schema.converters.arrow_avro import to_avro
@@ -110,18 +111,12 @@ def plan(root: str, files: int, partitions: int) -> None:
             start = time.process_time()
             found = HudiTable.for_path(root).scan(condition).plan()
             times.append((time.process_time() - start) * 1000)
-        most = _most_memory()
+        most = most_memory()
         print(
             f"{files:>9,} files, {what:<28} {times[0]:8,.0f} ms cold {min(times[1:]):8,.0f} ms warm, "
             f"{found.tasks.num_rows:>9,} slices left, {most:6,.0f} MiB",
             flush=True,
         )
-
-
-def _most_memory() -> float:
-    """The most memory of this process so far, in MiB; without what its parent had when it was started."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
 def main() -> int:

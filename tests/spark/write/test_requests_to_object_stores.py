@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.write import write_job
 from pyhudi.spark.write.dataframe_writer import write
@@ -49,6 +50,31 @@ def test_a_small_upsert_and_a_query(spark: SparkSession, s3: S3Server, table_typ
         assert len(requests) <= max_requests, (len(requests), requests)
         delta_commits = Counter(r for r in requests if "metadata/.hoodie/timeline/" in r)
         assert max(delta_commits.values(), default=0) <= 2, delta_commits
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_builds_of_indexes_and_their_validation(spark: SparkSession, s3: S3Server, table_type: str) -> None:
+    """Requests of builds do not depend on the number of rows, and a validation reads a data file once, a file of the
+    metadata table once on the driver and once in a task. Updates of indexes list the partitions of the write."""
+    uri = f"s3://{s3.new_bucket()}/t"
+    for ts in (1, 2):
+        upsert(spark, s3, uri, ts, table_type)
+    services = HudiTable.for_path(uri, s3.options).services
+    for name, columns in (("record_index", ()), ("by_v", ("v",))):
+        with s3.recorded_requests() as requests:
+            services.build_index(name, columns, spark=spark)
+        assert len(requests) <= 58, (len(requests), requests)
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type, **s3.options}
+    with s3.recorded_requests() as requests:
+        write(frame(spark, batch(0, 1, 3, "v3")), uri, options, "append")
+    listed = Counter(r for r in requests if r.startswith("LIST ") and r.endswith(("/t/p0/", "t/p0/", "t/p1/")))
+    assert {r.rsplit("/", 2)[-2]: count for r, count in listed.items()} == {"p0": 2, "p1": 1}, listed
+    with s3.recorded_requests() as requests:
+        assert not HudiTable.for_path(uri, s3.options).validate_metadata(indexes=True, spark=spark).num_rows
+    assert len(requests) <= 120, (len(requests), requests)
+    files = Counter(r for r in requests if r.startswith("GET ") and "/timeline/" not in r and "_" in r.split("/")[-1])
+    assert max(count for r, count in files.items() if "/metadata/" in r) == 2, files
+    assert max(count for r, count in files.items() if "/metadata/" not in r) <= 2, files
 
 
 def test_folders_of_many_partitions_are_not_listed(

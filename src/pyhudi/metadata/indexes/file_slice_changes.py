@@ -1,17 +1,23 @@
-"""File groups that a write has changed, with their slices before and after it."""
+"""File groups that a write has changed, with their slices before and after it: tables, without an object per file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.merge.file_slice import FileSlice
+from pyhudi.table.view.file_group_keys import group_keys, in_groups
+from pyhudi.table.view.file_listing import files_of_listing
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA, fold_slices
 
 if TYPE_CHECKING:
     from pyhudi.timeline.commit_metadata import CommitMetadata
+
+_GROUP = ["partition", "file_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,30 +27,62 @@ class GroupChange:
     before: FileSlice | None
     after: FileSlice | None
 
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> GroupChange:
+        """Return the change of a row with the columns before and after: structs of the rows of `SliceChanges.sides`."""
+        sides = (row["before"], row["after"])
+        return cls(*(None if one is None or one["file_id"] is None else FileSlice.from_row(one) for one in sides))
 
-def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[GroupChange]:
-    """Return the file groups that a write has changed or replaced."""
-    ids = [metadata.stats["fileId"], *([] if metadata.replaced is None else [metadata.replaced["file_id"]])]
-    touched = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string())
-    slices = slices.filter(pc.is_in(slices["file_id"], value_set=touched.drop_null().combine_chunks()))
-    before = {(row["partition"], row["file_id"]): FileSlice.from_row(row) for row in slices.to_pylist()}
-    after: dict[tuple[str, str], FileSlice | None] = {}
-    if metadata.replaced is not None:
-        replaced_groups = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"])).to_pylist()
-        after |= {(row["partition"], row["file_id"]): None for row in replaced_groups}
-    stats = metadata.stats.select(["partitionPath", "fileId", "path", "fileSizeInBytes", "logVersion"])
-    for stat in stats.filter(pc.is_valid(stats["path"])).to_pylist():
-        group = (stat["partitionPath"], stat["fileId"])
-        if stat["logVersion"] is None:
-            after[group] = FileSlice(*group, instant, stat["path"])
-            continue
-        file_slice = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
-        if stat["path"] in file_slice.log_paths:  # before version 8 the file name does not identify the writer
-            after[group] = file_slice
-            continue
-        after[group] = replace(
-            file_slice,
-            log_paths=(*file_slice.log_paths, stat["path"]),
-            log_sizes=(*file_slice.log_sizes, stat["fileSizeInBytes"]),
+
+@dataclass(frozen=True, slots=True)
+class SliceChanges:
+    """Slices (`pyhudi.table.view.file_slicing.SLICE_SCHEMA`) of file groups that a write has changed or replaced.
+
+    Attributes:
+        before: The slices before the write, of the groups that had one.
+        after: Those after it, of the groups that have one.
+    """
+
+    before: pa.Table
+    after: pa.Table
+
+    @classmethod
+    def from_commit(cls, slices: pa.Table, metadata: CommitMetadata) -> SliceChanges:
+        """Return the changes of a write. ``slices`` are those of its partitions before it, one of each file group."""
+        stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"]))
+        written = stats.select(["partitionPath", "fileId", "path", "fileSizeInBytes", "logVersion"])
+        written = written.rename_columns([*_GROUP, "path", "size", "log_version"])
+        before = slices.filter(in_groups(slices, written))
+        after = _slices_after(before, written)
+        if metadata.replaced is not None:
+            gone = pc.and_(in_groups(slices, metadata.replaced), pc.invert(in_groups(slices, written)))
+            before = pa.concat_tables([before, slices.filter(gone)])
+        return cls(before.combine_chunks(), after.combine_chunks())
+
+    def __len__(self) -> int:
+        return len(self.before) + len(self.after)
+
+    def sides(self) -> tuple[pa.Table, pa.Table]:
+        """Return the slices before and after the write, one file group in each row; nulls if there is none."""
+        groups = pa.concat_tables([self.before.select(_GROUP), self.after.select(_GROUP)])
+        groups = groups.group_by(_GROUP, use_threads=False).aggregate([])
+        before, after = (
+            side.take(pc.index_in(group_keys(groups), value_set=group_keys(side))) for side in (self.before, self.after)
         )
-    return [GroupChange(before.get(group), new) for group, new in after.items()]
+        return before, after
+
+
+def _slices_after(before: pa.Table, written: pa.Table) -> pa.Table:
+    """Return the slices of file groups after files were written: a base file begins a slice, log files are added to the
+    one before."""
+    before = before.filter(pc.invert(in_groups(before, written.filter(pc.is_null(written["log_version"])))))
+    parts = [
+        [before["base_path"], before["base_size"]],
+        [pc.list_flatten(before[name]) for name in ("log_paths", "log_sizes")],
+        [written["path"], written["size"]],
+    ]
+    listed = pa.concat_tables([pa.table(part, names=["path", "size"]) for part in parts])
+    # before version 8 the name of a log file does not tell its writer: one of this write may be among those before it
+    listed = listed.group_by("path", use_threads=False).aggregate([("size", "first")]).rename_columns(["path", "size"])
+    files = files_of_listing(listed.filter(pc.is_valid(listed["path"])))
+    return fold_slices(files.append_column("key", files["instant"])) if files.num_rows else SLICE_SCHEMA.empty_table()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ WHOLE, KEYS, LOGS = 1.0, 0.2, 0.0
 _LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
 
 SliceWork = Callable[[FileSlice], Iterator[pa.RecordBatch]]
+RowWork = Callable[[Mapping[str, Any]], Iterator[pa.RecordBatch]]
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -55,20 +56,24 @@ class SlicePieces:
     def from_slices(cls, slices: pa.Table, parallelism: int, *, part: float = WHOLE) -> SlicePieces:
         """Return slices (`pyhudi.table.view.file_slicing.SLICE_SCHEMA`) without values of partition paths, as
         `from_plan`."""
-        pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(slices, parallelism, part=part))
-        return cls(tuple(table_to_bytes(piece, "zstd") for piece in pieces))
-
-    def slices(self, number: int) -> Iterator[FileSlice]:
-        """Return the slices of a piece."""
-        rows: list[dict[str, Any]] = table_from_bytes(self.pieces[number]).to_pylist()
-        for row in rows:
-            from_path = enumerate(self.from_path)
-            yield FileSlice.from_row(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"is_exact_{i}"]})
+        return cls(cut_rows(slices, bytes_to_read(slices, part=part), parallelism))
 
 
 def piece_numbers(tasks: pa.Table, parallelism: int = _DEFAULT_PARALLELISM, *, part: float = WHOLE) -> list[np.ndarray]:
     """Return the numbers of the slices of each piece, large slices first. ``part`` as in `SlicePieces.from_plan`."""
-    sizes = bytes_to_read(tasks, part=part) + _OPENING
+    return _numbers_by_size(bytes_to_read(tasks, part=part), parallelism)
+
+
+def cut_rows(rows: pa.Table, sizes: np.ndarray, parallelism: int) -> tuple[bytes, ...]:
+    """Return the rows of a table in pieces for tasks, large ones first, as compressed Arrow streams. ``sizes``: number
+    of bytes to read for each row."""
+    pieces = (rows.take(pa.array(numbers)) for numbers in _numbers_by_size(sizes, parallelism))
+    return tuple(table_to_bytes(piece, "lz4") for piece in pieces)  # zstd takes four times as long for a few rows
+
+
+def _numbers_by_size(sizes: np.ndarray, parallelism: int) -> list[np.ndarray]:
+    """Return the numbers of the rows of each piece."""
+    sizes = sizes + _OPENING
     order = np.argsort(-sizes, kind="stable")
     # starting a task costs as much as reading some twenty small slices: use more tasks than can run at a time only for
     # large inputs
@@ -86,17 +91,28 @@ def bytes_to_read(tasks: pa.Table, *, part: float) -> np.ndarray:
 
 
 def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:
-    """Run ``work`` on each slice, in tasks of one slice each. ``work`` is pickled with everything that it
+    """Run ``work`` on each slice, in one task for each piece. ``work`` is pickled with everything that it
     references."""
+    from_path = pieces.from_path
+
+    def work_on(row: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        values = {name: row[f"value_{i}"] for i, name in enumerate(from_path) if row[f"is_exact_{i}"]}
+        return work(FileSlice.from_row(row, values))
+
+    return run_on_rows(spark, pieces.pieces, work_on, schema)
+
+
+def run_on_rows(spark: SparkSession, pieces: tuple[bytes, ...], work: RowWork, schema: pa.Schema) -> DataFrame:
+    """Run ``work`` on each row of the pieces (`cut_rows`), in one task for each piece, as `run_on_slices`."""
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for file_slice in pieces.slices(number):
-                    yield from work(file_slice)
+                for row in table_from_bytes(pieces[number]).to_pylist():
+                    yield from work(row)
 
-    count = len(pieces.pieces)
+    count = len(pieces)
     return rows_of_tasks(spark.range(0, count, 1, max(1, count)), task, schema)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
-from pyhudi.metadata.indexes.file_slice_changes import GroupChange, slice_changes
+from pyhudi.metadata.indexes.file_slice_changes import SliceChanges
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -57,10 +59,15 @@ class IndexedCommit:
         """Storage of the table."""
         return self.client.storage
 
-    def slice_changes(self) -> list[GroupChange]:
-        """Return the file groups that the commit changes, with their slices before and after."""
-        slices = FileSystemView.load(self.client, self.timeline).latest_slices()
-        return slice_changes(slices, self.metadata, self.instant)
+    def slice_changes(self) -> SliceChanges:
+        """Return the file groups that the commit changes, with their slices before and after. Lists the partitions of
+        the commit."""
+        named = self.metadata.stats["partitionPath"]
+        if self.metadata.replaced is not None:
+            named = pa.chunked_array([*named.chunks, *self.metadata.replaced["partition"].chunks], pa.string())
+        partitions = pc.unique(named).drop_null().to_pylist()
+        slices = FileSystemView.load(self.client, self.timeline, partitions=partitions).latest_slices()
+        return SliceChanges.from_commit(slices, self.metadata)
 
     def with_config(self, config: TableConfig, fence: WriteFence) -> IndexedCommit:
         """Return the commit with a newer configuration of the table, and another fence."""

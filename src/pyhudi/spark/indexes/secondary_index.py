@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.row_estimates import estimated_rows
-from pyhudi.merge.file_slice import FileSlice, SliceContext
+from pyhudi.merge.file_slice import SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
-from pyhudi.metadata.indexes.file_slice_changes import GroupChange
+from pyhudi.metadata.indexes.file_slice_changes import SliceChanges
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, load_metadata_timeline
@@ -75,7 +75,7 @@ class InitialEntries:
         """Load the file slices of a table; reads no rows."""
         table = locked.snapshot
         slices = FileSystemView.load(table).latest_slices()
-        count = sum(estimated_rows(locked.storage, slices))
+        count = int(estimated_rows(locked.storage, slices).sum())
         groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))
         return cls(spark, table, locked.opts, slices, count, index, groups)
 
@@ -86,11 +86,10 @@ class InitialEntries:
         if not self.slices.num_rows or schema is None:
             return []
         context = _context(self.table, as_nullable(schema.schema), [self.index], self.opts)
-        slices = [FileSlice.from_row(row) for row in self.slices.to_pylist()]
         groups = [[GroupSlice(file_id) for file_id in self.groups]]
         target = IndexTarget(self.table.storage, instant, self.table.config.version, [self.index], groups)
-        ranges = sampled_ranges(self.spark, context, slices, target, self.rows)
-        return write_initial_entries(self.spark, context, slices, target, ranges)
+        ranges = sampled_ranges(self.spark, context, self.slices, target, self.rows)
+        return write_initial_entries(self.spark, context, self.slices, target, ranges)
 
 
 def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> IndexDelta | None:
@@ -126,7 +125,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> Inde
 
 
 def _written(
-    commit: IndexedCommit, table: TableSnapshot, columns: pa.Schema, changes: Sequence[GroupChange], target: IndexTarget
+    commit: IndexedCommit, table: TableSnapshot, columns: pa.Schema, changes: SliceChanges, target: IndexTarget
 ) -> IndexDelta:
     """Write the changes of file groups to indexes; return those that have all their entries."""
     try:

@@ -25,12 +25,13 @@ from pyhudi.format.hfile.hfile_writer import LONGEST_KEY
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
-from pyhudi.metadata.indexes.file_slice_changes import GroupChange
+from pyhudi.metadata.indexes.file_slice_changes import GroupChange, SliceChanges
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value
 from pyhudi.metadata.records.file_group_hash import secondary_file_group_index_of
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism, run_on_rows
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP
 from pyhudi.spark.indexes.key_ranges import (
@@ -44,11 +45,14 @@ from pyhudi.spark.indexes.key_ranges import (
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.write.location_columns import PLACEMENT_KEY
 
 _ENTRY, _REMOVED = "_pyhudi_entry", "_pyhudi_entry_removed"
-_ENTRIES = f"{_ENTRY} string, {_REMOVED} boolean, {INDEX_GROUP} int, {PLACEMENT_KEY} int"
+_ENTRIES = pa.schema(
+    [(_ENTRY, pa.string()), (_REMOVED, pa.bool_()), (INDEX_GROUP, pa.int32()), (PLACEMENT_KEY, pa.int32())]
+)
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -79,7 +83,7 @@ class IndexTarget:
 
 
 def write_initial_entries(
-    spark: SparkSession, context: SliceContext, slices: Sequence[FileSlice], target: IndexTarget, ranges: KeyRanges
+    spark: SparkSession, context: SliceContext, slices: pa.Table, target: IndexTarget, ranges: KeyRanges
 ) -> list[dict[str, Any]]:
     """Write the entries of all rows of file slices to the first base files of indexes; return their write stats. Runs a
     Spark job. Memory of a task: one range of the entries of a file group.
@@ -87,7 +91,7 @@ def write_initial_entries(
     Args:
         spark: The session.
         context: Reads the record key and the indexed columns.
-        slices: The file slices.
+        slices: The file slices (`pyhudi.table.view.file_slicing.SLICE_SCHEMA`).
         target: The indexes.
         ranges: Ranges of the entries.
     """
@@ -105,25 +109,25 @@ def write_initial_entries(
 
 
 def sampled_ranges(
-    spark: SparkSession, context: SliceContext, slices: Sequence[FileSlice], target: IndexTarget, rows: int
+    spark: SparkSession, context: SliceContext, slices: pa.Table, target: IndexTarget, rows: int
 ) -> KeyRanges:
     """Return the ranges of the entries of file slices, for `write_initial_entries`; ``rows`` is their number. Runs a
     Spark job if there are several ranges."""
     count = range_count(rows, target.starts[-1])
     if count == 1:
         return ONE_RANGE
-    some = [slices[place] for place in sampled_files(len(slices))]
+    some = slices.take(list(sampled_files(slices.num_rows)))
     entries = _entries(spark, context, _insertions(some), target, ONE_RANGE)
     with task_errors():
-        return KeyRanges.from_sample(entries.select(_ENTRY), rows * len(some) // len(slices), count)
+        return KeyRanges.from_sample(entries.select(_ENTRY), rows * some.num_rows // slices.num_rows, count)
 
 
-def _insertions(slices: Sequence[FileSlice]) -> list[GroupChange]:
-    return [GroupChange(None, one) for one in slices]
+def _insertions(slices: pa.Table) -> SliceChanges:
+    return SliceChanges(SLICE_SCHEMA.empty_table(), slices)
 
 
 def write_entries(
-    spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget
+    spark: SparkSession, context: SliceContext, changes: SliceChanges, target: IndexTarget
 ) -> list[dict[str, Any]]:
     """Write changes of file groups to log files of indexes; return the write stats of the files. Runs a Spark job.
 
@@ -168,39 +172,37 @@ def _stats(stats: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
 def _entries(
     spark: SparkSession,
     context: SliceContext,
-    changes: Sequence[GroupChange],
+    changes: SliceChanges,
     target: IndexTarget,
     ranges: KeyRanges,
 ) -> DataFrame:
     """Return the entries that are added and removed, with the file group and range of each. Lazy."""
     placement = np.array(placement_keys(_task_count(spark, target)), dtype=np.int32)
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                change = changes[number]
-                before, after = _slice_rows(context, change.before), _slice_rows(context, change.after)
-                for at, index in enumerate(target.indexes):
-                    old, new = (_keys(rows, index.column) for rows in (before, after))
-                    removed = old.filter(pc.invert(pc.is_in(old, value_set=new)))
-                    added = new.filter(pc.invert(pc.is_in(new, value_set=old)))
-                    _check_lengths(added, index)
-                    for keys, is_removed in ((removed, True), (added, False)):
-                        if len(keys):
-                            groups = _group_numbers(keys, at, target)
-                            yield pa.RecordBatch.from_arrays(
-                                [
-                                    keys,
-                                    pa.repeat(pa.scalar(is_removed), len(keys)),
-                                    ranges.group_ranges(groups, keys),
-                                    pa.array(placement[groups % len(placement)]),
-                                ],
-                                names=[_ENTRY, _REMOVED, INDEX_GROUP, PLACEMENT_KEY],
-                            )
+    def read(row: Mapping[str, Any]) -> Batches:
+        change = GroupChange.from_row(row)
+        before, after = _slice_rows(context, change.before), _slice_rows(context, change.after)
+        for at, index in enumerate(target.indexes):
+            old, new = (_keys(rows, index.column) for rows in (before, after))
+            removed = old.filter(pc.invert(pc.is_in(old, value_set=new)))
+            added = new.filter(pc.invert(pc.is_in(new, value_set=old)))
+            _check_lengths(added, index)
+            for keys, is_removed in ((removed, True), (added, False)):
+                if len(keys):
+                    groups = _group_numbers(keys, at, target)
+                    columns = [
+                        keys,
+                        pa.repeat(pa.scalar(is_removed), len(keys)),
+                        ranges.group_ranges(groups, keys),
+                        pa.array(placement[groups % len(placement)]),
+                    ]
+                    yield pa.RecordBatch.from_arrays(columns, schema=_ENTRIES)
 
-    number = len(changes)
-    return spark.range(0, number, 1, numPartitions=max(1, number)).mapInArrow(read, _ENTRIES)
+    before, after = changes.sides()
+    earlier = before.to_struct_array() if len(changes.before) else pa.nulls(len(before))
+    rows = pa.table({"before": earlier, "after": after.to_struct_array()})
+    sizes = bytes_to_read(before, part=KEYS) + bytes_to_read(after, part=KEYS)
+    return run_on_rows(spark, cut_rows(rows, sizes, parallelism(spark)), read, _ENTRIES)
 
 
 def _check_lengths(keys: pa.Array, index: SecondaryIndex) -> None:

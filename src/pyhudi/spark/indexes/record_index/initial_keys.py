@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.row_estimates import estimated_rows
-from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.record_index_file_groups import (
@@ -53,7 +54,7 @@ class InitialKeys:
     table: TableSnapshot
     opts: Options
     slices: pa.Table
-    rows: Sequence[int]
+    rows: npt.NDArray[np.int64]
     groups: RecordIndexFileGroups
 
     @classmethod
@@ -89,8 +90,9 @@ class InitialKeys:
             UnsupportedTableError: Keys are in several file groups.
         """
         slices, groups, config = self.slices, self.groups, self.table.config
-        millis = {i: millis_of_instant(i, config.timezone) for i in pc.unique(slices["base_instant"]).to_pylist()}
-        since = pa.array([millis[i] for i in slices["base_instant"].to_pylist()], pa.int64())
+        instants = contiguous(slices["base_instant"]).dictionary_encode()
+        millis = pa.array([millis_of_instant(i, config.timezone) for i in instants.dictionary.to_pylist()], pa.int64())
+        since = millis.take(instants.indices)
         files = numbered_locations(slices["partition"], slices["file_id"], slices["base_path"], since)
         if not files.num_rows:
             return []
@@ -106,14 +108,14 @@ class InitialKeys:
     def _ranges(self, files: pa.Table, routing: KeyRouting) -> KeyRanges:
         """Return the ranges in which keys are written; ``files`` as of `_keys`. Runs a Spark job if there are
         several."""
-        count = range_count(sum(self.rows), len(self.groups))
+        count = range_count(int(self.rows.sum()), len(self.groups))
         if count == 1:
             return ONE_RANGE
         places = sampled_files(files.num_rows)
         some = replace(self, slices=self.slices.take(list(places)))
         keys = some._keys(files.take(list(places)), routing)
         with task_errors():
-            return KeyRanges.from_sample(keys.select(RECORD_KEY), sum(self.rows[place] for place in places), count)
+            return KeyRanges.from_sample(keys.select(RECORD_KEY), int(self.rows[list(places)].sum()), count)
 
     def _keys(self, files: pa.Table, routing: KeyRouting) -> DataFrame:
         """Return the current keys of the table; ``files`` are the slices as numbered locations."""
@@ -130,8 +132,7 @@ class InitialKeys:
                 raise UnsupportedTableError("the table has log files, but no schema")
             names = column_names(table, columns.schema)
             context = slice_context(table, columns.schema, names=names, opts=opts)
-            rows = self.slices.append_column("number", files["number"]).filter(has_logs).to_pylist()
-            slices = [(FileSlice.from_row(row), row["number"]) for row in rows]
+            slices = self.slices.append_column("number", files["number"]).filter(has_logs)
             parts.append(slice_keys(spark, context, slices, routing))
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
@@ -146,14 +147,14 @@ def check_no_duplicates(count: int, groups: RecordIndexFileGroups) -> None:
     )
 
 
-def _group_ids(opts: Options, slices: pa.Table, rows: Sequence[int], *, partitioned: bool) -> list[str]:
+def _group_ids(opts: Options, slices: pa.Table, rows: npt.NDArray[np.int64], *, partitioned: bool) -> list[str]:
     """Return ids for the file groups of the index, by the number of rows in base files."""
     if not partitioned:
         least, most = (
             opts.get_typed(o)
             for o in (options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS)
         )
-        return file_group_ids(RECORD_INDEX, estimate_file_group_count(sum(rows), least, most))
+        return file_group_ids(RECORD_INDEX, estimate_file_group_count(int(rows.sum()), least, most))
     least, most = (
         opts.get_typed(o)
         for o in (
@@ -161,7 +162,7 @@ def _group_ids(opts: Options, slices: pa.Table, rows: Sequence[int], *, partitio
             options.METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS,
         )
     )
-    counts = dict.fromkeys(pc.unique(slices["partition"]).to_pylist(), 0)
-    for partition, count in zip(slices["partition"].to_pylist(), rows, strict=True):
-        counts[partition] += count
-    return new_group_ids({path: estimate_file_group_count(count, least, most) for path, count in counts.items()})
+    counted = pa.table([slices["partition"], pa.array(rows)], names=["partition", "rows"])
+    counts = counted.group_by("partition", use_threads=False).aggregate([("rows", "sum")])
+    by_partition = zip(counts["partition"].to_pylist(), counts["rows_sum"].to_pylist(), strict=True)
+    return new_group_ids({path: estimate_file_group_count(count, least, most) for path, count in by_partition})

@@ -7,7 +7,6 @@ keys of the file groups that the write has changed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.file_slice import FileSlice, SliceContext
+from pyhudi.merge.file_slice import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
@@ -24,7 +23,7 @@ from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGrou
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
-from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys, task_count
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, removed_from, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import (
     create_missing_file_groups,
     file_groups_of,
@@ -52,15 +51,19 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     if not config.populate_meta_fields:
         return None
     changes = commit.slice_changes()
-    after = [change.after for change in changes if change.after is not None]
-    before = [change.before for change in changes if change.before is not None]
-    if not after and not before:
+    after, before = changes.after, changes.before
+    if not changes:
         return IndexDelta(frozenset({RECORD_INDEX}))
-    groups = _file_groups(commit, sorted({one.partition for one in after}))
-    partitions = sorted({one.partition for one in before})
+    groups = _file_groups(commit, sorted(pc.unique(after["partition"]).to_pylist()))
+    partitions = pc.unique(before["partition"])
     routing = KeyRouting(groups, task_count(len(groups), commit.spark))
-    keys = _changed_keys(commit, after, [(one, -1 - partitions.index(one.partition)) for one in before], routing)
-    locations = KeyLocations(_numbered_files(commit, after), pa.array(partitions, pa.string()))
+    millis = millis_of_instant(commit.instant, commit.config.timezone)
+    files = numbered_locations(after["partition"], after["file_id"], after["base_path"], millis)
+    numbers = removed_from(pc.index_in(before["partition"], value_set=partitions))
+    keys = _changed_keys(
+        commit, after.append_column("number", files["number"]), before.append_column("number", numbers), routing
+    )
+    locations = KeyLocations(files, partitions)
     slices_of_index = file_groups_of(commit.storage, config, groups)
     target = RecordIndexWrite(
         commit.storage, commit.instant, config.version, groups, slices_of_index, fence=commit.fence
@@ -101,25 +104,14 @@ def _pending_writes(commit: IndexedCommit) -> set[str]:
     return {write.requested for write in pending} - {commit.instant}
 
 
-def _numbered_files(commit: IndexedCommit, slices: Sequence[FileSlice]) -> pa.Table:
-    """Return the locations that keys of file slices have after the commit."""
-    partitions, ids, paths = (
-        pa.chunked_array([[getattr(one, name) for one in slices]], pa.string())
-        for name in ("partition", "file_id", "base_path")
-    )
-    return numbered_locations(partitions, ids, paths, millis_of_instant(commit.instant, commit.config.timezone))
-
-
-def _changed_keys(
-    commit: IndexedCommit, after: Sequence[FileSlice], before: Sequence[tuple[FileSlice, int]], routing: KeyRouting
-) -> DataFrame:
-    """Return the keys of file slices after the commit, and those before it with the numbers of their partitions."""
+def _changed_keys(commit: IndexedCommit, after: pa.Table, before: pa.Table, routing: KeyRouting) -> DataFrame:
+    """Return the keys of numbered file slices after the commit, and those before it with the numbers of their
+    partitions."""
     table = TableSnapshot.load(commit.client)
     schema = schema_after(table, commit.metadata)
     context = slice_context(table, schema, names=column_names(table, schema), opts=commit.opts)
-    numbered = [(one, number) for number, one in enumerate(after)]
-    keys = slice_keys(commit.spark, _with_own(context, commit.instant), numbered, routing)
-    return keys.unionByName(slice_keys(commit.spark, context, before, routing)) if before else keys
+    keys = slice_keys(commit.spark, _with_own(context, commit.instant), after, routing)
+    return keys.unionByName(slice_keys(commit.spark, context, before, routing)) if before.num_rows else keys
 
 
 def _with_own(context: SliceContext, instant: str) -> SliceContext:

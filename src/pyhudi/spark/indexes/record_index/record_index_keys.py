@@ -6,8 +6,9 @@ the bucket index, log files contain new keys, too, because that index does not l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,8 @@ from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, Reco
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism, run_on_rows
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges
@@ -31,7 +34,9 @@ from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import PLACEMENT_KEY
 
-_KEYS = f"{RECORD_KEY} string, {INDEX_LOCATION} int, {INDEX_GROUP} int, {PLACEMENT_KEY} int"
+_KEYS = pa.schema(
+    [(RECORD_KEY, pa.string()), *((name, pa.int32()) for name in (INDEX_LOCATION, INDEX_GROUP, PLACEMENT_KEY))]
+)
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -108,7 +113,8 @@ def file_keys(
     if "tail" not in files.column_names:
         files = files.append_column("tail", pa.nulls(files.num_rows, pa.int64()))
     frame = small_frame(spark, files.select(["path", "partition", "number", "tail"]))
-    return frame.repartition(max(1, min(files.num_rows, 4 * shuffle_partitions(spark)))).mapInArrow(read, _KEYS)
+    tasks = max(1, min(files.num_rows, 4 * shuffle_partitions(spark)))
+    return rows_of_tasks(frame.repartition(tasks), read, _KEYS)
 
 
 def _keys_of(
@@ -132,15 +138,13 @@ def _keys_of(
             yield keys if since is None else keys.filter(pc.equal(rows.column(COMMIT_TIME), since))
 
 
-def slice_keys(
-    spark: SparkSession, context: SliceContext, slices: Sequence[tuple[FileSlice, int]], routing: KeyRouting
-) -> DataFrame:
+def slice_keys(spark: SparkSession, context: SliceContext, slices: pa.Table, routing: KeyRouting) -> DataFrame:
     """Read the current keys of file slices, with their log files merged. Lazy.
 
     Args:
         spark: The session.
         context: Settings for reading the slices.
-        slices: Slices with their numbers.
+        slices: Slices (`pyhudi.table.view.file_slicing.SLICE_SCHEMA`), and the column ``number``.
         routing: Routing of the keys.
 
     Returns:
@@ -148,16 +152,12 @@ def slice_keys(
     """
     context = replace(context, columns=(RECORD_KEY,))
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                one, number = slices[at]
-                for rows in read_slice(context, one):
-                    yield routing.route(rows.column(0).cast(pa.string()), one.partition, number)
+    def read(row: Mapping[str, Any]) -> Batches:
+        for rows in read_slice(context, FileSlice.from_row(row)):
+            yield routing.route(rows.column(0).cast(pa.string()), row["partition"], row["number"])
 
-    frame = small_frame(spark, pa.table({"at": pa.array(range(len(slices)), pa.int32())}))
-    return frame.repartition(max(1, min(len(slices), 4 * shuffle_partitions(spark)))).mapInArrow(read, _KEYS)
+    pieces = cut_rows(slices, bytes_to_read(slices, part=KEYS), parallelism(spark))
+    return run_on_rows(spark, pieces, read, _KEYS)
 
 
 def removed_keys(rows: DataFrame, partitions: pa.Array, routing: KeyRouting) -> DataFrame:
@@ -177,7 +177,7 @@ def removed_keys(rows: DataFrame, partitions: pa.Array, routing: KeyRouting) -> 
             locations = removed_from(at).filter(is_listed)
             yield routing.route(keys.filter(is_listed), paths.filter(is_listed), locations)
 
-    return rows.select(RECORD_KEY, PARTITION_PATH).mapInArrow(number, _KEYS)
+    return rows_of_tasks(rows.select(RECORD_KEY, PARTITION_PATH), number, _KEYS)
 
 
 def task_count(groups: int, spark: SparkSession) -> int:

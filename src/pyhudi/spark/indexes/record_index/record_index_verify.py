@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
-from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 from pyhudi.metadata.records.record_locations import decode_locations
@@ -48,7 +47,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
         return 0
     indexed_locations = pa.concat_arrays([_location_texts(changed), _location_texts(removed)])
     context = slice_context(table, table_schema.schema, names=column_names(table, table_schema.schema), opts=first.opts)
-    numbered = [(FileSlice.from_row(row), number) for number, row in enumerate(changed.to_pylist())]
+    numbered = changed.append_column("number", pa.array(range(changed.num_rows), pa.int32()))
     tasks = task_count(len(first.groups), first.spark)
     keys = slice_keys(first.spark, context, numbered, KeyRouting(first.groups, tasks))
     written = {first.groups.ids.index(str(stat["fileId"])): stat for stat in stats}
