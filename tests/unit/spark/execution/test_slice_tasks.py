@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.spark.execution.slice_tasks import KEYS, LOGS, WHOLE, piece_numbers
+from pyhudi.arrow.ipc import table_from_bytes
+from pyhudi.spark.execution.slice_tasks import KEYS, LOGS, WHOLE, cut_rows, piece_numbers
 
 _MIB = 1024 * 1024
 
@@ -41,3 +42,10 @@ def test_each_slice_is_in_one_piece(sizes, cores, part):
     assert all(len(piece) for piece in pieces)
     total = sum(int(base * part) + log + 4 * _MIB for base, log in sizes)
     assert len(pieces) <= max(cores, -(-total // (64 * _MIB)))
+
+
+def test_small_slices_share_tasks():
+    rows = pa.table({"number": np.arange(100_000)})
+    pieces = cut_rows(rows, np.full(rows.num_rows, 5_000), 2)
+    assert len(pieces) == 6_258  # of 64 MiB, with what opening a file costs
+    assert pa.concat_tables(map(table_from_bytes, pieces)).sort_by("number").equals(rows)
