@@ -167,6 +167,8 @@ def _live(spark, call, path, tmp_path):
     damaged.write_bytes(whole)
     stranger = damaged.with_name(f"{damaged.name.partition('_')[0]}_7-7-7_{writes[-1]}.parquet")
     stranger.write_bytes(b"PAR1")
+    with pytest.raises(Exception, match=r"UNRESOLVED_COLUMN.*`nothing`"):
+        call("show_invalid_parquet", path=path, needDelete=True, filter="nothing = 1")
     assert call("show_invalid_parquet", path=path, needDelete=True) == [(f"file://{stranger}",)]
     assert not stranger.exists()
     assert call("show_invalid_parquet", path=path) == []

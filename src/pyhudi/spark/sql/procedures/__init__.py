@@ -41,10 +41,14 @@ def call_procedure(spark: SparkSession, statement: Call) -> DataFrame:
     Raises:
         QueryError: No procedure has the name, or an argument is invalid.
         ParseException: The argument ``filter`` is no complete condition.
+        AnalysisException: It is no condition on the columns of the result.
     """
     signature = signature_of(statement.procedure)
     values = signature.bind(statement)
     condition = expression(str(text)) if (text := values.get("filter")) else None
+    if condition is not None:
+        # some procedures delete files, so an invalid filter must fail before they run
+        _ = result_frame(spark, signature.schema, []).where(condition).schema
     procedure = PROCEDURES[signature.name]
     rows = result_frame(spark, signature.schema, procedure(spark, Arguments(signature, values)))
     return rows if condition is None else rows.where(condition)
