@@ -83,6 +83,8 @@ _CLASSES_WITHOUT_EFFECT = (
     "hoodie.storage.class",
     "hoodie.io.factory.class",
     "hoodie.writestatus.class",
+    "hoodie.compaction.plan.generator",
+    "hoodie.bootstrap.full.input.provider",
 )
 """Options that have no effect, and are warned of if they name a class that is not one of Apache Hudi."""
 

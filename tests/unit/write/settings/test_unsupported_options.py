@@ -21,6 +21,8 @@ from pyhudi.write.settings.unsupported_options import check_unsupported_options
         "hoodie.storage.class",
         "hoodie.io.factory.class",
         "hoodie.writestatus.class",
+        "hoodie.compaction.plan.generator",
+        "hoodie.bootstrap.full.input.provider",
         "hoodie.client.init.callback.classes",
     ],
 )
