@@ -14,6 +14,7 @@ import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pyhudi.config import Options
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TABLE_CHECKSUM
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table, has_metadata_table
@@ -108,7 +109,7 @@ def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveT
 
 def set_metadata_table_version(storage: Storage, to: int) -> None:
     """Set the version of the disabled metadata table."""
-    properties = changed_properties(parse_properties(storage.read(PROPERTIES)), to)
+    properties = changed_properties(parse_properties(storage.read(PROPERTIES)), to, Options.parse({}))
     properties[TABLE_CHECKSUM] = table_checksum(properties)
     now = datetime.now(UTC)
     comment = f"Updated at {now.strftime('%Y-%m-%dT%H:%M:%S.%fZ')}"

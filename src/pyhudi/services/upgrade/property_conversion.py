@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pyhudi.config import Options, options
 from pyhudi.config import property_keys as keys
 from pyhudi.config.property_keys import RECORD_MERGE_PROPERTY_PREFIX
 from pyhudi.errors import InvalidOptionError, UnsupportedTableError
@@ -46,14 +47,14 @@ _NEWER_ONLY = {
 Properties = dict[str, str]
 
 
-def changed_properties(properties: Mapping[str, str], to: int, partition_spec: str | None = None) -> Properties:
+def changed_properties(properties: Mapping[str, str], to: int, opts: Options) -> Properties:
     """Return the properties of a table in another version.
 
     Args:
         properties: Current properties.
         to: Target version, one of `VERSIONS`.
-        partition_spec: Partition columns with their types, which tables of version 6 with a custom key generator do not
-            store.
+        opts: Options of the table's writes, which say what a table of version 6 need not store: the types of partition
+            columns if it has a custom key generator, and the payload class if it is copy-on-write.
 
     Raises:
         UnsupportedTableError: The table cannot have that version; see also `pyhudi.services.upgrade.preconditions`.
@@ -65,9 +66,7 @@ def changed_properties(properties: Mapping[str, str], to: int, partition_spec: s
         step = _STEPS.get((version, after))
         if step is None:
             raise UnsupportedTableError(f"tables of version {version} cannot be converted to version {after}")
-        if step is _six_to_eight and partition_spec:
-            changed[keys.PARTITION_FIELDS] = _typed(changed, partition_spec)
-        changed = step(changed)
+        changed = step(_completed(changed, opts) if step is _six_to_eight else changed)
         changed[keys.VERSION] = str(after)
     return changed
 
@@ -195,6 +194,15 @@ def _keygen_type(java_class: str) -> str:
         return str(KeyGenType.USER_PROVIDED)
     twin = kind is not KeyGenType.USER_PROVIDED and "Avro" in java_class.rpartition(".")[2]
     return f"{kind}_AVRO" if twin else str(kind)
+
+
+def _completed(properties: Properties, opts: Options) -> Properties:
+    """Return properties of version 6 with what only the options of writes say. The metadata table stores all."""
+    if partition_spec := opts.text(options.PARTITIONPATH_FIELD):
+        properties[keys.PARTITION_FIELDS] = _typed(properties, partition_spec)
+    if payload := opts.get_typed(options.PAYLOAD_CLASS):
+        properties[keys.PAYLOAD_CLASS] = properties.get(keys.PAYLOAD_CLASS) or payload
+    return properties
 
 
 def _typed(properties: Mapping[str, str], partition_spec: str) -> str:

@@ -26,7 +26,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pyhudi.config import Options, options, property_keys
+from pyhudi.config import Options, property_keys
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.errors import BusyError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
@@ -115,7 +115,7 @@ class UpgradeDowngrade:
             return UpgradePlan(to, to)
         failed = self._preparation.check(config, active, to)
         files = len([s for i in active.timeline for s in active.states(i)])
-        changed = changed_properties(config.properties, to, self._opts.text(options.PARTITIONPATH_FIELD))
+        changed = changed_properties(config.properties, to, self._opts)
         slices = count_uncompacted(TableSnapshot(self._storage, config, active)) if is_compacted(config, to) else 0
         return UpgradePlan(
             config.version,
@@ -252,10 +252,8 @@ class UpgradeDowngrade:
 
     def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
         """Set the version of the table, which activates the other version."""
-        spec = self._opts.text(options.PARTITIONPATH_FIELD)
-
         def change(properties: dict[str, str]) -> None:
-            changed = changed_properties(properties, to, spec)
+            changed = changed_properties(properties, to, self._opts)
             properties.clear()
             properties.update(changed)
             if partitions:

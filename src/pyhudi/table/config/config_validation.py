@@ -133,11 +133,19 @@ def _check_payload(config: TableProperties, opts: Options) -> None:
     merging = config.merging
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     stored = config.properties.get(property_keys.PAYLOAD_CLASS) or merging.payload_class
-    # A known payload class for a table with a merge mode comes from a job of an older release: the mode of the table is
-    # used.
-    translated = config.version >= 8 and payload in PAYLOADS and merging.payload_class is None
-    if payload and not translated and (stored or config.version >= 8) and payload != stored:
+    if not payload or payload == stored or (config.version < 8 and not stored):
+        return
+    known = PAYLOADS.get(payload)
+    if config.version < 8 or known is None or merging.payload_class is not None:
         raise _conflict(opts, options.PAYLOAD_CLASS, stored or f"merge mode {merging.mode}", payload)
+    # It comes from a job of an older release: the mode of the table is used.
+    if (known.mode, known.partial) != (merging.mode, merging.partial_update_mode):
+        by = f"{merging.mode}, {merging.partial_update_mode}" if merging.partial_update_mode else merging.mode
+        warn(
+            f"{opts.spelling(options.PAYLOAD_CLASS)}={payload} has no effect: table {config.name!r} was created with "
+            f"another merge mode ({by})",
+            OptionWithoutEffectWarning,
+        )
 
 
 def _decided_by_payload(config: TableProperties, opts: Options) -> bool:
