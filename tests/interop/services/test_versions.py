@@ -211,6 +211,23 @@ def test_upgraded_to_9(version_6: Path, oracle: Oracle, tables: Path, kind: str,
 
 
 @pytest.mark.slow
+def test_payload_class_of_writes(oracles: OneAtATime, tmp_path: Path) -> None:
+    """Partial updates go on, although copy-on-write tables of version 6 do not store their payload class."""
+    payload = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+    given = {**OPTIONS, **SIMPLE, "hoodie.datasource.write.payload.class": payload}
+    oracles.get("0.15.0").write(
+        tmp_path / "6", table([("k000", 0, "p0", 1, "stored"), ("k001", 1, "p0", 1, "other")]), given
+    )
+    for version in (8, 9):
+        path = Path(shutil.copytree(tmp_path / "6", tmp_path / str(version)))
+        assert HudiTable.for_path(str(path), given).services.upgrade(version)
+        update = table([("k000", 5, "p0", 2, None)])
+        as_it_is = {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
+        oracles.get("1.2.0").write(path, update, {**given, **as_it_is})
+        check(oracles.get("1.2.0"), path, table([("k000", 5, "p0", 2, "stored"), ("k001", 1, "p0", 1, "other")]))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "metadata"), KINDS)
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_downgraded_to_8_and_6(oracle: Oracle, tables: Path, kind: str, metadata: bool) -> None:

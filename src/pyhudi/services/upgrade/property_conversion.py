@@ -200,8 +200,9 @@ def _completed(properties: Properties, opts: Options) -> Properties:
     """Return properties of version 6 with what only the options of writes say. The metadata table stores all."""
     if partition_spec := opts.text(options.PARTITIONPATH_FIELD):
         properties[keys.PARTITION_FIELDS] = _typed(properties, partition_spec)
-    if payload := opts.get_typed(options.PAYLOAD_CLASS):
-        properties[keys.PAYLOAD_CLASS] = properties.get(keys.PAYLOAD_CLASS) or payload
+    payload = opts.get_typed(options.PAYLOAD_CLASS)
+    if payload and payload not in _MODES:  # for the others, the ordering columns decide, as in Apache Hudi
+        properties.setdefault(keys.PAYLOAD_CLASS, payload)
     return properties
 
 

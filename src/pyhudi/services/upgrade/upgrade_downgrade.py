@@ -252,6 +252,7 @@ class UpgradeDowngrade:
 
     def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
         """Set the version of the table, which activates the other version."""
+
         def change(properties: dict[str, str]) -> None:
             changed = changed_properties(properties, to, self._opts)
             properties.clear()

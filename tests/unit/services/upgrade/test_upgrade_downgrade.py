@@ -23,6 +23,7 @@ from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
 from pyhudi.services.upgrade.metadata_table_conversion import JOURNAL
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
@@ -353,6 +354,31 @@ def test_features_that_would_be_lost(tmp_path: Path, properties: dict[str, str],
     with pytest.raises(UnsupportedTableError, match=what.replace(".", r"\.")):
         mor.table.services.downgrade(6, lossy=True)
     assert mor.client.config == before
+
+
+@pytest.mark.parametrize("to", [8, 9])
+@pytest.mark.parametrize(
+    ("payload", "mode", "partial"),
+    [
+        ("PartialUpdateAvroPayload", "EVENT_TIME_ORDERING", "IGNORE_DEFAULTS"),
+        ("OverwriteNonDefaultsWithLatestAvroPayload", "COMMIT_TIME_ORDERING", "IGNORE_DEFAULTS"),
+        ("AWSDmsAvroPayload", "COMMIT_TIME_ORDERING", None),
+        ("OverwriteWithLatestAvroPayload", "EVENT_TIME_ORDERING", None),
+        ("EventTimeAvroPayload", "EVENT_TIME_ORDERING", None),
+        (None, "EVENT_TIME_ORDERING", None),
+    ],
+)
+def test_payload_class_of_writes(tmp_path: Path, payload: str | None, mode: str, partial: str | None, to: int) -> None:
+    """Copy-on-write tables of version 6 do not store the payload class that each of their writes names."""
+    mor = MorTable(tmp_path / "t", 6)
+    stored = ("hoodie.compaction.payload.class",)
+    mor.client.config.updated(mor.client.storage, set={"hoodie.table.type": "COPY_ON_WRITE"}, remove=stored)
+    name = (
+        {} if payload is None else {"hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}"}
+    )
+    HudiTable.for_path(str(mor.root), {**OPTIONS, **name}).services.upgrade(to)
+    merging = TableConfig.load(mor.client.storage).merging
+    assert (merging.mode, merging.partial_update_mode) == (mode, partial)
 
 
 def test_times_of_a_table_that_was_copied_count_for_nothing(grown: Tables, tmp_path: Path) -> None:

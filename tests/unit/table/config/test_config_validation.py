@@ -78,9 +78,7 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("simple", {**SIMPLE, W + "recordkey.field": " id "}),  # the same
     ("simple", {**SIMPLE, "hoodie.database.name": "any"}),
     ("simple", {**SIMPLE, "hoodie.table.base.file.format": "ORC"}),
-    ("simple", {**SIMPLE, W + "payload.class": MODEL + "OverwriteWithLatestAvroPayload"}),
     ("simple", {**SIMPLE, **DEFAULT}),
-    ("simple 8", {**SIMPLE, W + "payload.class": MODEL + "OverwriteWithLatestAvroPayload"}),
     ("simple 6", {**SIMPLE, **DEFAULT}),
     ("simple", {**SIMPLE, "hoodie.write.record.merge.mode": EVENT}),
     ("simple", {**SIMPLE, "hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}),
@@ -97,8 +95,7 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("complex", {W + "recordkey.field": "id, id2", W + "partitionpath.field": "part, p2"}),  # the same
     ("hive", SIMPLE),
     ("first value", SIMPLE),
-    ("commit time", {**SIMPLE, **DEFAULT}),
-    ("partial", {**SIMPLE, W + "payload.class": MODEL + "OverwriteWithLatestAvroPayload"}),
+    ("partial", SIMPLE),
     ("merge on read", {W + "table.type": "COPY_ON_WRITE"}),
     ("capture", {"hoodie.table.cdc.supplemental.logging.mode": "OP_KEY_ONLY"}),
 ]
@@ -167,6 +164,21 @@ def test_accepted(name: str, given: dict[str, Any]) -> None:
     config = table(name)
     filled = config.validate_against(Options.parse(given))
     assert config.validate_against(filled) == filled  # what the table filled in never contradicts it
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "mode"),
+    [
+        ("partial", "OverwriteWithLatestAvroPayload", "EVENT_TIME_ORDERING, IGNORE_DEFAULTS"),
+        ("simple", "OverwriteWithLatestAvroPayload", "EVENT_TIME_ORDERING"),
+        ("simple 8", "PartialUpdateAvroPayload", "EVENT_TIME_ORDERING"),
+        ("commit time", "DefaultHoodieRecordPayload", "COMMIT_TIME_ORDERING"),
+    ],
+)
+def test_payload_class_of_another_merge_mode(name: str, payload: str, mode: str) -> None:
+    text = rf"payload\.class={MODEL}{payload} has no effect: .* another merge mode \({mode}\)"
+    with pytest.warns(OptionWithoutEffectWarning, match=text):
+        table(name).validate_against(Options.parse({**SIMPLE, W + "payload.class": MODEL + payload}))
 
 
 @pytest.mark.parametrize(("name", "given", "value", "stored"), REFUSED)
