@@ -123,6 +123,7 @@ class _StreamArguments:
     def _from_arguments(
         cls,
         target: Any,
+        /,  # an option may be called so, too
         format: str | None = None,
         outputMode: str | None = None,  # noqa: N803
         partitionBy: Any = None,  # noqa: N803

@@ -45,6 +45,7 @@ class _SaveArguments:
     def _from_arguments(
         cls,
         target: Any,
+        /,  # an option may be called so, too
         format: str | None = None,
         mode: str | None = None,
         partitionBy: Any = None,  # noqa: N803
