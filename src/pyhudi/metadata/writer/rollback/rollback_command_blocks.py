@@ -42,19 +42,19 @@ def append_rollback_blocks(
     storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
 ) -> None:
     """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
-    delta_commit = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
+    rolled_back = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
     rollback_instant = f"{rollback.instant}{ROLLBACK_SUFFIX}"
     begun = active.timeline.find(rollback_instant, Action.ROLLBACK)
     partitions = config.metadata_partitions_kept
-    if delta_commit is None and begun is None:
+    if rolled_back is None and begun is None:
         # Tasks write log files of indexes before the delta commit begins.
         partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
     if partitions and (begun is None or not begun.is_completed):
         _write_command_blocks(
             storage, config, active, target=rollback.target, rollback=rollback_instant, partitions=partitions
         )
-    if delta_commit is not None:
-        for state in active.states(delta_commit):
+    if rolled_back is not None:
+        for state in active.states(rolled_back):
             active.delete(state)
     done = active.timeline.find(rollback.instant, Action.DELTA_COMMIT)
     if done is not None and done.is_completed:
