@@ -9,7 +9,7 @@ they belong to the slice created by the compaction, and until its publication to
 In version 6 log files belong to slices by name, so the lock is kept, as in Apache Hudi 0.15.
 
 A heartbeat signals that a compaction is running. A plan without one is removed
-(`pyhudi.metadata.writer.rollback.metadata_rollback.drop_unfinished`); a new attempt has a new instant.
+(`pyhudi.metadata.writer.rollback.instant_deletion.drop_unfinished`); a new attempt has a new instant.
 """
 
 from __future__ import annotations

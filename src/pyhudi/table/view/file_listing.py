@@ -61,7 +61,8 @@ def list_files(
 
 
 def files_of_listing(listing: pa.Table, kinds: Sequence[str] = DATA_KINDS) -> pa.Table:
-    """Return the files of these kinds (`FILE_SCHEMA`) in a listing (`pyhudi.storage.LISTING_SCHEMA`)."""
+    """Return the files of these kinds (`FILE_SCHEMA`) in a listing
+    (`pyhudi.storage.storage_protocol.LISTING_SCHEMA`)."""
     folders, names = split_paths(listing["path"])
     parsed = parse_names(names)
     table = pa.Table.from_arrays(
