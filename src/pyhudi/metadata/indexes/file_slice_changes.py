@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.file_names import BASE
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_listing import files_of_listing
@@ -85,4 +86,6 @@ def _slices_after(before: pa.Table, written: pa.Table) -> pa.Table:
     # before version 8 the name of a log file does not tell its writer: one of this write may be among those before it
     listed = listed.group_by("path", use_threads=False).aggregate([("size", "first")]).rename_columns(["path", "size"])
     files = files_of_listing(listed.filter(pc.is_valid(listed["path"])))
-    return fold_slices(files.append_column("key", files["instant"])) if files.num_rows else SLICE_SCHEMA.empty_table()
+    # a log file whose commit was requested before the compaction, and completed after it, belongs to its base file, too
+    key = pc.if_else(pc.equal(files["kind"], BASE), "", files["instant"])
+    return fold_slices(files.append_column("key", key)) if files.num_rows else SLICE_SCHEMA.empty_table()

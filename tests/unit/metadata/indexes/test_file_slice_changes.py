@@ -10,11 +10,12 @@ from pyhudi.metadata.indexes.file_slice_changes import GroupChange, SliceChanges
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 
-BASE, LOG, NEW_BASE, NEW_LOG = (
+BASE, LOG, NEW_BASE, NEW_LOG, LATER_LOG = (
     "p/f-0_0-1-0_001.parquet",
     "p/.f-0_002.log.1_0-2-0",
     "p/f-0_0-3-0_003.parquet",
-    ("p/.f-0_003.log.1_0-3-0"),
+    "p/.f-0_003.log.1_0-3-0",
+    "p/.f-0_004.log.1_0-4-0",
 )
 OF_VERSION_6 = ["p/.f-0_001.log.1_0-2-0", "p/.f-0_001.log.2_0-3-0"]
 OTHER = FileSlice("p", "other-0", "001", "p/other-0_0-1-0_001.parquet")
@@ -40,6 +41,9 @@ def table_of(*slices: FileSlice) -> pa.Table:
         pytest.param(None, [NEW_LOG], sliced(None, NEW_LOG), id="new-log-file"),
         pytest.param(sliced(BASE), [NEW_LOG], sliced(BASE, NEW_LOG), id="log-file-of-a-base-file"),
         pytest.param(sliced(BASE, LOG), [NEW_LOG], sliced(BASE, LOG, NEW_LOG), id="another-log-file"),
+        pytest.param(
+            sliced(NEW_BASE, LOG), [LATER_LOG], sliced(NEW_BASE, LOG, LATER_LOG), id="log-file-requested-earlier"
+        ),
         pytest.param(sliced(None, LOG), [NEW_LOG], sliced(None, LOG, NEW_LOG), id="log-files-only"),
         pytest.param(sliced(BASE, LOG), [NEW_BASE], sliced(NEW_BASE), id="next-base-file"),
         pytest.param(
