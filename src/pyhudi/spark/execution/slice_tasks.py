@@ -67,6 +67,7 @@ def piece_numbers(tasks: pa.Table, parallelism: int = _DEFAULT_PARALLELISM, *, p
 def cut_rows(rows: pa.Table, sizes: np.ndarray, parallelism: int) -> tuple[bytes, ...]:
     """Return the rows of a table in pieces for tasks, large ones first, as compressed Arrow streams. ``sizes``: number
     of bytes to read for each row."""
+    rows = rows.combine_chunks()  # each take() joins them again
     pieces = (rows.take(pa.array(numbers)) for numbers in _numbers_by_size(sizes, parallelism))
     return tuple(table_to_bytes(piece, "lz4") for piece in pieces)  # zstd takes four times as long for a few rows
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -49,3 +51,14 @@ def test_small_slices_share_tasks():
     pieces = cut_rows(rows, np.full(rows.num_rows, 5_000), 2)
     assert len(pieces) == 6_258  # of 64 MiB, with what opening a file costs
     assert pa.concat_tables(map(table_from_bytes, pieces)).sort_by("number").equals(rows)
+
+
+def test_many_chunks_of_a_listing_take_no_longer_than_one():
+    rows = pa.table({"path": [f"p/{number:0100}.parquet" for number in range(20_000)]})
+    chunks = pa.concat_tables(rows.slice(start, 10) for start in range(0, rows.num_rows, 10))
+    seconds = []
+    for table in (rows, chunks):
+        start = time.process_time()
+        assert len(cut_rows(table, np.full(table.num_rows, 5_000), 2)) == 1_252
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 5 * seconds[0], seconds
