@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from pyhudi.config import property_keys
 from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, TransactionError, UnsupportedTableError
+from pyhudi.merge.mergers.merger_registry import registered
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.indexes.record_index_definition import is_partitioned
@@ -18,6 +20,7 @@ from pyhudi.table.config.payload_classes import PAYLOADS
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
+    from pyhudi.config import Options
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -49,6 +52,18 @@ def check_target(config: TableConfig, to: int, *, downgrade: bool) -> None:
         raise ConfigError(f"table {config.name!r} has version {config.version}; use upgrade(to={to})")
     if not downgrade and to < config.version:
         raise ConfigError(f"table {config.name!r} has version {config.version}; use downgrade(to={to})")
+
+
+def check_payload_class(config: TableConfig, opts: Options, to: int) -> None:
+    """Refuse a payload class of the options that a table of version 6 would be given, but whose merger is missing.
+
+    Raises:
+        UnsupportedTableError: The class is no known one, and no merger with its name is registered.
+    """
+    stored = config.properties.get(property_keys.PAYLOAD_CLASS)
+    merging = config.merging_of_write(opts)
+    if config.version < 8 <= to and not stored and merging.computes_values:
+        registered(merging)
 
 
 def check_no_pending_plans(active: ActiveTimeline, root: str, failed: list[str], run: Collection[str]) -> None:

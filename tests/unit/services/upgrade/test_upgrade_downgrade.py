@@ -381,6 +381,17 @@ def test_payload_class_of_writes(tmp_path: Path, payload: str | None, mode: str,
     assert (merging.mode, merging.partial_update_mode) == (mode, partial)
 
 
+def test_payload_class_without_a_merger(tmp_path: Path) -> None:
+    mor = MorTable(tmp_path / "t", 6)
+    stored = ("hoodie.compaction.payload.class",)
+    mor.client.config.updated(mor.client.storage, set={"hoodie.table.type": "COPY_ON_WRITE"}, remove=stored)
+    services = HudiTable.for_path(str(mor.root), {"hoodie.datasource.write.payload.class": "org.example.Mine"}).services
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedTableError, match=r"payload class org\.example\.Mine .*register_merger"):
+            services.upgrade(9, dry_run=dry_run)
+    assert TableConfig.load(mor.client.storage).version == 6
+
+
 def test_times_of_a_table_that_was_copied_count_for_nothing(grown: Tables, tmp_path: Path) -> None:
     """A copy gives all files one time; order and completion then follow the requests."""
     mor = copy_of(grown, 6, tmp_path)
