@@ -47,6 +47,11 @@ class Sampler:
             peak, self.peak = self.peak, Peak()
         return peak
 
+    def restart(self) -> None:
+        """Forget the peaks so far, also the own high-water mark, which `most_memory` returns."""
+        self.take()
+        (PROC / "self/clear_refs").write_text("5")
+
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
