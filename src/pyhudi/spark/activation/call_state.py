@@ -68,6 +68,13 @@ def refuse_layout(target: Any) -> None:
         raise layout_method_error(layout)
 
 
+def partition_columns(given: Any) -> tuple[str, ...] | None:
+    """Return the argument ``partitionBy``, one name or several, as names; None if it is not given."""
+    if given is None:
+        return None
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:
     """Record options as Spark stores them (`pyhudi.config.case_insensitive_options.with_options`)."""
     state = call_state(target)

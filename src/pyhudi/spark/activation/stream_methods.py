@@ -11,7 +11,13 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config.sql_property_aliases import option_of_short_name
 from pyhudi.errors import ConfigError, QueryError
-from pyhudi.spark.activation.call_state import PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
+from pyhudi.spark.activation.call_state import (
+    PARTITIONPATH_FIELD,
+    CallState,
+    call_state,
+    partition_columns,
+    refuse_layout,
+)
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
@@ -130,8 +136,7 @@ class _StreamArguments:
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> _StreamArguments:
-        columns = [partitionBy] if isinstance(partitionBy, str) else partitionBy
-        return cls(target, format, outputMode, None if columns is None else tuple(columns), queryName, options)
+        return cls(target, format, outputMode, partition_columns(partitionBy), queryName, options)
 
     def apply(self, target: Any) -> None:
         """Give the arguments to the writer."""

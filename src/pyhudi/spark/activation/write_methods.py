@@ -16,6 +16,7 @@ from pyhudi.spark.activation.call_state import (
     CallState,
     call_state,
     keep_options,
+    partition_columns,
     refuse_layout,
 )
 from pyhudi.spark.activation.method_wrapping import Method
@@ -51,8 +52,7 @@ class _SaveArguments:
         partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> _SaveArguments:
-        columns = [partitionBy] if isinstance(partitionBy, str) else partitionBy
-        return cls(target, format, mode, None if columns is None else tuple(columns), options)
+        return cls(target, format, mode, partition_columns(partitionBy), options)
 
 
 def set_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
