@@ -58,7 +58,7 @@ REFUSED: dict[str, tuple[set[str], type[Exception]]] = {
     "mode_custom_bare": (set(RECORDED), ConfigError),
     "mode_custom": ({"0.15.0"}, ConfigError),
     "strategy_only": ({"0.15.0"}, ConfigError),
-    "pl_default_commit_mode": ({"1.0.2"}, ConfigError),
+    "pl_default_commit_mode": (set(RECORDED), ConfigError),
     "mergeprop": (set(RECORDED), ConfigError),
     "partialmode": (set(RECORDED), ConfigError),
 }
@@ -66,6 +66,7 @@ REFUSED: dict[str, tuple[set[str], type[Exception]]] = {
 MORE_REFUSED = {(name, r) for r in RECORDED for name in ("multi_fmt", "mergeprop", "partialmode")} | {
     (name, "0.15.0") for name in ("mode_custom", "mode_custom_bare", "strategy_only")
 }
+MORE_REFUSED |= {("pl_default_commit_mode", r) for r in ("0.15.0", "1.2.0")}  # 1.2.0 refuses the next write
 
 
 def options_of(release: str, name: str) -> Options:
@@ -136,6 +137,13 @@ def test_base_formats_that_cannot_be_written(chosen: str) -> None:
         TableConfig.for_new_table(Options.parse({"hoodie.table.name": "t", "hoodie.table.base.file.format": chosen}))
 
 
+_BY_EVENT_TIME = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
 def test_mode_and_strategy_must_agree() -> None:
     with pytest.raises(ConfigError, match=r"COMMIT_TIME_ORDERING contradicts .*eeb8d96f.*means EVENT_TIME_ORDERING"):
         TableConfig.for_new_table(
@@ -147,6 +155,32 @@ def test_mode_and_strategy_must_agree() -> None:
                 }
             )
         )
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize(
+    "contradicting",
+    [
+        {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},
+        {"hoodie.record.merge.strategy.id": "ce9acb64-bde0-424c-9b91-f6ebba25356d"},
+    ],
+)
+def test_mode_and_payload_class_must_agree(contradicting: dict[str, str], version: str) -> None:
+    """1.0.2 refuses it. 1.2.0 makes the table by the payload class and refuses the next write with the options."""
+    ((key, value),) = contradicting.items()
+    with pytest.raises(ConfigError, match=rf"^{key}={value} contradicts .*DefaultHoodie.*means EVENT_TIME_ORDERING"):
+        TableConfig.for_new_table(
+            Options.parse({**_BY_EVENT_TIME, "hoodie.write.table.version": version} | contradicting)
+        )
+
+
+@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", "CUSTOM"])
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_the_payload_class_decides_with_its_own_mode_and_custom(version: str, mode: str) -> None:
+    given = Options.parse({**_BY_EVENT_TIME, "hoodie.write.table.version": version, "hoodie.record.merge.mode": mode})
+    config = TableConfig.for_new_table(given)
+    assert config.merging.mode == "EVENT_TIME_ORDERING"
+    config.validate_against(given)
 
 
 _PARTIAL = "hoodie.table.partial.update.mode"

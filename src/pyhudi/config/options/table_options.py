@@ -166,7 +166,8 @@ MERGE_STRATEGY_ID = optional_text(
 )
 PAYLOAD_CLASS = optional_text(
     _WRITE + "payload.class",
-    "Payload class of older releases. Known ones are mapped to a merge mode and override hoodie.record.merge.mode.",
+    "Payload class of older releases. Known ones are mapped to a merge mode; hoodie.record.merge.mode is left out, or "
+    "has the same one or CUSTOM.",
 )
 PARTIAL_UPDATE_MODE = optional_choice(
     "hoodie.table.partial.update.mode", PartialUpdateMode, "Set by the payload class of a new table."

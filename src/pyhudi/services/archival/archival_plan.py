@@ -23,7 +23,7 @@ from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_ret
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.timeline.archive.archiver import archival_end
+from pyhudi.timeline.archive.archiver import archival_end, commits_to_keep
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.instant import Action, Instant, current_instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
@@ -55,8 +55,11 @@ class ArchivalPlan:
 
 def numbers_to_keep(table: TableSnapshot, opts: Options) -> tuple[int, int]:
     """Return the number of commits that archival leaves, and the number at which it starts: more than the cleaner
-    retains."""
-    min_commits, max_commits = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
+    retains.
+
+    Raises ConfigError if the options contradict each other.
+    """
+    min_commits, max_commits = commits_to_keep(opts)
     earliest = earliest_instant_to_retain(
         table.active.timeline, CleanRetention.from_options(opts), current_instant(table.config.timezone)
     )
@@ -80,6 +83,7 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
         only_if_due: Archive nothing unless there are more than `hoodie.keep.max.commits` commits.
 
     Raises:
+        ConfigError: `hoodie.keep.max.commits` is not greater than `hoodie.keep.min.commits`.
         CorruptInstantError: The timeline cannot be read.
     """
     timeline = table.active.timeline

@@ -152,7 +152,8 @@ def _decided_by_payload(config: TableProperties, opts: Options) -> bool:
     """Return True if the options have the mode CUSTOM and the payload class of the table, which alone decides."""
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     custom = opts.is_set(options.MERGE_MODE) and opts.get_typed(options.MERGE_MODE) is MergeMode.CUSTOM
-    return custom and payload is not None and payload == config.properties.get(property_keys.LEGACY_PAYLOAD_CLASS)
+    stored = (config.properties.get(key) for key in (property_keys.LEGACY_PAYLOAD_CLASS, property_keys.PAYLOAD_CLASS))
+    return custom and payload is not None and payload in stored
 
 
 def _filled(config: TableProperties, opts: Options) -> dict[str, str]:

@@ -30,8 +30,9 @@ _COMMIT, _EVENT = MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING
 def merge_settings_of_new_table(opts: Options) -> MergeSettings:
     """Return the merge settings of a new table from its options.
 
-    A payload class takes precedence, then mode and strategy, then the ordering columns. Raises ConfigError if mode,
-    strategy and payload class contradict each other, or merge properties are set that the table would not have.
+    A payload class takes precedence, also over the mode CUSTOM, then mode and strategy, then the ordering columns.
+    Raises ConfigError if mode, strategy and payload class contradict each other, or merge properties are set that the
+    table would not have.
     """
     settings = _new_settings(opts)
     _check_properties(settings, opts)
@@ -48,11 +49,16 @@ def _new_settings(opts: Options) -> MergeSettings:
         deletes = {}
     if payload:
         settings = from_payload(payload, ordering, deletes)
-        if opts.get_typed(options.WRITE_TABLE_VERSION) == 8 and mode not in (None, settings.mode):
-            raise ConfigError(
-                f"{opts.spelling(options.MERGE_MODE)}={mode} contradicts the payload class {payload}, which means "
-                f"{settings.mode}; set one of the two"
-            )
+        modes = {
+            opts.spelling(options.MERGE_MODE): mode,
+            opts.spelling(options.MERGE_STRATEGY_ID): MODE_OF_STRATEGY.get(strategy or ""),
+        }
+        for key, named in modes.items():
+            if named not in (None, MergeMode.CUSTOM, settings.mode):  # CUSTOM: as the payload class says
+                raise ConfigError(
+                    f"{key}={opts[key]} contradicts the payload class {payload}, which means {settings.mode}; set one "
+                    "of the two"
+                )
         return settings
     implied = MODE_OF_STRATEGY.get(strategy, MergeMode.CUSTOM) if strategy else None
     if mode is not None and implied is not None and mode is not implied:

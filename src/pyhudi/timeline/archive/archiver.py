@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError
 from pyhudi.timeline.archive import archive_log_writer
 from pyhudi.timeline.archive.lsm_timeline_writer import BATCH, LsmTimelineWriter
 from pyhudi.timeline.instant import Instant, State
@@ -61,6 +62,21 @@ class ArchiveOptions:
         """Create the settings from options of archival, for a table or its metadata table."""
         block, merged = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
         return cls(timezone, block, merged, small_files)
+
+
+def commits_to_keep(opts: Options) -> tuple[int, int]:
+    """Return the number of commits that archival leaves, and the number at which it starts.
+
+    Raises:
+        ConfigError: The latter is not greater than the former, which Apache Hudi refuses, too.
+    """
+    least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
+    if most <= least:
+        raise ConfigError(
+            f"{options.KEEP_MAX_COMMITS.key}={most} must be greater than {options.KEEP_MIN_COMMITS.key}={least}; "
+            "increase the former or lower the latter"
+        )
+    return least, most
 
 
 def archive(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 from pyhudi.metrics.publish import check_metrics_options
+from pyhudi.timeline.archive.archiver import commits_to_keep
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.post_commit.commit_callback import check_callback_options
 from pyhudi.write.settings.precommit_validators import query_validations
@@ -90,7 +91,7 @@ _CLASSES_WITHOUT_EFFECT = (
 
 
 def check_unsupported_options(opts: Options) -> None:
-    """Check the options of a write for unsupported ones.
+    """Check the options of a write for unsupported ones, and for those of later steps that contradict each other.
 
     Warns OptionWithoutEffectWarning for ignored options.
 
@@ -98,9 +99,10 @@ def check_unsupported_options(opts: Options) -> None:
         opts: The options.
 
     Raises:
-        ConfigError: An option cannot be ignored. The message has an alternative.
+        ConfigError: An option cannot be ignored, or contradicts another one. The message has an alternative.
     """
     allows_updates(opts)
+    commits_to_keep(opts)
     check_metrics_options(opts)
     check_callback_options(opts)
     query_validations(opts)

@@ -3,7 +3,7 @@
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import OptionWithoutEffectWarning
+from pyhudi.errors import ConfigError, OptionWithoutEffectWarning
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 
 
@@ -34,3 +34,24 @@ def test_java_classes_that_have_no_effect(key, recwarn):
         check_unsupported_options(Options.parse({key: "org.apache.hudi.io.HoodieWriteMergeHandle"}))
     check_unsupported_options(Options.parse({key: " "}))
     assert not recwarn
+
+
+@pytest.mark.parametrize(
+    ("given", "numbers"),
+    [
+        ({"hoodie.keep.max.commits": "5", "hoodie.keep.min.commits": "5"}, (5, 5)),
+        ({"hoodie.keep.max.commits": "10", "hoodie.archive.automatic": "false"}, (10, 20)),
+        ({"hoodie.keep.min.commits": "40"}, (30, 40)),
+    ],
+)
+def test_archival_that_would_start_before_its_end_is_refused(given: dict[str, str], numbers: tuple[int, int]) -> None:
+    """As by Apache Hudi 1.2.0, also where archival is off."""
+    most, least = numbers
+    refusal = rf"^hoodie\.keep\.max\.commits={most} must be greater than hoodie\.keep\.min\.commits={least}; increase"
+    with pytest.raises(ConfigError, match=refusal):
+        check_unsupported_options(Options.parse(given))
+
+
+def test_archival_adapts_to_what_the_cleaner_retains() -> None:
+    """Accepted, as by Apache Hudi 1.2.0."""
+    check_unsupported_options(Options.parse({"hoodie.clean.commits.retained": "25"}))
