@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from pyhudi.cli.hudi_cli_names import command_named
+
 _SUMMARY = 300
 """Maximum number of characters of the summary of a verb, in lines as wide as the terminal."""
 
@@ -42,6 +44,19 @@ class Noun(click.Group):
         verbs = [(name, self.commands[name]) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, verb.get_short_help_str(_SUMMARY)) for name, verb in verbs])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command and its arguments; a command of hudi-cli is refused with the one that does the same."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            command = command_named([*ctx.command_path.split()[1:], *args])
+            if command is None:
+                raise
+            text = f"{error.format_message()} In place of hudi-cli's command: `pyhudi {command}`."
+            raise click.UsageError(text, ctx) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name, in the singular or the plural."""

@@ -142,9 +142,19 @@ class Restorer:
         self._metadata_updates = MetadataUpdates(client.storage, opts, self._generator, stats_reader)
         self._phases = PhaseTimer()
 
-    def plan(self, to: str) -> RestorePlan:
-        """Return the plan of a restore now, without writing anything."""
-        return plan_restore(TableSnapshot.load(self._client.reload()), to)
+    def plan(self, to: str | None = None) -> RestorePlan:
+        """Return the plan of a restore now, or that of the pending restore, without writing anything.
+
+        Raises:
+            InstantNotFoundError: The active timeline has no such completed write, or no restore is pending.
+            TransactionError: As of :meth:`run`.
+        """
+        table = TableSnapshot.load(self._client.reload())
+        plan = self._resumed_plan(table.active, to)
+        if plan is not None:
+            return plan
+        assert to is not None
+        return plan_restore(table, to)
 
     def run(self, to: str | None = None) -> ServiceResult:
         """Restore the table to the snapshot of the write ``to``; None continues the pending restore.

@@ -10,10 +10,12 @@ import sys
 import types
 from pathlib import Path
 
+import click
 import pytest
 
 from pyhudi.cli import failures, main
 from pyhudi.cli.failures import message_of
+from pyhudi.cli.hudi_cli_names import COMMANDS
 from pyhudi.cli.program import program
 from pyhudi.cli.structure import Noun
 from pyhudi.errors import BusyError, ConflictError, StorageError
@@ -52,6 +54,23 @@ def test_wrong_commands(path: Path) -> None:
     assert "No such command 'comit'" in pyhudi("comit", code=2).stderr
     assert pyhudi("commits", "list", code=2).stderr
     assert "is not KEY=VALUE" in pyhudi("scan", path, "-o", "hoodie.x", code=2).stderr
+
+
+def test_commands_of_hudi_cli(path: Path) -> None:
+    assert "`pyhudi table describe`" in pyhudi("desc", code=2).stderr
+    assert "`pyhudi files slices`" in pyhudi("show", "fsview", "all", code=2).stderr
+    assert "`pyhudi restore`" in pyhudi("savepoint", "rollback", path, code=2).stderr
+    for name, command in COMMANDS.items():
+        assert "Usage" in pyhudi(*command.split(), "--help").stdout, name
+        assert not found(program, name.split()), f"{name} is a command here, too"
+
+
+def found(group: Noun, words: list[str]) -> bool:
+    """Return whether the words lead to a command."""
+    command = group.get_command(click.Context(group), words[0])
+    if isinstance(command, Noun) and words[1:]:
+        return found(command, words[1:])
+    return command is not None and not isinstance(command, Noun)
 
 
 def test_options_are_checked(path: Path) -> None:

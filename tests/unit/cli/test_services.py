@@ -125,6 +125,7 @@ def test_savepoint_restore_and_rollback(made: MorTable) -> None:
     assert (found["instant"], found["user"], found["comment"]) == (second, "me", "before")
     assert "before" in pyhudi("savepoint", "list", made.root).stdout
     assert [r["instant"] for r in json_rows("restore", made.root, second, "--dry-run")] == [third]
+    assert "no restore is pending" in pyhudi("restore", made.root, "--dry-run", code=1).stderr
     pyhudi("restore", made.root, second, "--yes", *NO_SKEW)
     assert made.rows()["a0"]["v"] == "y"
     assert second in pyhudi("savepoint", "delete", made.root, second, "--dry-run").stdout
@@ -191,6 +192,8 @@ def test_versions(tmp_path: Path) -> None:
     (plan,) = json_rows("upgrade", path, "--dry-run")
     assert (plan["version"], plan["to"]) == (6, 9)
     assert "version 6 to 9:" in pyhudi("upgrade", path, "--dry-run").stdout
+    assert pyhudi("upgrade", path, "--to", "Nine", "--dry-run").stdout == pyhudi("upgrade", path, "--dry-run").stdout
+    assert "'NIN' is no table version" in pyhudi("upgrade", path, "--to", "NIN", "--dry-run", code=2).stderr
     pyhudi("upgrade", path, "--yes", *NO_SKEW)
     assert HudiTable.for_path(str(path)).config.version == 9
     assert "nothing to do" in pyhudi("upgrade", path, "--dry-run").stdout

@@ -421,6 +421,7 @@ def test_a_service_that_another_program_completes_meanwhile_is_undone(
     active.create_requested(Action.RESTORE, current_instant(mor.client.config.timezone), plan.encode(mor.version))
     shutil.copytree(other.root, mor.root, dirs_exist_ok=True)
     assert mor.client.active_timeline().timeline.is_completed(pending)
+    assert mor.table.services.restore(dry_run=True).targets == plan.targets
     mor.table.services.restore()
     assert not [path for path in mor.root.rglob("*") if pending in path.name and path.parent.name in FILE_IDS]
     check(mor, rows)
@@ -438,8 +439,9 @@ def test_an_unknown_instant_is_named(hand: HandMadeTable) -> None:
     table = HudiTable.for_path(str(hand.root), PLAIN)
     with pytest.raises(InstantNotFoundError, match="123"):
         table.services.restore("123")
-    with pytest.raises(InstantNotFoundError, match="no restore is pending"):
-        table.services.restore()
+    for dry_run in (False, True):
+        with pytest.raises(InstantNotFoundError, match="no restore is pending"):
+            table.services.restore(dry_run=dry_run)
     with pytest.raises(InstantNotFoundError, match="123"):
         table.services.savepoint("123")
 

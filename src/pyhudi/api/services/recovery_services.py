@@ -101,7 +101,7 @@ class RecoveryServices(ServiceBase):
     @overload
     def restore(
         self,
-        to: str,
+        to: str | None = None,
         options: Mapping[str, object] | None = None,
         *,
         dry_run: Literal[True],
@@ -131,11 +131,12 @@ class RecoveryServices(ServiceBase):
             The result, or the plan with ``dry_run``.
 
         Raises:
-            InstantNotFoundError: The active timeline has no such completed write.
+            InstantNotFoundError: The active timeline has no such completed write, or, without ``to``, no restore is
+                pending.
             TransactionError: Another restore is pending, cleaning has deleted files of that snapshot, or a later write
                 has been archived or has a savepoint.
             BusyError: A write is running.
         """
         client, opts = self._open(options)
         restorer = Restorer(client, opts, file_stats_reader(None), progress)
-        return restorer.plan(to or "") if dry_run else restorer.run(to)
+        return restorer.plan(to) if dry_run else restorer.run(to)

@@ -75,9 +75,6 @@ def restore(table: pyhudi.HudiTable, *, out: Output, instant: str | None, confir
     """
 
     def show(plan_out: Output) -> bool:
-        if instant is None:
-            plan_out.line("An interrupted restore is continued.")
-            return True
         plan = table.services.restore(instant, dry_run=True)
         plan_out.line(f"restore to {plan.to}: {len(plan):,} later instants are undone")
         plan_out.rows(instant_rows(plan.targets), INSTANTS, nothing="no later writes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,11 +12,33 @@ from pyhudi.cli.output import Output, OutputFormat
 from pyhudi.cli.parameters import with_output, with_table
 from pyhudi.cli.results import facts_of, print_result
 from pyhudi.cli.structure import Command
+from pyhudi.errors import ConfigError
+from pyhudi.table.config.version_support import parse_version
+
+if TYPE_CHECKING:
+    IntType = click.ParamType[int]
+else:  # generic from click 8.2 on
+    IntType = click.ParamType
+
+
+class TableVersion(IntType):
+    """Version of a table, by its number or its name in Apache Hudi (``EIGHT``)."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        try:
+            return parse_version(str(value))
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.command("upgrade", cls=Command)
 @with_table
-@click.option("--to", type=int, default=9, show_default=True, metavar="VERSION", help="Table version: 6, 8 or 9.")
+@click.option(
+    "--to", type=TableVersion(), default=9, show_default=True, metavar="VERSION", help="Table version: 6, 8 or 9."
+)
 @with_confirmation
 @with_spark
 @with_output
@@ -35,7 +57,7 @@ def upgrade(table: pyhudi.HudiTable, *, out: Output, to: int, confirmation: Conf
 
 @click.command("downgrade", cls=Command)
 @with_table
-@click.option("--to", type=int, required=True, metavar="VERSION", help="Table version: 6 or 8.")
+@click.option("--to", type=TableVersion(), required=True, metavar="VERSION", help="Table version: 6 or 8.")
 @click.option("--lossy", is_flag=True, help="Drop indexes and older snapshots that the version does not support.")
 @with_confirmation
 @with_spark

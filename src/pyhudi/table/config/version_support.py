@@ -8,13 +8,28 @@ from typing import Any
 
 from pyhudi.config import property_keys
 from pyhudi.config.enums import FileFormat
-from pyhudi.errors import CorruptTableError, UnsupportedTableError
+from pyhudi.errors import ConfigError, CorruptTableError, UnsupportedTableError
 from pyhudi.table.config.typed_properties import TableProperties
 
 READABLE_VERSIONS = (5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
+_NAMES = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
+"""Names of table versions in commands and procedures of Apache Hudi, from version 0 on."""
 _LOST_TYPES = {"vector"}
 """Logical types that files written by pyhudi would not have inside of columns."""
+
+
+def parse_version(text: str) -> int:
+    """Return the table version with a name of Apache Hudi (``SIX``), in any case, or a number.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    if text.upper() in _NAMES:
+        return _NAMES.index(text.upper())
+    if not text.isdigit():
+        raise ConfigError(f"{text!r} is no table version, such as 'EIGHT' or '8'")
+    return int(text)
 
 
 def check_readable(config: TableProperties) -> None:
