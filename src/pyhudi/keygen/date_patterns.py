@@ -1,6 +1,7 @@
 """Parser of date patterns of the timestamp key generator (Joda-Time's).
 
-Letters: G C Y x w e E y D M d a K h H k m s S z Z. Quoted text and all other characters are literal.
+Letters: G C Y x w e E y D M d a K h H k m s S z Z. Quoted text and all other characters are literal, and two quotes,
+also in quoted text, stand for one.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ def tokens(pattern: str) -> tuple[PatternToken, ...]:
     """Split a pattern into tokens. Raises ConfigError for unknown letters and for an unclosed quote."""
     parsed: list[PatternToken] = []
     literal = ""
+    quoted = False
     position = 0
     while position < len(pattern):
         char = pattern[position]
-        if char == "'":
-            end = pattern.find("'", position + 1)
-            if end < 0:
-                raise ConfigError(f"the date pattern {pattern!r} has an unclosed quote")
-            literal += pattern[position + 1 : end] or "'"
-            position = end + 1
-        elif char.isascii() and char.isalpha():
+        if pattern.startswith("''", position):
+            literal += "'"
+            position += 2
+        elif char == "'":
+            quoted = not quoted
+            position += 1
+        elif not quoted and char.isascii() and char.isalpha():
             if char not in _LETTERS:
                 raise ConfigError(
                     f"the date pattern {pattern!r} has the unknown letter {char!r}; allowed: "
@@ -57,6 +59,8 @@ def tokens(pattern: str) -> tuple[PatternToken, ...]:
         else:
             literal += char
             position += 1
+    if quoted:
+        raise ConfigError(f"the date pattern {pattern!r} has an unclosed quote")
     if literal:
         parsed.append(PatternToken("", literal))
     return tuple(parsed)
@@ -93,7 +97,8 @@ _WIDTHS = {"M": 2, "d": 2, "H": 2, "m": 2, "s": 2}
 
 
 def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
-    """Return the regular expression (Java's syntax) for an input pattern.
+    """Return the regular expression (Java's syntax) for an input pattern. A text without a year is of the year 2000 if
+    it has a month or a day, else of 1970, as in Joda.
 
     Raises ConfigError for letters that cannot be parsed from a text: two-digit years, AM and PM, weeks, eras.
     """
@@ -115,7 +120,8 @@ def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
     def part(field: str, default: str) -> str:
         return f"${groups[field]}" if field in groups else default
 
-    date = f"{part('year', '1970')}-{part('month', '01')}-{part('day', '01')}"
+    year = part("year", "2000" if groups.keys() & {"month", "day"} else "1970")
+    date = f"{year}-{part('month', '01')}-{part('day', '01')}"
     time = f"{part('hour', '00')}:{part('minute', '00')}:{part('second', '00')}.{part('fraction', '0')}"
     month_names = any(token.letter == "M" and token.width > 2 for token in pattern)
     half_days = any(token.letter == "h" for token in pattern)

@@ -33,6 +33,15 @@ _TYPE_UNITS = {
     TimestampType.EPOCHMILLISECONDS: "MILLISECONDS",
     TimestampType.EPOCHMICROSECONDS: "MICROSECONDS",
 }
+_JAVA_OFFSET = re.compile(r"GMT([+-])(\d|[01]\d|2[0-3]):?([0-5]\d)?")
+_JODA_ZONES = {
+    "EST": "America/New_York",
+    "MST": "America/Denver",
+    "HST": "Pacific/Honolulu",
+    "ECT": "CET",
+    "GMT": "UTC",
+}
+"""Ids for which Joda, when it converts a ``TimeZone``, has other rules than Spark: ``EST`` has daylight saving."""
 _TEXTS = (TimestampType.DATE_STRING, TimestampType.MIXED)
 """Types of input that are texts."""
 
@@ -123,11 +132,21 @@ class _GivenOptions:
 
 
 def java_zone(text: str | None) -> str | None:
-    """Convert a zone id of Java's ``TimeZone`` to the form of Spark (``GMT+8:00`` → ``+08:00``)."""
+    """Convert a zone id as Apache Hudi does, from an id of Java's ``TimeZone`` to a zone of Joda, in the form of Spark
+    (``GMT+8:00`` → ``+08:00``). An offset that `is_unknown_offset` is UTC."""
     if text is None:
         return None
-    match = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d{2})?", text.strip())
+    zone = text.strip()
+    if is_unknown_offset(zone):
+        return "UTC"
+    match = _JAVA_OFFSET.fullmatch(zone)
     if match is None:
-        return text.strip()
+        return _JODA_ZONES.get(zone, zone)
     sign, hours, minutes = match.groups()
     return f"{sign}{int(hours):02d}:{minutes or '00'}"
+
+
+def is_unknown_offset(text: str) -> bool:
+    """Return whether a zone id is an offset in a form that Java's ``TimeZone`` takes for GMT, as ``+08:00`` and
+    ``UTC+8``."""
+    return re.match(r"(GMT|UTC|UT)?[+-]", text.strip()) is not None and _JAVA_OFFSET.fullmatch(text.strip()) is None

@@ -123,13 +123,13 @@ _KEYS = {WRITE + "recordkey.field": "id,i,l,d,t,n,f,b"}
 TIMES = pa.schema(
     [
         *(("id", pa.string()), ("s", pa.int64()), ("ms", pa.int64()), ("text", pa.string()), ("d", pa.date32())),
-        *(("t", pa.timestamp("us", "UTC")), ("day", pa.int32()), ("region", pa.string())),
+        *(("t", pa.timestamp("us", "UTC")), ("day", pa.int32()), ("region", pa.string()), ("feast", pa.string())),
     ]
 )
 SOME_TIMES = rows(
-    ("a", 1_700_000_000, 1_700_000_000_000, "2024-03-05 23:30:00", dt.date(2024, 3, 5), _MOMENT, 19_000, "eu"),
-    ("b", 0, 999, "1969-12-31 00:00:01", dt.date(1969, 12, 31), _MOMENT - dt.timedelta(hours=4), 0, "us"),
-    ("c", 1_709_251_199, 1_709_251_199_999, "2024-02-29 12:00:00", dt.date(2024, 2, 29), _MOMENT, 1, "eu"),
+    ("a", 1_700_000_000, 1_700_000_000_000, "2024-03-05 23:30:00", dt.date(2024, 3, 5), _MOMENT, 19_000, "eu", "29/02"),
+    ("b", 0, 999, "1969-12-31 00:00:01", dt.date(1969, 12, 31), _MOMENT - dt.timedelta(hours=4), 0, "us", "25/12"),
+    ("c", 1_709_251_199, 1_709_251_199_999, "2024-02-29 12:00:00", dt.date(2024, 2, 29), _MOMENT, 1, "eu", "01/01"),
     schema=TIMES,
 )
 
@@ -313,6 +313,10 @@ CASES = [
         input_dateformat="yyyy-MM-dd HH:mm:ss",
         output_timezone="America/New_York",
     ),
+    _by_time(
+        "text-without-year", "feast", "DATE_STRING", "yyyy-MM-dd", input_dateformat="dd/MM", output_timezone="UTC"
+    ),
+    _by_time("quote", "ms", "EPOCHMILLISECONDS", "HH 'o''clock'", timezone="UTC+8"),  # which is UTC to Java
     _by_time("date", "d", "SCALAR", "yyyy/MM/dd", timestamp_scalar_time_unit="DAYS"),
     _by_time("timestamp", "t", "EPOCHMILLISECONDS", "yyyy-MM-dd'T'HH", output_timezone="UTC"),
     Case(

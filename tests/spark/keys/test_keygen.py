@@ -285,6 +285,12 @@ TEXTS: list[Case] = [
     ("months", T.StringType(), ["Tue 2 Jan 2024", "Sat 7 December 2024"],
      {"timestamp.type": "DATE_STRING", "input.dateformat": "EEE d MMM yyyy"},
      ["2024-01-02T00.00.00.000", "2024-12-07T00.00.00.000"]),
+    ("no_year", T.StringType(), ["29/02 03:04"], {"timestamp.type": "DATE_STRING", "input.dateformat": "dd/MM HH:mm"},
+     ["2000-02-29T03.04.00.000"]),
+    ("no_date", T.StringType(), ["03:04"], {"timestamp.type": "DATE_STRING", "input.dateformat": "HH:mm"},
+     ["1970-01-01T03.04.00.000"]),
+    ("summer", T.LongType(), [1719792000000], {"timestamp.type": "EPOCHMILLISECONDS", "timezone": "EST"},
+     ["2024-06-30T20.00.00.000"]),
 ]  # fmt: skip
 PATTERNS = {
     "EEE MMM d yy": ["Tue Nov 14 23", "Wed Dec 31 69"],
@@ -293,6 +299,7 @@ PATTERNS = {
     "hh a K k": ["05 PM 5 17", "07 PM 7 19"],
     "y Y yyyyy M H m s": ["2023 2023 02023 11 17 13 20", "1969 1969 01969 12 19 0 0"],
     "S SS SSSSSS": ["1 12 123000", "0 00 000000"],
+    "''yy 'o''clock' ''": ["'23 o'clock '", "'69 o'clock '"],
     "G C": ["AD 20", "AD 19"],
     "y/Z ZZ ZZZ": ["2023/-0500 -05:00 America/New_York", "1969/-0500 -05:00 America/New_York"],
 }

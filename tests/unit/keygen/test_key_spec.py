@@ -157,7 +157,11 @@ def test_partition_fields() -> None:
 
 @pytest.mark.parametrize(
     ("text", "zone"),
-    [("GMT+8:00", "+08:00"), ("GMT-0530", "-05:30"), ("+3", "+03:00"), ("UTC", "UTC"), (" Asia/Tokyo ", "Asia/Tokyo")],
+    [
+        *[("GMT+8:00", "+08:00"), ("GMT-0530", "-05:30"), ("GMT+9", "+09:00"), ("GMT+800", "+08:00")],
+        *[("UTC", "UTC"), (" Asia/Tokyo ", "Asia/Tokyo"), ("Etc/GMT-8", "Etc/GMT-8"), ("EST", "America/New_York")],
+        *[(unknown, "UTC") for unknown in ("+3", "+08:00", "UTC+8", "UT-3", "GMT+25", "GMT+8:5", "GMT+08:60")],
+    ],
 )
 def test_zones(text: str, zone: str) -> None:
     assert java_zone(text) == zone

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
+from pyhudi.keygen.timestamp_settings import is_unknown_offset
 from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.timeline.archive.archiver import commits_to_keep
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
@@ -71,6 +72,13 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     "hoodie.client.init.callback.classes": (("",), _JAVA_CLASS),
 }
 
+_TIME_ZONES = (
+    options.TIMESTAMP_TIMEZONE.key,
+    options.TIMESTAMP_INPUT_TIMEZONE.key,
+    options.TIMESTAMP_OUTPUT_TIMEZONE.key,
+)
+_NO_OFFSET = "to Java it is no offset, and so UTC, in Apache Hudi, too; write offsets as GMT+05:30"
+
 _HUDI_CLASS = "org.apache.hudi."
 _CLASSES_WITHOUT_EFFECT = (
     "hoodie.avro.write.support.class",
@@ -110,6 +118,9 @@ def check_unsupported_options(opts: Options) -> None:
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _options_with_effect(opts, _WITHOUT_EFFECT):
         warn(f"{key}={opts[key]} has no effect: {why}", OptionWithoutEffectWarning)
+    for key in _TIME_ZONES:
+        if is_unknown_offset(opts.get(key, "")):
+            warn(f"{key}={opts[key]} has no effect: {_NO_OFFSET}", OptionWithoutEffectWarning)
     for key in _CLASSES_WITHOUT_EFFECT:
         name = opts.get(key, "").strip()
         if name and not name.startswith(_HUDI_CLASS):

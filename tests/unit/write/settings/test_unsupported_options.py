@@ -36,6 +36,16 @@ def test_java_classes_that_have_no_effect(key, recwarn):
     assert not recwarn
 
 
+@pytest.mark.parametrize("which", ["timezone", "input.timezone", "output.timezone"])
+def test_offsets_that_java_does_not_know(which: str, recwarn: pytest.WarningsRecorder) -> None:
+    key = f"hoodie.keygen.timebased.{which}"
+    with pytest.warns(OptionWithoutEffectWarning, match=rf"{key}=\+05:30 has no effect: .*UTC.*GMT\+05:30"):
+        check_unsupported_options(Options.parse({key: "+05:30"}))
+    recwarn.clear()
+    check_unsupported_options(Options.parse({key: "GMT+05:30"}))
+    assert not recwarn
+
+
 @pytest.mark.parametrize(
     ("given", "numbers"),
     [
