@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import NO_METADATA_TABLE
 from tests.sessions import small_bloom_filters
 
 if TYPE_CHECKING:
@@ -66,6 +67,18 @@ def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
     yield spark_session
     pyhudi.deactivate()
     spark_session.conf.set(key, usual)
+
+
+@pytest.fixture
+def no_metadata_table(oracle: Oracle, spark: SparkSession) -> Iterator[None]:
+    """For tests of statements: those of either side write no metadata table, unless nothing is skipped."""
+    for run in (oracle.sql, spark.sql):
+        for key, value in NO_METADATA_TABLE.items():
+            run(f"SET {key}={value}")
+    yield
+    for run in (oracle.sql, spark.sql):
+        for key in NO_METADATA_TABLE:
+            run(f"RESET {key}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,6 +22,7 @@ from pyhudi.hive_metastore.metastore_locks import MetastoreLocks
 from pyhudi.storage import open_storage
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import NO_METADATA_TABLE
 from tests.metastore_server import hive_metastore
 
 HIVE, META = "hoodie.datasource.hive_sync.", "hoodie.meta.sync."
@@ -77,6 +78,7 @@ def options(metastore: str, name: str, **more: str) -> dict[str, str]:
         f"{WRITE}recordkey.field": "id",
         f"{WRITE}precombine.field": "ts",
         "hoodie.embed.timeline.server": "false",
+        **NO_METADATA_TABLE,
         f"{HIVE}mode": "hms",
         f"{HIVE}database": "shop",
         f"{HIVE}table": name,
@@ -239,6 +241,7 @@ def test_values_of_partitions_that_are_encoded(hudi: Oracle, metastore: str, tmp
     assert entries(metastore, "coded_ours") == entries(metastore, "coded_theirs")
 
 
+@pytest.mark.slow
 def test_our_table_is_read_by_name(hudi: Oracle, spark: SparkSession, metastore: str, tmp_path: Path) -> None:
     path = tmp_path / "table"
     named = {f"{WRITE}partitionpath.field": "city", f"{WRITE}table.type": "MERGE_ON_READ", f"{HIVE}enable": "true"}

@@ -15,6 +15,7 @@ from tests.cases import seldom
 from tests.index_contents import indexed_locations, secondary_entries, stored_locations
 from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS, AlternatingWrites
 from tests.interop.harness.oracle import Oracle
+from tests.properties import FACTOR
 
 LOCK = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
@@ -82,8 +83,9 @@ def test_in_turns(
 
     write("theirs", 15, 40)
     write("ours", 0, 4, "delete")
-    write("ours", 2, 30)
-    write("theirs", 3, 6, "delete")
+    if FACTOR >= 1:  # the other way round
+        write("ours", 2, 30)
+        write("theirs", 3, 6, "delete")
     _check(both, theirs, ours)
     both.check(SKIPPING, ("k003", "k007"))
 

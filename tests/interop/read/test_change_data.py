@@ -15,7 +15,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
 from tests.cases import seldom
 from tests.interop.harness.oracle import RELEASES, Oracle, OracleError
-from tests.interop.harness.scenarios import PARALLELISM
+from tests.interop.harness.scenarios import NO_METADATA_TABLE, PARALLELISM
 from tests.properties import FACTOR
 from tests.spark_arrow import to_arrow
 
@@ -63,6 +63,7 @@ def options(mode: str, kind: str, operation: str) -> dict[str, str]:
         "hoodie.table.cdc.supplemental.logging.mode": mode,
         "hoodie.embed.timeline.server": "false",
         "hoodie.write.markers.type": "DIRECT",
+        **NO_METADATA_TABLE,
         **PARALLELISM,
     }
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
-from tests.interop.harness.scenarios import PARALLELISM
+from tests.interop.harness.scenarios import NO_METADATA_TABLE, PARALLELISM
 from tests.spark_arrow import to_arrow
 from tests.tables import HandMadeTable
 
@@ -163,6 +163,7 @@ def test_milliseconds_that_older_files_describe_as_microseconds(oracle: Oracle, 
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.slow
 def test_large_floats_that_became_text(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     """Older files of both sides have Java's text, which may have more digits than those of the number, and so have
     files that Apache Hudi rewrites."""
@@ -172,6 +173,7 @@ def test_large_floats_that_became_text(oracle: Oracle, spark: SparkSession, tmp_
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.partitionpath.field": "p",
+        **NO_METADATA_TABLE,
         **PARALLELISM,
     }
 
@@ -199,6 +201,7 @@ NARROWER = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.precombine.field": "id",
     "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    **NO_METADATA_TABLE,
 }
 """Options of the tables to which bulk inserts write narrower types."""
 
@@ -223,7 +226,7 @@ def test_bulk_inserts_of_narrower_types(oracle: Oracle, spark: SparkSession, tmp
         assert scan.to_spark(spark).where(condition).count() == count, condition
 
 
-@pytest.mark.parametrize("oracle", ["1.2.0", seldom("0.15.0")], indirect=True)
+@pytest.mark.parametrize("oracle", [seldom("1.2.0"), seldom("0.15.0")], indirect=True)
 def test_bulk_inserts_of_narrower_nested_types(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     """Apache Hudi writes such files, and cannot read the table then."""
     path, columns = str(tmp_path / "t"), ["id", "l", "s", "m"]

@@ -87,6 +87,7 @@ def test_upgraded_by_apache_hudi(oracle: Oracle, tmp_path: Path) -> None:
         assert metadata.stats["path"].equals(meant.stats["path"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_a_compaction_that_was_archived_before_a_savepoint(oracle: Oracle, tmp_path: Path) -> None:
     """Apache Hudi takes the base files of the compaction for uncommitted ones, also in a table of its own."""

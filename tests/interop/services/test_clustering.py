@@ -12,6 +12,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import NO_COLUMN_STATISTICS
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
@@ -50,6 +51,7 @@ class Shared:
             "hoodie.datasource.write.operation": operation,
             "hoodie.parquet.small.file.limit": "0",
             "hoodie.compact.inline": "false",
+            **NO_COLUMN_STATISTICS,
             **{key.replace("__", "."): value for key, value in more.items()},
         }
         self.oracle.write(self.path, pa.Table.from_pylist(rows, schema=SCHEMA), options)

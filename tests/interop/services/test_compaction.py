@@ -12,6 +12,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import NO_COLUMN_STATISTICS
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema(
@@ -79,6 +80,7 @@ class Shared:
             "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
             "hoodie.upsert.shuffle.parallelism": "2",
             "hoodie.compact.inline": "false",
+            **NO_COLUMN_STATISTICS,
         }
         self.oracle.write(self.path, pa.Table.from_pylist(rows, schema=SCHEMA), options)
 

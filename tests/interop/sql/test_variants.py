@@ -19,6 +19,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.latest_schema import newest_columns
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.scenarios import NO_METADATA_TABLE
 
 pytest.importorskip("sqlglot")
 
@@ -26,6 +27,7 @@ OPTIONS = {
     "hoodie.table.name": "variants",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.operation": "upsert",
+    **NO_METADATA_TABLE,
 }
 BYTES = [{"name": name, "type": "binary", "nullable": False, "metadata": {}} for name in ("value", "metadata")]
 COLUMNS = [

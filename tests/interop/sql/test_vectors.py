@@ -51,6 +51,7 @@ def values(*rows: dict[str, Any]) -> str:
     return ", ".join(f"({', '.join(text(name, one[name]) for name in NAMES)})" for one in rows)
 
 
+@pytest.mark.usefixtures("no_metadata_table")
 @pytest.mark.parametrize(("kind", "blocks"), [seldom(("cow", "avro")), ("mor", "avro"), seldom(("mor", "parquet"))])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path, kind: str, blocks: str) -> None:

@@ -110,6 +110,7 @@ def test_bootstrapped_tables_in_turns(oracle: Oracle, table_type: str, ours: boo
     assert spark.sql(show.format("path", table)).toPandas().values.tolist() == theirs.to_pandas().values.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_no_write_after_a_bootstrap_that_was_interrupted(oracle: Oracle, spark: Any, tmp_path: Path):
     """Apache Hudi's upsert takes the rows away that were bootstrapped; ours leaves all as it is."""

@@ -52,7 +52,8 @@ def _cases() -> list[Any]:
 def test_deltas_in_turns(oracle: Oracle, scenario: Scenario, spark: SparkSession, tmp_path: Path) -> None:
     both = Both(scenario, tmp_path / "table", oracle, spark)
     sides = (OURS, THEIRS) if scenario.ours_first else (THEIRS, OURS)
-    for number, step in enumerate(STEPS):
+    # the second delete and the last insert are like those before
+    for number, step in enumerate(STEPS if FACTOR >= 1 else [*STEPS[:4], *STEPS[5:9]]):
         both.write(sides[number % 2], step)
         if number % 2 or FACTOR >= 1:
             both.check_snapshot()

@@ -14,7 +14,7 @@ from pyhudi.spark.write.dataframe_writer import write
 from tests.bucket_tables import KEYS_AND_BUCKETS, NON_BLOCKING, meanwhile
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
-from tests.interop.harness.scenarios import PARALLELISM
+from tests.interop.harness.scenarios import NO_COLUMN_STATISTICS, PARALLELISM
 from tests.rows import assert_same_rows
 from tests.spark_arrow import to_arrow
 
@@ -31,6 +31,7 @@ def _options(version: str) -> dict[str, str]:
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
         "hoodie.cleaner.policy.failed.writes": "LAZY",
         "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        **NO_COLUMN_STATISTICS,
         **PARALLELISM,
     }
 

@@ -16,7 +16,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
-from tests.interop.harness.scenarios import PARALLELISM
+from tests.interop.harness.scenarios import NO_COLUMN_STATISTICS, PARALLELISM
 from tests.rows import assert_same_rows
 from tests.spark_arrow import to_arrow
 
@@ -71,6 +71,7 @@ def options(version: int, table_type: str, payload: str, index: str) -> dict[str
         "hoodie.metadata.record.index.enable": str(index == "RECORD_INDEX").lower(),
         MOVES[index]: "true",
         "hoodie.compact.inline": "false",
+        **NO_COLUMN_STATISTICS,
         **PARALLELISM,
     }
 

@@ -16,7 +16,7 @@ from pyhudi import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.alternating_writes import VERSIONS
 from tests.interop.harness.oracle import Oracle
-from tests.interop.harness.scenarios import PARALLELISM
+from tests.interop.harness.scenarios import NO_METADATA_TABLE, PARALLELISM
 from tests.rows import assert_same_rows
 from tests.spark_arrow import to_arrow
 
@@ -51,6 +51,7 @@ KEYS = {
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "DIRECT",
+    **NO_METADATA_TABLE,
     **PARALLELISM,
 }
 
