@@ -20,6 +20,7 @@ from pyhudi.spark.java_runtime import ensure_java
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session import configure_spark
 from pyhudi.storage import open_storage
+from tests.cases import every
 from tests.connect_server import connect_session
 from tests.sessions import SMALL
 
@@ -43,7 +44,7 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 
-FEW = ("COPY_ON_WRITE", "MERGE_ON_READ hive")
+FEW = every(2, ("MERGE_ON_READ hive", "COPY_ON_WRITE"))
 """Tables of Spark Connect, which shares all but the driver with a cluster."""
 
 

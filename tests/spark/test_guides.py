@@ -23,7 +23,6 @@ from pyhudi.errors import (
     ValidationError,
 )
 from pyhudi.spark import hudi_jar_configs
-from tests.cases import seldom
 
 pytest.importorskip("sqlglot")
 
@@ -168,6 +167,7 @@ def test_settings_for_the_jar(spark, monkeypatch):
         pyhudi.activate(spark)
 
 
+@tested_elsewhere
 def test_sql_ddl(sql, tmp_path):
     path = f"file://{tmp_path}/rides"
     sql(
@@ -200,6 +200,7 @@ def test_sql_ddl(sql, tmp_path):
     sql("CREATE TABLE events (id INT, payload VARIANT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
 
 
+@tested_elsewhere
 def test_sql_dml(sql):
     sql(
         "CREATE TABLE rides (id BIGINT, name STRING, fare BIGINT, city STRING) USING hudi "
@@ -235,6 +236,7 @@ def test_sql_dml(sql):
     assert sql(SEEN) == [(3, "cat", 30, "moss"), (4, "dan", 5, "oslo")]
 
 
+@tested_elsewhere
 def test_sql_queries(sql):
     """Indexes are dropped in any order, and a payload class decides beside the merge mode CUSTOM."""
     sql(
@@ -312,6 +314,7 @@ def test_procedures(sql):
         sql("CALL repair_overwrite_hoodie_props(table => 'rides', new_props_file_path => '')")
 
 
+@tested_elsewhere
 def test_procedures_of_services(sql, tmp_path):
     """Orders of a clustering, cleans with a condition, partitions that expire, and file slices of an instant."""
     sql(
@@ -414,7 +417,8 @@ def test_batch_writes(spark, tmp_path):
     assert loaded(spark, path) == left[1:]
 
 
-@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
+@tested_elsewhere
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_data_quality(spark, tmp_path, table_type):
     """Pre-commit validators see the written partitions, and a refused write leaves the table as it was."""
     path, key = f"file://{tmp_path}/trips", "hoodie.precommit.validators"
@@ -444,6 +448,7 @@ def test_data_quality(spark, tmp_path, table_type):
     assert loaded(spark, path) == [(2, "bob", 20.0, "moss"), (4, "dan", 40.0, "oslo")]
 
 
+@tested_elsewhere
 def test_streaming_reads_and_writes(spark, sql, tmp_path):
     source, sink = f"file://{tmp_path}/source", f"file://{tmp_path}/sink"
     options = {

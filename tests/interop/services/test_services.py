@@ -33,7 +33,7 @@ WRITES = {
     # as release 0.15 calls it
     "hoodie.cleaner.commits.retained": KEPT["hoodie.clean.commits.retained"],
     "hoodie.metadata.enable": "true",
-    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": str(FACTOR >= 1).lower(),
     "hoodie.metadata.compact.max.delta.commits": "4",
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.compact.inline": "true",

@@ -65,8 +65,11 @@ def _cases(scenarios: list[Scenario]) -> list[Any]:
 
 
 def _choices(scenario: Scenario) -> set[tuple[str, Any]]:
-    fields = ("engine", "layout", "wide", "event_time", "index", "metadata", "ours_first")
-    return {(name, str(getattr(scenario, name))) for name in fields}
+    """The choices; a layout is one of keys and partitions, and another one of the names of folders."""
+    fields = ("engine", "wide", "event_time", "index", "metadata", "ours_first")
+    layout = str(scenario.layout)
+    found = {("layout", layout.removesuffix("-hive")), ("hive", layout.endswith("-hive"))}
+    return found | {(name, str(getattr(scenario, name))) for name in fields}
 
 
 def _usual(scenarios: list[Scenario]) -> list[Any]:

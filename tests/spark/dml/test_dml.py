@@ -62,6 +62,7 @@ def test_statements_one_after_the_other(spark, tmp_path, kind):
     assert rows(table) == []
 
 
+@pytest.mark.slow
 def test_all_columns_by_name(spark, tmp_path):
     table = made(spark, tmp_path / "t")
     source = frame(spark, (20, 1, "Oslo"), (50, 5, "Moss"), columns="FARE bigint, id int, city string")

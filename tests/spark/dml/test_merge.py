@@ -88,6 +88,7 @@ def test_new_rows_with_a_key_of_the_table_have_all_their_columns(spark, tmp_path
     assert rows(table) == [(1, "Oslo", 100, (7, "new")), (2, "Oslo", 200, (8, "newer")), *FIRST[2:]]
 
 
+@pytest.mark.slow
 def test_keys_that_spark_casts_to_match(spark, tmp_path):
     """Two texts may equal one number, and two source rows that match nothing may be inserted with the same key."""
     table = made(spark, tmp_path / "t", "cow")
@@ -102,6 +103,7 @@ def test_keys_that_spark_casts_to_match(spark, tmp_path):
     assert [row[0] for row in rows(table)] == [*(row[0] for row in FIRST), 70]
 
 
+@pytest.mark.slow
 def test_no_more_rows_are_broadcast_than_the_source_has(spark, tmp_path, monkeypatch):
     """A condition on other columns than the key may make any number of pairs."""
     table = made(spark, tmp_path / "t", "cow")
@@ -115,6 +117,7 @@ def test_no_more_rows_are_broadcast_than_the_source_has(spark, tmp_path, monkeyp
     assert rows(table) == [*changed, *FIRST[2:], (9, "Voss", 200, None)]
 
 
+@pytest.mark.slow
 def test_a_field_of_a_struct_is_no_column_of_the_source(spark, tmp_path):
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
     table = HudiTable.create(str(tmp_path / "t"), options)
@@ -171,6 +174,7 @@ def test_the_name_of_the_table_comes_before_a_column_that_is_called_like_it(spar
     assert (row["a"], row["t"]) == ("x+y", {"a": "z"})
 
 
+@pytest.mark.slow
 def test_conditions_that_only_compare_are_not_analysed_beforehand(spark, tmp_path, monkeypatch):
     """They cannot have a window function or an aggregate, for which the others are analysed."""
     monkeypatch.setattr(clause_evaluation, "row_expression_types", None)

@@ -30,7 +30,7 @@ from tests.cases import classic, seldom
 from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, made, rows
 
 
-@pytest.mark.parametrize("per_core", [4, 0], ids=["few-groups", "counted"])
+@pytest.mark.parametrize("per_core", [seldom(4), 0], ids=["few-groups", "counted"])
 def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core):
     """Of two rows with one key, which an insert may make, the one is changed that meets the condition."""
     monkeypatch.setattr(tagged_batch, "_GROUPS_PER_CORE", per_core)
@@ -50,7 +50,7 @@ def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core
 
 
 @pytest.mark.parametrize("kind", ["mor", seldom("v6-mor")])
-@pytest.mark.parametrize("per_core", [4, 0], ids=["few-groups", "counted"])
+@pytest.mark.parametrize("per_core", [4, seldom(0)], ids=["few-groups", "counted"])
 def test_log_files_are_written_to_few_groups_without_counting_rows(spark, tmp_path, monkeypatch, per_core, kind):
     monkeypatch.setattr(tagged_batch, "_GROUPS_PER_CORE", per_core)
     counted = []
@@ -196,7 +196,7 @@ def test_new_values_that_mark_rows_as_deletes(spark, tmp_path, kind):
         assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 4, 5, 9]
 
 
-@pytest.mark.parametrize("kind", ["cow", seldom("mor")])
+@pytest.mark.parametrize("kind", [seldom("cow"), seldom("mor")])
 def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, monkeypatch, kind):
     options = {**TABLES[kind], "hoodie.datasource.write.precombine.field": "fare"}
     table = HudiTable.create(str(tmp_path / "t"), options)

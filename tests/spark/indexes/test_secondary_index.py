@@ -193,7 +193,7 @@ def test_indexes_that_come_and_go_while_a_write_is_under_way(
     assert not services(path).validate_metadata().num_rows
 
 
-@pytest.mark.parametrize("told", [seldom(False), True])
+@pytest.mark.parametrize("told", [seldom(False), seldom(True)])
 def test_what_a_dead_write_has_put_into_the_index_goes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
@@ -290,6 +290,7 @@ def test_several_indexes_of_a_merge_on_read_table(spark: SparkSession, tmp_path:
     assert "secondary_index_by_ts: 5 record keys" in scan.plan().skipped
 
 
+@pytest.mark.slow
 def test_a_column_that_changes_its_type(spark: SparkSession, tmp_path: Path) -> None:
     """Its indexes would have entries of two types: they go, queries go on, and they can be built again."""
     path = str(tmp_path / "table")
@@ -325,6 +326,7 @@ def test_a_column_that_changes_its_type(spark: SparkSession, tmp_path: Path) -> 
         services.build_index("by_n", "n", options=GROUPS, spark=spark)
 
 
+@pytest.mark.slow
 def test_values_and_keys_that_are_too_long_for_an_index(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

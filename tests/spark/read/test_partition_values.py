@@ -20,7 +20,7 @@ from pyhudi.spark.read.dataframe_reader import read
 from pyhudi.spark.session_settings import session_zone
 from pyhudi.spark.streaming.source import load_stream
 from pyhudi.spark.write.dataframe_writer import write
-from tests.cases import each_choice
+from tests.cases import each_choice, every_second
 from tests.spark.model import options
 from tests.spark_arrow import to_arrow
 from tests.tables import HandMadeTable
@@ -86,7 +86,7 @@ def test_stream_metadata_folders(spark: SparkSession, tmp_path: Path) -> None:
         load_stream(spark, str(table.root), {})
 
 
-@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("name", every_second(list(MOVED)))
 def test_paths_that_spark_cannot_infer(spark: SparkSession, tmp_path: Path, name: str) -> None:
     kind, paths, hive = MOVED[name]
     schema = pa.schema([("id", pa.string()), ("p", kind), ("v", pa.int64())])

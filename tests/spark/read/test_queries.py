@@ -121,17 +121,20 @@ def test_values_of_folders_change_nothing_but_the_work(spark, plain_years):
     assert values(folders, *held.columns) == values(held, *held.columns)
 
 
-@pytest.mark.parametrize("style", [HIVE, {}], ids=["hive", "plain"])
+WIDER = [
+    pytest.param(
+        (pa.decimal128(10, 2), pa.decimal128(14, 4), Decimal("1.50"), ("1.5", "1.50", "1.5000")), id="decimal"
+    ),
+    pytest.param((pa.int32(), pa.int64(), 7, ("7",)), id="int"),
+]
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "first", "texts"),
-    [
-        (pa.decimal128(10, 2), pa.decimal128(14, 4), Decimal("1.50"), ("1.5", "1.50", "1.5000")),
-        (pa.int32(), pa.int64(), 7, ("7",)),
-    ],
-    ids=["decimal", "int"],
+    ("wider", "style"), each_choice(WIDER, [pytest.param(HIVE, id="hive"), pytest.param({}, id="plain")])
 )
-def test_a_partition_column_with_a_wider_type(spark, tmp_path, style, old, new, first, texts):
+def test_a_partition_column_with_a_wider_type(spark, tmp_path, wider, style):
     """Names of folders tell values of the table's type, also above files from before it was widened."""
+    old, new, first, texts = wider
     schema = pa.schema([("id", pa.string()), ("p", old)])
     table = HandMadeTable(tmp_path / "t", 9, "p", schema, style)
     prefix = "p=" if style else ""

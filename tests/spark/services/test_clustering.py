@@ -26,7 +26,7 @@ PLAN = "hoodie.clustering.plan.strategy."
 ORDER = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
 
 
-@pytest.mark.parametrize("layout", ["LINEAR", seldom("ZORDER"), "HILBERT"])
+@pytest.mark.parametrize("layout", [seldom("LINEAR"), seldom("ZORDER"), "HILBERT"])
 def test_large_units_are_spread_over_tasks(layout: str, spark: SparkSession, tmp_path: Path):
     """Every file gets a part of the range of what rows are sorted by."""
     path = str(tmp_path / "table")

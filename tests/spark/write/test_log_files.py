@@ -401,7 +401,7 @@ def test_partial_updates(spark: SparkSession, tmp_path: Path, data_format: str) 
     assert sorted(str(p) for p in path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("version", [seldom(6), 9])
+@pytest.mark.parametrize("version", [seldom(6), seldom(9)])
 def test_reinserts_beside_a_compaction(spark: SparkSession, tmp_path: Path, version: int) -> None:
     path, model = str(tmp_path / "table"), Model()
     rows = batch(0, 12, 10, "bulk")

@@ -255,7 +255,7 @@ def live(spark: SparkSession, folder: Path, version: int, storage: str, seed: in
     life.check_history()
 
 
-OFTEN = (pa.float64(), pa.string(), pa.timestamp("us"))
+OFTEN = (pa.timestamp("us"),)
 KINDS = [kind if kind in OFTEN else seldom(kind) for kind in LEAVES]
 
 

@@ -41,7 +41,7 @@ COW_TABLE, MOR_TABLE = pytest.param({}, id="cow"), pytest.param(MOR, id="mor")
 WITH_INDEX = pytest.param({"hoodie.metadata.record.index.enable": "true"}, id="rli")
 
 
-@pytest.mark.parametrize("more", [COW_TABLE, seldom(MOR_TABLE), WITH_INDEX])
+@pytest.mark.parametrize("more", [COW_TABLE, seldom(MOR_TABLE), seldom(WITH_INDEX)])
 def test_upserts_and_deletes(spark, tmp_path, more):
     path = str(tmp_path / "t")
     write(spark, path, FIRST, **more)
@@ -232,7 +232,7 @@ def test_texts_of_columns(spark, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("to", [8, 6])
+@pytest.mark.parametrize("to", [seldom(8), 6])
 def test_versions(spark, tmp_path, to):
     path = str(tmp_path / "t")
     write(spark, path, FIRST)

@@ -12,6 +12,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.write import write_job
 from pyhudi.spark.write.dataframe_writer import write
+from tests.cases import seldom
 from tests.spark.model import batch, frame
 from tests.unit.storage.s3_server import S3Server, running_s3_server
 
@@ -52,7 +53,7 @@ def test_a_small_upsert_and_a_query(spark: SparkSession, s3: S3Server, table_typ
         assert max(delta_commits.values(), default=0) <= 2, delta_commits
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_builds_of_indexes_and_their_validation(spark: SparkSession, s3: S3Server, table_type: str) -> None:
     """Requests of builds do not depend on the number of rows, and a validation reads a data file once, a file of the
     metadata table once on the driver and once in a task. Updates of indexes list the partitions of the write."""

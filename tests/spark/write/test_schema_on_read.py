@@ -216,7 +216,7 @@ def _values(table: HudiTable, **query: Any) -> list[Any]:
     return [row["w"] for row in sorted(rows, key=lambda row: row["id"])]
 
 
-@pytest.mark.parametrize("version", [seldom(6), 9])
+@pytest.mark.parametrize("version", [seldom(6), seldom(9)])
 def test_names_outlive_a_restore_to_where_archival_has_stopped(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:

@@ -50,7 +50,7 @@ def test_ignore_and_errorifexists(spark: SparkSession, tmp_path: Path) -> None:
     assert write(frame(spark, ROWS), str(tmp_path / "other"), options("insert"), "errorifexists").num_inserts == 3
 
 
-@pytest.mark.parametrize(("old", "new"), [seldom((9, 9)), seldom((8, 9)), (6, 9), (9, 6)])
+@pytest.mark.parametrize(("old", "new"), [seldom((9, 9)), seldom((8, 9)), (6, 9), seldom((9, 6))])
 def test_overwrite_creates_a_table(spark: SparkSession, tmp_path: Path, old: int, new: int) -> None:
     path = str(tmp_path / "table")
     write(frame(spark, ROWS), path, options("insert", hoodie__write__table__version=old))
@@ -169,10 +169,10 @@ def test_generated_keys(spark: SparkSession, tmp_path: Path) -> None:
     ("encoding", "value", "key"),
     # a value may begin as a key with names does
     [
-        ("false", "a", "id:a"),
-        seldom(("true", "a", "a")),
+        seldom(("false", "a", "id:a")),
+        ("true", "a", "a"),
         seldom(("false", "id:a", "id:id:a")),
-        ("true", "id:a", "id:a"),
+        seldom(("true", "id:a", "id:a")),
     ],
 )
 def test_complex_keys_of_one_field(spark: SparkSession, tmp_path: Path, encoding: str, value: str, key: str) -> None:

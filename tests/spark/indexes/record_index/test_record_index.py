@@ -45,6 +45,7 @@ def groups(path: str) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 def test_base_files_alone_have_records_that_the_index_has_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     """Read-optimized queries find records that log files have deleted or moved, also by key."""
     path, written = str(tmp_path / "table"), partial(record_indexed, table_type="MERGE_ON_READ")
@@ -151,7 +152,7 @@ MOVES = [
     seldom(("COPY_ON_WRITE", "BLOOM", {})),
     seldom(("MERGE_ON_READ", "SIMPLE", {})),
     seldom(("COPY_ON_WRITE", "SIMPLE", {"hoodie__metadata__record__index__enable": False, **PARTITIONED})),
-    ("MERGE_ON_READ", "BLOOM", {"hoodie__metadata__record__index__enable": False, **PARTITIONED}),
+    seldom(("MERGE_ON_READ", "BLOOM", {"hoodie__metadata__record__index__enable": False, **PARTITIONED})),
 ]
 
 
@@ -206,6 +207,7 @@ def test_deletes_from_buckets_evaluate_their_input_once(spark: SparkSession, tmp
     assert len(indexed_locations(path)) == 15
 
 
+@pytest.mark.slow
 def test_new_keys_are_not_read_back_unless_they_went_elsewhere(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,7 +232,7 @@ def test_new_keys_are_not_read_back_unless_they_went_elsewhere(
     upsert(batch(60, 62, 7, "new"), 1)
 
 
-@pytest.mark.parametrize("policy", ["drop", "fail"])
+@pytest.mark.parametrize("policy", ["drop", seldom("fail")])
 def test_keys_of_deleted_records_are_no_duplicates(
     spark: SparkSession, tmp_path: Path, policy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -328,6 +330,7 @@ def test_two_writers_that_add_one_key_at_once(
         assert HudiTable.for_path(path).lookup([key]).num_rows == 1
 
 
+@pytest.mark.slow
 def test_two_writers_that_open_a_partition_with_other_numbers_of_file_groups(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,6 +179,7 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_nan_and_negative_zeros_in_cached_log_rows(spark, tmp_path):
     """Spark leaves out row groups by their bounds, which lack NaN, and by dictionaries, in which -0.0 is not 0.0."""
     options = {

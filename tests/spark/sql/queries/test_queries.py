@@ -270,6 +270,7 @@ def test_columns_are_qualified_by_full_names(spark):
     assert rows(spark, "SELECT n FROM t") == []
 
 
+@pytest.mark.slow
 def test_tables_of_the_same_name_in_two_databases(spark):
     spark.sql("CREATE TABLE t (id INT, v INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
     spark.sql("INSERT INTO t VALUES (1, 1), (2, 2)")

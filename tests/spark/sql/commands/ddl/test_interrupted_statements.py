@@ -61,7 +61,7 @@ def test_a_rename_that_dies(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None
     with effects_below(path) as watched:
         spark.sql("ALTER TABLE t RENAME TO u")
     inner = alter_table.rename
-    for nth in places(len(watched.seen), 3):
+    for nth in places(len(watched.seen), 2):
         shutil.rmtree(path)
         shutil.copytree(kept, path)
         renamed = find_table(spark, ("u",))
@@ -89,7 +89,7 @@ def test_a_table_of_a_query_whose_statement_dies(spark: Any, tmp_path: Path) -> 
     create = CREATE.replace("AS SELECT", "LOCATION '{}' AS SELECT")
     with effects_below(tmp_path) as watched:
         spark.sql(create.format(tmp_path / "whole"))
-    for nth in places(len(watched.seen), 4):
+    for nth in places(len(watched.seen), 2):
         spark.sql("DROP TABLE IF EXISTS t")
         place = tmp_path / f"copy{nth}"
         with effects_below(place, fail_at=nth), suppress(Killed):
@@ -139,7 +139,7 @@ def test_a_drop_that_dies(spark: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     kept = Path(shutil.copytree(tmp_path / "t", tmp_path / "kept"))
     with effects_below(tmp_path / "t") as watched:
         spark.sql("DROP TABLE t PURGE")
-    for nth in places(len(watched.seen), 3):
+    for nth in places(len(watched.seen), 2):
         shutil.rmtree(tmp_path / "t", ignore_errors=True)
         shutil.copytree(kept, tmp_path / "t")
         (tmp_path / "t/.hoodie/hoodie.properties.backup").write_bytes(
