@@ -159,6 +159,7 @@ def test_another_writer_meanwhile(spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [seldom("cow"), "mor"])
+@pytest.mark.slow
 def test_no_update_is_lost_between_threads(spark, tmp_path, kind):
     table = made(spark, tmp_path / "t", kind)
     with ThreadPoolExecutor(2) as pool:
