@@ -229,7 +229,7 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     check_writable(config, target.merging, Operation.BULK_INSERT, opts)
     if client is not None:
         check_not_bucketed(client)
-    spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
+    spec = (KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)).at(target.storage)
     _check_keys(spec)
     table = _table_columns(client)
     incoming = checked_own_columns(from_spark_json(columns.json()))

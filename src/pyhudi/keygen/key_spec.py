@@ -18,6 +18,7 @@ from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
 from pyhudi.keygen.custom_key_generator import registered_generator
 from pyhudi.keygen.timestamp_settings import TimestampSpec
+from pyhudi.storage import Storage, is_remote
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
 
 NULL_KEY_PART = "__null__"
@@ -71,6 +72,7 @@ class KeySpec:
     JVM's time zone, truncated to milliseconds, instead of epoch microseconds. ``sql_timestamps``: so are those in
     partition paths, truncated to seconds, with ``%3A`` for colons. ``key_class``, ``path_class``: class name of the
     registered generator that makes record keys (partition paths) of the fields, instead of their texts.
+    ``control_characters``: folders may have control characters in their names.
     """
 
     keygen: KeyGenType
@@ -85,6 +87,22 @@ class KeySpec:
     timestamp: TimestampSpec | None = None
     key_class: str | None = None
     path_class: str | None = None
+    control_characters: bool = True
+
+    def at(self, storage: Storage) -> KeySpec:
+        """Return the specification for a table at a storage: object stores are given no names with control
+        characters."""
+        return replace(self, control_characters=not is_remote(storage))
+
+    @property
+    def invalid_folder(self) -> str:
+        """Regular expression, of RE2 and of Java, of partition paths that are no folders of a table.
+
+        Empty levels, "." and ".." resolve to other folders, ".hoodie" is reserved, and Hadoop takes a colon in the
+        first level for the end of a scheme, so that Apache Hudi cannot read the table.
+        """
+        folder = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)|^[^/]*:"
+        return folder if self.control_characters else rf"{folder}|[\x00-\x1F\x7F]"
 
     @property
     def auto_keys(self) -> bool:

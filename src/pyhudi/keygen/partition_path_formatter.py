@@ -12,11 +12,6 @@ from pyhudi.keygen.record_key_formatter import check_texts_of_floats, field_text
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
-INVALID_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)|^[^/]*:"
-"""Regular expression, of RE2 and of Java, of partition paths that are no folders of a table: empty levels, "." and ".."
-resolve to other folders, ".hoodie" is reserved, and Hadoop takes a colon in the first level for the end of a scheme, so
-that Apache Hudi cannot read the table."""
-
 
 def invalid_folder_cure(*, url_encode: bool) -> str:
     """Return what to do about a partition path that is no folder of the table.
@@ -46,7 +41,7 @@ def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     levels = [_level(rows, field, spec) for field in spec.partition_fields]
     encoded = pc.binary_join_element_wise(*levels, "/").dictionary_encode()
     paths = encoded.dictionary
-    bad = paths.filter(pc.match_substring_regex(paths, INVALID_FOLDER))
+    bad = paths.filter(pc.match_substring_regex(paths, spec.invalid_folder))
     if len(bad):
         raise RecordKeyError(
             f"the partition path {bad[0].as_py()!r} is not a valid folder of the table; "

@@ -379,6 +379,14 @@ def test_partition_paths_that_leave_the_table(spark: SparkSession, value: str) -
         with_keys(df, spec("SIMPLE", partition="b"), "1").collect()
 
 
+def test_object_stores_have_no_folders_with_control_characters(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, "a\nb")], "id int, b string")
+    simple = spec("SIMPLE", partition="b")
+    assert with_keys(df, simple, "1").first()["_hoodie_partition_path"] == "a\nb"
+    with pytest.raises(RecordKeyError, match=r"is not a valid folder name.*urlencode"), task_errors():
+        with_keys(df, replace(simple, control_characters=False), "1").collect()
+
+
 def test_formats_of_times_with_colons(spark: SparkSession) -> None:
     df = spark.createDataFrame([(1, 0)], "id int, b long")
     below, first = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, ENCODED_CHARS, KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
 from pyhudi.keygen.record_key_formatter import generated_keys, new_record_keys
+from pyhudi.storage import open_storage
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
 
 ROWS = pa.RecordBatch.from_pydict(
@@ -55,6 +57,16 @@ def test_values_that_are_no_folders(value: str):
     rows = pa.RecordBatch.from_pydict({"p": ["fine", value]})
     with pytest.raises(RecordKeyError, match="is not a valid folder"):
         partition_paths(rows, spec("p"))
+
+
+def test_object_stores_have_no_names_with_control_characters(tmp_path: Path):
+    rows = pa.RecordBatch.from_pydict({"p": ["fine", "a\nb", "\x7f"]})
+    there = open_storage("s3://bucket/table")
+    with pytest.raises(RecordKeyError, match=r"'a\\nb' is not a valid folder.*partitionpath\.urlencode"):
+        partition_paths(rows, spec("p").at(there))
+    encoded = spec("p", url_encode=True).at(there)
+    assert partition_paths(rows, encoded).to_pylist() == ["fine", "a%0Ab", "%7F"]
+    assert partition_paths(rows, spec("p").at(open_storage(str(tmp_path)))).to_pylist() == ["fine", "a\nb", "\x7f"]
 
 
 def test_colons_below_the_first_level():

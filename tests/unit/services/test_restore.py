@@ -125,10 +125,16 @@ def test_after_a_death_the_rollback_of_a_table_with_metadata_is_finished(
         check(dead, seen[-2][1], *harmless)
 
 
-@pytest.mark.parametrize("folder", ["/elsewhere", "../elsewhere", "s3://elsewhere", ""])
-def test_copies_of_instants_stay_in_the_table(mor: MorTable, seen: list[tuple[str, Rows]], folder: str) -> None:
+@pytest.mark.parametrize(
+    "folder", ["/elsewhere", "../elsewhere", "s3://elsewhere", "", "timeline", "./timeline/", "metadata/x", ".temp"]
+)
+def test_copies_of_instants_stay_in_the_table_beside_its_files(
+    mor: MorTable, seen: list[tuple[str, Rows]], folder: str
+) -> None:
     options = {"hoodie.rollback.instant.backup.enabled": "true", "hoodie.rollback.instant.backup.dir": folder}
-    with pytest.raises(InvalidOptionError, match=r"relative to \.hoodie"):
+    with pytest.raises(
+        InvalidOptionError, match=r"instant\.backup\.dir.*(relative to \.hoodie|without files of the table)"
+    ):
         HudiTable.for_path(str(mor.root), {**OPTIONS, **options}).services.rollback()
     assert mor.rows() == seen[-1][1]
 

@@ -5,6 +5,7 @@ Nothing here starts a Spark job, except for a query for the time zone of the JVM
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 
@@ -14,7 +15,7 @@ from pyspark.sql.types import StringType, StructType, TimestampType
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
-from pyhudi.keygen.partition_path_formatter import INVALID_FOLDER, invalid_folder_cure
+from pyhudi.keygen.partition_path_formatter import invalid_folder_cure
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import resolve
@@ -95,13 +96,13 @@ def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
 def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
     """Return the partition path as an expression over columns of *schema*; ``""`` if the table is not partitioned."""
     if spec.path_class is not None:
-        return _valid_folder(registered_partition_path(spec.path_class))
+        return _valid_folder(registered_partition_path(spec.path_class), replace(spec, url_encode=False))
     if not spec.partition_fields:
         return F.lit("")
     segments = [_segment(schema, spec, field, zone) for field in spec.partition_fields]
     path = segments[0] if len(segments) == 1 else F.concat_ws("/", *segments)
     is_checked = any(_may_be_invalid(schema, spec, field) for field in spec.partition_fields)
-    return _valid_folder(path, url_encode=spec.url_encode) if is_checked else path
+    return _valid_folder(path, spec) if is_checked else path
 
 
 def _may_be_invalid(schema: StructType, spec: KeySpec, field: PartitionField) -> bool:
@@ -112,10 +113,10 @@ def _may_be_invalid(schema: StructType, spec: KeySpec, field: PartitionField) ->
     return spec.consistent_timestamps and isinstance(kind, TimestampType)  # 2024-01-02 03:04:05.0
 
 
-def _valid_folder(path: Column, *, url_encode: bool = False) -> Column:
+def _valid_folder(path: Column, spec: KeySpec) -> Column:
     """Return the path; evaluation fails where it is not a folder of the table."""
-    bad = path.rlike(INVALID_FOLDER)
-    told = F.lit(f"' is not a valid folder name; {invalid_folder_cure(url_encode=url_encode)}")
+    bad = path.rlike(spec.invalid_folder)
+    told = F.lit(f"' is not a valid folder name; {invalid_folder_cure(url_encode=spec.url_encode)}")
     message = F.concat(F.lit("the partition path '"), path, told)
     return F.when(bad, key_failure(message)).otherwise(path)
 

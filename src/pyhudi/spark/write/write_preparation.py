@@ -96,7 +96,7 @@ def prepare_write(
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
     pinned = _checked_snapshot(client, target, operation, located=located or stored_keys)
-    spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
+    spec = (KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)).at(storage)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)

@@ -14,12 +14,28 @@ from pyhudi.storage import join_path
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant
 
+_OF_THE_TABLE = frozenset(
+    {
+        "timeline",
+        "archived",
+        "metadata",
+        ".temp",
+        ".aux",
+        ".heartbeat",
+        ".schema",
+        ".index_defs",
+        ".bootstrap",
+        ".locks",
+    }
+)
+"""Folders in which copies would be deleted with the instant, or be taken for files of the table."""
+
 
 def backup_folder(opts: Options) -> str | None:
     """Return the folder of the copies, relative to the table; None if none are made.
 
     Raises:
-        InvalidOptionError: The folder is not below ``.hoodie``.
+        InvalidOptionError: The folder is not below ``.hoodie``, or has files of the table.
     """
     if not opts.get_typed(options.ROLLBACK_BACKUP_ENABLED):
         return None
@@ -27,6 +43,10 @@ def backup_folder(opts: Options) -> str | None:
     path = PurePosixPath(folder)
     if path.is_absolute() or not path.parts or ".." in path.parts or ":" in path.parts[0]:
         raise InvalidOptionError(opts.spelling(options.ROLLBACK_BACKUP_DIR), folder, "a folder relative to .hoodie")
+    if path.parts[0] in _OF_THE_TABLE:
+        raise InvalidOptionError(
+            opts.spelling(options.ROLLBACK_BACKUP_DIR), folder, "a folder without files of the table"
+        )
     return join_path(".hoodie", str(path))
 
 
