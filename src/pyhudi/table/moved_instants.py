@@ -22,9 +22,10 @@ from pyhudi.table.config.properties_file import load_properties
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import archived_writes
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.archive.archived_timeline import archived_writes, read_archived_timeline
+from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
     from pyhudi.storage import Storage
     from pyhudi.timeline.instant import Instant
+
+_UNDOING = {Action.ROLLBACK: "commitsRollback", Action.RESTORE: "instantsToRollback"}
+"""Actions that undo commits, and the fields of their records with the instants of these."""
 
 
 def refuse_moved_instants(active: ActiveTimeline) -> None:
@@ -80,6 +84,9 @@ def _refuse_moved(active: ActiveTimeline, there: ActiveTimeline) -> None:
         return
     undone, replaced = _undone_commits(active), replaced_groups(active, active.timeline)
     moved = [i for i in left if i.requested not in undone and _has_effect(there, i, replaced)]
+    if any(not i.is_completed for i in moved):  # of a completed one that was undone, no file is left
+        undone = _archived_undone_commits(active, min(i.requested for i in moved))
+        moved = [i for i in moved if i.requested not in undone]
     if moved:
         if Layout.from_properties(load_properties(storage)) != layout:
             raise TransactionError(
@@ -101,12 +108,22 @@ def _not_completed(there: ActiveTimeline, active: ActiveTimeline) -> list[Instan
 def _undone_commits(active: ActiveTimeline) -> set[str]:
     """Return the instants that rollbacks and restores of a timeline have undone."""
     done = active.timeline.completed()
-    keys = {Action.ROLLBACK: "commitsRollback", Action.RESTORE: "instantsToRollback"}
     return {
         i
-        for action, key in keys.items()
+        for action, key in _UNDOING.items()
         for one in done.of_actions(action)
         for i in active.completed_record(one)[key] or ()
+    }
+
+
+def _archived_undone_commits(active: ActiveTimeline, after: str) -> set[str]:
+    """Return the instants that archived rollbacks and restores with a later requested time have undone."""
+    archived = read_archived_timeline(active.storage, active.layout, after=after)
+    return {
+        i
+        for action, key in _UNDOING.items()
+        for data in archived.filter(pc.equal(archived["action"], action))["metadata"].drop_null().to_pylist()
+        for i in decode_record(action, State.COMPLETED, data)[key] or ()
     }
 
 

@@ -12,6 +12,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableWarning, TransactionError
 from pyhudi.table.moved_instants import refuse_moved_instants
+from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -154,3 +155,23 @@ def test_copies_of_commits_that_a_query_does_not_know_yet(tmp_path: Path, versio
             shutil.copy(copy, mor.root / FOLDERS[to])
     refuse_moved_instants(pinned)
     assert mor.rows()["a0"]["v"] == "new"
+
+
+@pytest.mark.parametrize(("version", "to"), [(6, 8), (9, 6)])
+def test_a_half_copied_commit_that_was_rolled_back_and_archived(tmp_path: Path, version: int, to: int) -> None:
+    """An upgrade of pyhudi died after the first file of a commit. Nothing is left of it but that copy."""
+    mor = make(tmp_path / "t", version)
+    last = instants(mor)[-1]
+    (copy,) = (halves(mor, to) / FOLDERS[to]).glob(f"{last}*.requested")
+    (mor.root / FOLDERS[to]).mkdir(exist_ok=True)
+    shutil.copy(copy, mor.root / FOLDERS[to])
+    mor.table.services.rollback()
+    mor.table.services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    for n in range(4, 8):
+        mor.delta([row("a0", "a", n, f"v{n}")])
+    mor.table.services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    few = {"hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2", "hoodie.clean.commits.retained": "1"}
+    mor.table.services.archive({**few, "hoodie.metadata.compact.max.delta.commits": "1"})
+    assert not mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
+    assert mor.rows()["a0"]["v"] == "v7"
+    mor.delta([row("a0", "a", 9, "new")])
