@@ -123,6 +123,8 @@ def _write(life: Life, rng: Random, operation: str) -> None:
     rows = draw_upsert(life, rng)
     if life.kind.merge_on_read:  # it finds records that log files have deleted, too: 24
         rows = [(where, row) for where, row in rows if where[0] not in life.model.deleted]
+    if life.kind.moves:  # it writes the stored record again, as one of this commit: `docs/differences.md`, Writes
+        rows = [(where, row) for where, row in rows if row["seq"] >= life.model.highest.get(where[0], 0)]
     if not rows:
         return
     upserted = operation == "upsert"

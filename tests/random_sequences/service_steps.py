@@ -163,6 +163,10 @@ def version_changed(life: Life, to: int) -> None:
     6 that merged by commit merges by event time from now on (`docs/versions.md`)."""
     if life.model.version == 6 and life.kind.merge_on_read and life.kind.merging == COMMIT_TIME:
         life.kind = life.model.kind = replace(life.kind, merging=EVENT_TIME)
+    if (
+        life.kind.index == "RECORD_LEVEL_INDEX" and to < 9
+    ):  # a partitioned record index is not there before, nor its option
+        life.kind = life.model.kind = replace(life.kind, index="SIMPLE")
     life.model.version = to
     life.new_stream()
     life.model.forget_history()
