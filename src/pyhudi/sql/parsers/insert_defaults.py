@@ -45,14 +45,14 @@ def with_null_items(query: str) -> str:
 
 
 def _at_body(query: str) -> Cursor | None:
-    """Return a cursor after the parentheses and the WITH before a query; None if the query has no DEFAULT, or is not
+    """Return a cursor after the parentheses and each WITH before a query; None if the query has no DEFAULT, or is not
     understood."""
     if "DEFAULT" not in query.upper():
         return None
     try:
         cursor = Cursor(query)
         _skip_parentheses(cursor)
-        if cursor.sees("WITH"):
+        while cursor.sees("WITH"):  # a second one in the parentheses after the first
             parse_definitions(cursor)
             _skip_parentheses(cursor)
     except SqlSyntaxError:

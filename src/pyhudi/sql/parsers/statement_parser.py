@@ -211,7 +211,7 @@ def _with_before_change(cursor: Cursor) -> Statement | None:
     if not isinstance(insert, Insert):
         return None
     has_own = insert.query.lstrip("( \t\r\n").upper().startswith("WITH")
-    query = f"SELECT * FROM ({insert.query})" if has_own else insert.query
+    query = f"({insert.query})" if has_own else insert.query
     return replace(insert, query=f"{expressions.text} {query}")
 
 

@@ -17,6 +17,10 @@ pytest.importorskip("sqlglot")
         ("SELECT a, default FROM VALUES (DEFAULT) AS v(default)", "SELECT a, default FROM VALUES (NULL) AS v(default)"),
         ("SELECT a IS DISTINCT FROM 1 FROM (VALUES (DEFAULT)) v", "SELECT a IS DISTINCT FROM 1 FROM (VALUES (NULL)) v"),
         ("WITH w AS (VALUES (DEFAULT)) VALUES (DEFAULT)", "WITH w AS (VALUES (DEFAULT)) VALUES (NULL)"),
+        (
+            "WITH w AS (SELECT 1) (WITH x AS (SELECT 1) VALUES (DEFAULT))",
+            "WITH w AS (SELECT 1) (WITH x AS (SELECT 1) VALUES (NULL))",
+        ),
         ("FROM VALUES (DEFAULT) SELECT *", "FROM VALUES (NULL) SELECT *"),
         ("SELECT DEFAULT FROM u", "SELECT DEFAULT FROM u"),
         ("VALUES (1 + DEFAULT)", "VALUES (1 + DEFAULT)"),

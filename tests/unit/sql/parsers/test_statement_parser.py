@@ -156,7 +156,7 @@ STATEMENTS = {
         ("t",), "WITH a (n) as (select 1), b as (table a) table b", "insert into t (c)", columns=("c",)
     ),
     "with a (select 1) insert into t with b as (table a) table b": Insert(
-        ("t",), "WITH a (select 1) SELECT * FROM (with b as (table a) table b)", "insert into t"
+        ("t",), "WITH a (select 1) (with b as (table a) table b)", "insert into t"
     ),
     "with a as (select 1) from a insert into t select *": Insert(
         ("t",), "with a as (select 1) from a select *", "insert into t"
