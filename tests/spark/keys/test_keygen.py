@@ -343,17 +343,25 @@ def test_output_patterns(spark: SparkSession) -> None:
         assert [row[index] for row in found] == texts, pattern
 
 
-def test_time_that_cannot_be_read(spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("text", "output"), [("nonsense", "yyyy/MM/dd"), ("2024-02-30", "yyyy/MM/dd"), ("2024-02-30", "YYYY")]
+)
+def test_time_that_cannot_be_read(spark: SparkSession, text: str, output: str) -> None:
     properties = {
         "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
         "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd",
-        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+        "hoodie.keygen.timebased.output.dateformat": output,
         "hoodie.keygen.timebased.timezone": "UTC",
     }
     made = spec("TIMESTAMP", partition="c", properties=properties)
-    df = spark.createDataFrame([(0, "nonsense")], "id int, c string")
-    with pytest.raises(RecordKeyError, match=r"'c' has the value 'nonsense'.*input\.dateformat"), task_errors():
-        with_keys(df, made, "1").collect()
+    df = spark.createDataFrame([(0, text)], "id int, c string")
+    ansi = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", "false")  # with it, Spark says that there is no such date
+    try:
+        with pytest.raises(RecordKeyError, match=rf"'c' has the value '{text}'.*input\.dateformat"), task_errors():
+            with_keys(df, made, "1").collect()
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
     number = spark.createDataFrame([(0, 1)], "id int, c long")
     with pytest.raises(ConfigError, match="requires texts"):
         with_keys(number, made, "1")

@@ -233,7 +233,9 @@ def _path_of_text(text: Column, pattern: InputPattern, spec: TimestampSpec, jvm_
         source = offset if offset is not None else F.lit(spec.input_zone or jvm_zone)
         local = F.convert_timezone(source, F.lit(target), written)
     path = _formatted(spec.output_format, _parts_of(local, target, offset, jvm_zone))
-    return F.when(numeric.rlike(pattern.regex), path)
+    # a date that does not exist is null, and some parts of the path of a null are the text "null"; the cast of a text
+    # that does not match must not be evaluated, because it may fail
+    return F.when(numeric.rlike(pattern.regex), F.when(written.isNotNull(), path))
 
 
 def _parts_of(local: Column, zone: str | None, offset: Column | None, jvm_zone: str) -> _Local:
