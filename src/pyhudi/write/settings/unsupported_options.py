@@ -63,8 +63,8 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     options.PAYLOAD_EVENT_TIME_FIELD.key: (("",), "commits contain no event times"),
     "hoodie.metadata.index.secondary.column": (
         ("",),
-        "create a secondary index with services.build_index(…) or CREATE INDEX; Apache Hudi does at the write, if the table "
-        "has a global record index",
+        "create a secondary index with services.build_index(…) or CREATE INDEX; Apache Hudi does at the write, if the "
+        "table has a global record index",
     ),
     "hoodie.parquet.write.config.injector.class": (
         ("",),
