@@ -18,7 +18,7 @@ def check_instance(value: object, kind: type, function: str) -> None:
     """
     if isinstance(value, kind):
         return
-    given = repr(value)
+    shown = repr(value)
     if isinstance(value, type):
-        given = f"the class {value.__name__}: write {function}({value.__name__}())"
-    raise ConfigError(f"{function} takes an instance of a {kind.__name__}, not {given}")
+        shown = f"the class {value.__name__}: write {function}({value.__name__}())"
+    raise ConfigError(f"{function} takes an instance of a {kind.__name__}, not {shown}")

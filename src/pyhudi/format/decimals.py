@@ -50,16 +50,16 @@ def _little_endian(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) 
     result = np.empty((count, _WIDTH), np.uint8)
     if count == 0:
         return result
-    least, most = int(lengths.min()), int(lengths.max())
-    if least == 0:
+    min_length, max_length = int(lengths.min()), int(lengths.max())
+    if min_length == 0:
         raise FormatError("a decimal number has no bytes")
     sign = np.where(data[offsets[:-1]] >= 0x80, np.uint8(0xFF), np.uint8(0))
-    if most > _WIDTH:
+    if max_length > _WIDTH:
         _check_extension(data, offsets, lengths, sign)
-    if least == most:
-        rows = data[offsets[0] : offsets[-1]].reshape(count, most)
-        width = min(most, _WIDTH)
-        result[:, :width] = rows[:, most - width :][:, ::-1]
+    if min_length == max_length:
+        rows = data[offsets[0] : offsets[-1]].reshape(count, max_length)
+        width = min(max_length, _WIDTH)
+        result[:, :width] = rows[:, max_length - width :][:, ::-1]
         result[:, width:] = sign[:, None]
         return result
     for k in range(_WIDTH):
@@ -75,11 +75,11 @@ def _check_extension(
     sign: npt.NDArray[np.uint8],
 ) -> None:
     """Check that bytes beyond 128 bits only repeat the sign."""
-    most = int(lengths.max())
-    problem = FormatError(f"a decimal number of {most} bytes exceeds 128 bits")
-    if most > _LONGEST:
+    max_length = int(lengths.max())
+    problem = FormatError(f"a decimal number of {max_length} bytes exceeds 128 bits")
+    if max_length > _LONGEST:
         raise problem
-    for k in range(most - _WIDTH):
+    for k in range(max_length - _WIDTH):
         within = lengths - _WIDTH > k
         if (data[offsets[:-1][within] + k] != sign[within]).any():
             raise problem

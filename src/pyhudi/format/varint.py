@@ -39,10 +39,10 @@ def encode(values: npt.NDArray[np.int64]) -> tuple[Bytes, npt.NDArray[np.bool_]]
     Rows are as wide as the longest number.
     """
     rest = zigzag(values)
-    most = int(rest.max()) if len(rest) else 0
-    if most < 1 << 32:
+    largest = int(rest.max()) if len(rest) else 0
+    if largest < 1 << 32:
         rest = rest.astype(np.uint32)
-    width = max(1, (most.bit_length() + 6) // 7)
+    width = max(1, (largest.bit_length() + 6) // 7)
     data = np.empty((len(rest), width), np.uint8)
     used = np.empty((len(rest), width), np.bool_)
     used[:, 0] = True

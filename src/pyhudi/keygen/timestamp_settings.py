@@ -68,27 +68,27 @@ class TimestampSpec:
 
         Raises ConfigError for a missing key and InvalidOptionError for an invalid value, like Apache Hudi.
         """
-        given = _GivenOptions(lookup)
-        kind, output_format = given.type(), given.output_format()
-        timezone = given.get(options.TIMESTAMP_TIMEZONE)
+        settings = _TimestampOptions(lookup)
+        kind, output_format = settings.type(), settings.output_format()
+        timezone = settings.get(options.TIMESTAMP_TIMEZONE)
         return cls(
             type=kind,
-            unit_ms=None if kind in _TEXTS else given.unit(kind),
-            input_formats=given.input_formats(kind) if kind in _TEXTS else (),
+            unit_ms=None if kind in _TEXTS else settings.unit(kind),
+            input_formats=settings.input_formats(kind) if kind in _TEXTS else (),
             output_format=output_format,
-            input_zone=java_zone(timezone or given.get(options.TIMESTAMP_INPUT_TIMEZONE)),
-            output_zone=java_zone(timezone or given.get(options.TIMESTAMP_OUTPUT_TIMEZONE)),
+            input_zone=java_zone(timezone or settings.get(options.TIMESTAMP_INPUT_TIMEZONE)),
+            output_zone=java_zone(timezone or settings.get(options.TIMESTAMP_OUTPUT_TIMEZONE)),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _GivenOptions:
-    """Options ``TIMESTAMP_*`` as they are given: a blank one counts as absent."""
+class _TimestampOptions:
+    """Options ``TIMESTAMP_*``, of which a blank one counts as absent."""
 
     lookup: Callable[[str], str | None]
 
     def get(self, option: Option[Any]) -> str | None:
-        """Return the text of an option; None if it is not given."""
+        """Return the text of an option; None if it is absent."""
         value = self.lookup(option.key)
         return None if value is None or not value.strip() else value
 

@@ -132,28 +132,28 @@ def _azure_parts(authority: str, settings: Mapping[str, str]) -> tuple[str, str,
 
 
 def _settings(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    given: dict[str, str] = {}
+    explicit: dict[str, str] = {}
     for key, value in options.items():
         if key.startswith(PREFIX) and key != STORAGE_FSYNC.key:
             name = key.removeprefix(PREFIX)
-            given["endpoint" if name == "endpoint_url" else name] = str(value)
+            explicit["endpoint" if name == "endpoint_url" else name] = str(value)
     settings = _hadoop_settings(options) if kind == "s3" else {}
-    if given.keys() & _CREDENTIALS:
+    if explicit.keys() & _CREDENTIALS:
         settings.pop("skip_signature", None)
-    return settings | given
+    return settings | explicit
 
 
 def _hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of S3 by those of Hadoop."""
-    given = {key.removeprefix("spark.hadoop."): value for key, value in options.items()}
-    settings = {name: given[key] for key, name in _HADOOP_S3.items() if given.get(key)}
+    hadoop = {key.removeprefix("spark.hadoop."): value for key, value in options.items()}
+    settings = {name: hadoop[key] for key, name in _HADOOP_S3.items() if hadoop.get(key)}
     endpoint = settings.get("endpoint")
     if endpoint is not None and "://" not in endpoint:
-        is_plain = given.get(_HADOOP_TLS, "").strip().lower() == "false"
+        is_plain = hadoop.get(_HADOOP_TLS, "").strip().lower() == "false"
         settings["endpoint"] = endpoint = f"{'http' if is_plain else 'https'}://{endpoint}"
     if endpoint is not None and endpoint.startswith("http://"):
         settings["allow_http"] = "true"
-    first = given.get(_HADOOP_PROVIDERS, "").partition(",")[0].strip()
+    first = hadoop.get(_HADOOP_PROVIDERS, "").partition(",")[0].strip()
     if first.rpartition(".")[2] == "AnonymousAWSCredentialsProvider":
         settings["skip_signature"] = "true"
     return settings

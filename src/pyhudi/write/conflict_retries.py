@@ -49,17 +49,17 @@ def with_retries(
         NonRetryableConflictError: Another attempt would have the same conflict, or undo the other writer's commit;
             nothing of the write is left.
     """
-    most = opts.get_typed(options.NUM_RETRIES_ON_CONFLICT)
-    for tried in range(most + 1):
+    max_retries = opts.get_typed(options.NUM_RETRIES_ON_CONFLICT)
+    for retries in range(max_retries + 1):
         try:
             with in_process_writer_lock(storage, opts):
-                return replace(attempt(), retries=tried)
+                return replace(attempt(), retries=retries)
         except ConflictError as conflict:
-            if tried == most or isinstance(conflict, NonRetryableConflictError):
+            if retries == max_retries or isinstance(conflict, NonRetryableConflictError):
                 raise
             if is_fixed():
                 raise NonRetryableConflictError(f"{conflict}; {_FIXED}") from conflict
-            _log.warning("retrying a write (%d of %d) after a conflict: %s", tried + 1, most, conflict)
+            _log.warning("retrying a write (%d of %d) after a conflict: %s", retries + 1, max_retries, conflict)
             # Writers that had a conflict must not return at the same moment.
-            time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**tried)))
+            time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**retries)))
     raise AssertionError("unreachable")

@@ -116,13 +116,13 @@ class BufferCursors:
             self._at += 1
             self._check()
             numbers: int | Ints = int(part[0]) >> 1
-            most = least = int(part[0]) >> 1
+            largest = smallest = numbers
         else:
             numbers = self.varints()
-            most, least = int(numbers.max()), int(numbers.min())
-        if least < 0 or most >= count:
+            largest, smallest = int(numbers.max()), int(numbers.min())
+        if smallest < 0 or largest >= count:
             raise FormatError(
-                f"an Avro union of {count} types has a value with branch {most if most >= count else least}"
+                f"an Avro union of {count} types has a value with branch {largest if largest >= count else smallest}"
             )
         return numbers
 

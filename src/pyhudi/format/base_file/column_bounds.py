@@ -281,10 +281,10 @@ def _span(column: pa.Array | pa.ChunkedArray, data_type: pa.DataType) -> pa.Arra
     if not pa.types.is_floating(column.type):
         ends = pc.min_max(column)
         return pa.array([ends["min"], ends["max"]], column.type).cast(data_type)
-    odd = pc.is_nan(column)
-    nan = pc.any(odd).as_py()
-    ends = pc.min_max(column.filter(pc.fill_null(pc.invert(odd), False)) if nan else column)
-    most = pa.scalar(float("nan"), column.type)
-    ends_of_values = [ends["min"] if ends["min"].is_valid else most, most if nan else ends["max"]]
+    is_nan = pc.is_nan(column)
+    has_nan = pc.any(is_nan).as_py()
+    ends = pc.min_max(column.filter(pc.fill_null(pc.invert(is_nan), False)) if has_nan else column)
+    nan = pa.scalar(float("nan"), column.type)
+    ends_of_values = [ends["min"] if ends["min"].is_valid else nan, nan if has_nan else ends["max"]]
     # Widened as readers do it for 32-bit floats, not bit by bit.
     return convert(pa.array(ends_of_values, column.type), data_type)

@@ -37,7 +37,7 @@ def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa
     """
     data_columns = pa.schema([field for field in schema if not is_meta_column(field.name)])
     listed = opts.get_typed(options.METADATA_COLUMN_STATS_COLUMNS)
-    most = opts.get_typed(options.METADATA_COLUMN_STATS_MAX_COLUMNS)
+    max_columns = opts.get_typed(options.METADATA_COLUMN_STATS_MAX_COLUMNS)
     selected = flat_schema(data_columns, listed or data_columns.names)
     supported = [field for field in selected if is_supported(field.type, config.version)]
     meta: list[pa.Field] = []
@@ -45,7 +45,7 @@ def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa
         names = _ALWAYS if config.version >= 8 else tuple(add_meta_columns(pa.schema([])).names)
         meta = [pa.field(name, pa.string()) for name in names]
     limited = config.version >= 8 and not listed
-    return pa.schema([*meta, *(supported[:most] if limited else supported)])
+    return pa.schema([*meta, *(supported[:max_columns] if limited else supported)])
 
 
 def with_requested_columns(

@@ -189,20 +189,20 @@ def _stats_payload(
 ) -> pa.Table:
     """Return the payloads of the statistics of a column. ``typed``: the record has the type of the column even without
     values."""
-    least, most, *numbers = (pc.struct_field(bounds, name) for name in ("min", "max", *COUNTS))
+    minima, maxima, *numbers = (pc.struct_field(bounds, name) for name in ("min", "max", *COUNTS))
     counts = dict(zip(("valueCount", "nullCount", "totalSize", "totalUncompressedSize"), numbers, strict=True))
     payload = {
         "fileName": names,
         "columnName": pa.repeat(pa.scalar(column), len(names)),
-        "minValue": wrap_values(least, version),
-        "maxValue": wrap_values(most, version),
+        "minValue": wrap_values(minima, version),
+        "maxValue": wrap_values(maxima, version),
         **counts,
         "isDeleted": pa.repeat(pa.scalar(False), len(names)),
     }
     if version >= 8:
         payload["isTightBound"] = tight
     if version >= 9:
-        payload["valueType"] = value_type(least.type, pc.and_not(pc.is_null(least), typed))
+        payload["valueType"] = value_type(minima.type, pc.and_not(pc.is_null(minima), typed))
     return pa.table(payload)
 
 

@@ -134,11 +134,11 @@ class RowFilter:
         if not self.anyof:
             return self
         row = pa.table({name: pa.array([value], schema.field(name).type) for name, value in values.items()})
-        given = {name for name in self._names() if resolve_column(name, schema)[0] in values}
+        known = {name for name in self._names() if resolve_column(name, schema)[0] in values}
         conjunctions = []
         for conjunction in self.anyof:
-            if all(row.filter(term.arrow(schema)).num_rows for term in conjunction if term.column in given):
-                conjunctions.append(tuple(term for term in conjunction if term.column not in given))
+            if all(row.filter(term.arrow(schema)).num_rows for term in conjunction if term.column in known):
+                conjunctions.append(tuple(term for term in conjunction if term.column not in known))
         return True if () in conjunctions else bool(conjunctions) and RowFilter(anyof=tuple(conjunctions))
 
     def is_for_row_groups(self, schema: pa.Schema) -> bool:

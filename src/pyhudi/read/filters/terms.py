@@ -124,19 +124,19 @@ def literal(value: Any, data_type: pa.DataType, column: str) -> pa.Scalar:
     Raises:
         QueryError: The value cannot be compared with the column.
     """
-    natural = _scalar(value, column)
+    scalar = _scalar(value, column)
     number = as_number(value)
-    if natural.type == data_type or (pa.types.is_date(data_type) and pa.types.is_timestamp(natural.type)):
-        return natural  # A time is not truncated to a day.
+    if scalar.type == data_type or (pa.types.is_date(data_type) and pa.types.is_timestamp(scalar.type)):
+        return scalar  # A time is not truncated to a day.
     try:
         if number is not None and pa.types.is_floating(data_type):
             return pa.scalar(float(number), data_type)
         if number is not None and pa.types.is_integer(data_type):
             op, whole = in_whole_numbers("=", number, data_type)
-            return pa.scalar(whole, data_type) if op == "=" else natural
-        if pa.types.is_string(natural.type) and not pa.types.is_string(data_type):
-            return natural.cast(data_type)
-        return pa.scalar(natural.as_py() if number is None else number, data_type)
+            return pa.scalar(whole, data_type) if op == "=" else scalar
+        if pa.types.is_string(scalar.type) and not pa.types.is_string(data_type):
+            return scalar.cast(data_type)
+        return pa.scalar(scalar.as_py() if number is None else number, data_type)
     except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:  # Also for Arrow's text types.
         if number is not None and pa.types.is_decimal(data_type):
             exact = _scalar(Decimal(number) if isinstance(number, int) else number, column)

@@ -157,12 +157,12 @@ def _ranges(files: _Files, numbers: Ints, offsets: pa.Int64Array, lengths: pa.In
     if whole.any():
         distinct, inverse = np.unique(numbers[whole], return_inverse=True)
         sizes[whole] = np.array(files.sizes(distinct), np.int64)[inverse]
-    for what, values, most in (("offset", begins, 1 << 62), ("length", sizes, _LARGEST)):
-        wrong = np.flatnonzero((values < 0) | (values > most))
+    for what, values, maximum in (("offset", begins, 1 << 62), ("length", sizes, _LARGEST)):
+        wrong = np.flatnonzero((values < 0) | (values > maximum))
         if len(wrong):
             at = wrong[0]
             raise QueryError(
-                f"a blob in {files.uris[numbers[at]]!r} has the {what} {values[at]}, not one from 0 to {most}"
+                f"a blob in {files.uris[numbers[at]]!r} has the {what} {values[at]}, not one from 0 to {maximum}"
             )
     return begins, sizes
 

@@ -84,8 +84,8 @@ def _around(path: str, options: Mapping[str, str] | None) -> TableLocation | Non
     segments = rest.rstrip("/").split("/")
     while len(segments) > 1 and segments[-1] == "*":
         segments.pop()
-    least = 2 if segments[0] == "" else 1  # The root of a file system or bucket is checked last.
-    for count in range(len(segments), least - 1, -1):
+    min_segments = 2 if segments[0] == "" else 1  # The root of a file system or bucket is checked last.
+    for count in range(len(segments), min_segments - 1, -1):
         root = scheme + separator + "/".join(segments[:count])
         storage = open_storage(root, options)
         if any(storage.exists(name) for name in _PROPERTIES):

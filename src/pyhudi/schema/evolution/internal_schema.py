@@ -107,8 +107,8 @@ class InternalSchema:
         if not isinstance(record, Record):
             raise ValueError("the schema is not a record")
         ids = [id_ for _, id_ in _paths("", record)]
-        most = int(value["max_column_id"]) if "max_column_id" in value else max(ids, default=-1)
-        return cls(int(value["version_id"]), most, record.fields)
+        max_column_id = int(value["max_column_id"]) if "max_column_id" in value else max(ids, default=-1)
+        return cls(int(value["version_id"]), max_column_id, record.fields)
 
 
 _NOTHING = Record(())

@@ -28,16 +28,16 @@ _SQL_NAMES = {
 }
 
 
-def as_table_type(given: object) -> pa.DataType:
+def as_table_type(data_type: object) -> pa.DataType:
     """Return the type of a column from an Arrow type, a PySpark type or a text such as ``bigint``.
 
     Raises:
         SchemaError: The type is not supported in tables.
     """
-    if isinstance(given, pa.DataType):
-        return nullable_type(table_type(given))
-    if isinstance(given, str):
-        text = given.strip().lower()
+    if isinstance(data_type, pa.DataType):
+        return nullable_type(table_type(data_type))
+    if isinstance(data_type, str):
+        text = data_type.strip().lower()
         decimal = re.fullmatch(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
         if decimal is not None:
             return table_type(pa.decimal128(int(decimal[1]), int(decimal[2] or 0)))
@@ -52,13 +52,13 @@ def as_table_type(given: object) -> pa.DataType:
             return primitive_to_arrow(_SQL_NAMES.get(text, text))
         except SchemaError:
             raise SchemaError(
-                f"unknown type {given!r}; pass one of pyarrow or of pyspark.sql.types, or a text such as 'int', "
+                f"unknown type {data_type!r}; pass one of pyarrow or of pyspark.sql.types, or a text such as 'int', "
                 "'bigint', 'string' or 'decimal(10, 2)'"
             ) from None
-    if hasattr(given, "jsonValue"):
-        return from_spark_json(_one_column(given)).field(0).type
+    if hasattr(data_type, "jsonValue"):
+        return from_spark_json(_one_column(data_type)).field(0).type
     raise SchemaError(
-        f"{given!r} is not a type: pass one of pyarrow or of pyspark.sql.types, or a text such as 'bigint'"
+        f"{data_type!r} is not a type: pass one of pyarrow or of pyspark.sql.types, or a text such as 'bigint'"
     )
 
 

@@ -63,8 +63,8 @@ def is_clean_due(timeline: Timeline, last: LastClean | None, opts: Options) -> t
     done = timeline.completed().writes()
     since = "" if last is None else last.last_completed
     count = sum(i.requested > since for i in done)
-    least = opts.get_typed(options.CLEAN_TRIGGER_MAX_COMMITS)
-    return count >= least, f"{count} commits since the last clean, due at {least}"
+    min_commits = opts.get_typed(options.CLEAN_TRIGGER_MAX_COMMITS)
+    return count >= min_commits, f"{count} commits since the last clean, due at {min_commits}"
 
 
 def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = False) -> CleanPlan:

@@ -147,8 +147,8 @@ def evaluate_clustering_trigger(timeline: Timeline, opts: Options) -> TriggerRes
     asynchronously after `hoodie.clustering.async.max.commits`."""
     inline = opts.get_typed(options.CLUSTERING_INLINE)
     option = options.CLUSTERING_INLINE_MAX_COMMITS if inline else options.CLUSTERING_ASYNC_MAX_COMMITS
-    least, count = opts.get_typed(option), commits_since_clustering(timeline)
-    return TriggerResult(count >= least, f"{count} commits since the last clustering, due at {least}")
+    min_commits, count = opts.get_typed(option), commits_since_clustering(timeline)
+    return TriggerResult(count >= min_commits, f"{count} commits since the last clustering, due at {min_commits}")
 
 
 def _planner(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> Callable[[TableSnapshot], ClusteringPlan]:

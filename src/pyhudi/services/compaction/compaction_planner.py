@@ -155,8 +155,8 @@ def _candidates(table: TableSnapshot, opts: Options, *, action: str) -> pa.Table
         max_file_size(opts, table.config.base_file_format),
     )
     if is_log and operations.num_rows:
-        least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
-        operations = log_compaction_candidates(table, operations, least)
+        threshold = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
+        operations = log_compaction_candidates(table, operations, threshold)
     return operations
 
 

@@ -38,20 +38,20 @@ def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> 
     commits = delta_commits_since_plan(timeline) if after_request else delta_commits_since_compaction(timeline)
     if commits is None:
         return TriggerResult(False, "there are no delta commits")
-    least = opts.get_typed(options.COMPACT_MAX_DELTA_COMMITS)
-    patience = opts.get_typed(options.COMPACT_MAX_DELTA_SECONDS)
+    min_commits = opts.get_typed(options.COMPACT_MAX_DELTA_COMMITS)
+    min_seconds = opts.get_typed(options.COMPACT_MAX_DELTA_SECONDS)
     elapsed = commits.seconds_until(now)
-    enough, late = commits.count >= least, elapsed >= patience
-    by_number = f"{commits.count} delta commits since {commits.since}, due at {least}"
-    by_time = f"{elapsed} seconds since {commits.since}, due at {patience}"
+    enough_commits, enough_time = commits.count >= min_commits, elapsed >= min_seconds
+    by_commits = f"{commits.count} delta commits since {commits.since}, due at {min_commits}"
+    by_time = f"{elapsed} seconds since {commits.since}, due at {min_seconds}"
     match trigger:
         case CompactionTrigger.TIME_ELAPSED:
-            return TriggerResult(late, by_time)
+            return TriggerResult(enough_time, by_time)
         case CompactionTrigger.NUM_AND_TIME:
-            return TriggerResult(enough and late, f"{by_number}; {by_time}")
+            return TriggerResult(enough_commits and enough_time, f"{by_commits}; {by_time}")
         case CompactionTrigger.NUM_OR_TIME:
-            return TriggerResult(enough or late, f"{by_number}; {by_time}")
-    return TriggerResult(enough, by_number)
+            return TriggerResult(enough_commits or enough_time, f"{by_commits}; {by_time}")
+    return TriggerResult(enough_commits, by_commits)
 
 
 def evaluate_log_compaction_trigger(active: ActiveTimeline, opts: Options) -> TriggerResult:
@@ -60,8 +60,8 @@ def evaluate_log_compaction_trigger(active: ActiveTimeline, opts: Options) -> Tr
     commits = delta_commits_since_compaction(active.timeline)
     if commits is None:
         return TriggerResult(False, "there are no delta commits")
-    least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
+    min_commits = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
     count = min(commits.count, delta_commits_since_log_compaction(active))
     return TriggerResult(
-        count >= least, f"{count} delta commits since the last compaction or log compaction, due at {least}"
+        count >= min_commits, f"{count} delta commits since the last compaction or log compaction, due at {min_commits}"
     )

@@ -112,10 +112,10 @@ class IndexRequest:
             raise ConfigError(f"an expression index has the type {' or '.join(KINDS)}; pass it as using=, not {kind!r}")
         partition = expression_partition(_checked_index_name(name, columns, "an expression index"))
         if EXPR not in index_options:
-            given = f", not {', '.join(index_options)}" if index_options else ""
+            passed = f", not {', '.join(index_options)}" if index_options else ""
             raise ConfigError(
                 f"{kind} of a column is an expression index, which requires the option {EXPR} with its function"
-                f"{given}; {kind} without columns is the index of the table"
+                f"{passed}; {kind} without columns is the index of the table"
             )
         texts = {name: str(value) for name, value in index_options.items()}
         texts[EXPR] = texts[EXPR].lower()

@@ -70,13 +70,13 @@ def commits_to_keep(opts: Options) -> tuple[int, int]:
     Raises:
         ConfigError: The latter is not greater than the former, which Apache Hudi refuses, too.
     """
-    least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
-    if most <= least:
+    min_commits, max_commits = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
+    if max_commits <= min_commits:
         raise ConfigError(
-            f"{options.KEEP_MAX_COMMITS.key}={most} must be greater than {options.KEEP_MIN_COMMITS.key}={least}; "
-            "increase the former or lower the latter"
+            f"{options.KEEP_MAX_COMMITS.key}={max_commits} must be greater than "
+            f"{options.KEEP_MIN_COMMITS.key}={min_commits}; increase the former or lower the latter"
         )
-    return least, most
+    return min_commits, max_commits
 
 
 def archive(

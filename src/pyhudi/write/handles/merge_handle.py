@@ -91,12 +91,12 @@ class MergeHandle:
         """Yield the row groups of the base file that have to be merged, in order (None: all). The others are copied to
         the output: those without changes, unless they are small, so that rewriting a file again and again does not make
         it one of many small row groups."""
-        groups, least = base.row_groups(), self._context.files.parquet.block_size // _COPIED_SHARE
+        groups, min_size = base.row_groups(), self._context.files.parquet.block_size // _COPIED_SHARE
         copied: CopiedRowGroups | None = None
         end = 0
         for group in groups:
             end += group.num_rows
-            if group.size < least or rows.has_updates_below(end):
+            if group.size < min_size or rows.has_updates_below(end):
                 yield [group.number]
                 continue
             copied = copied or output.copyable(base)

@@ -161,8 +161,8 @@ def fillable_small_files(small_files: pa.Table, inserts: pa.Table, record_size: 
         return small_files
     at = pc.index_in(small_files["partition"].combine_chunks(), inserts["partition"].combine_chunks())
     rows = pc.fill_null(inserts["rows"].combine_chunks().take(at), 0)
-    most = pc.max_element_wise(pc.multiply(rows, record_size * ratio), _ALWAYS_FILLED)
-    return small_files.filter(pc.less_equal(small_files["size"].combine_chunks(), most))
+    max_sizes = pc.max_element_wise(pc.multiply(rows, record_size * ratio), _ALWAYS_FILLED)
+    return small_files.filter(pc.less_equal(small_files["size"].combine_chunks(), max_sizes))
 
 
 def new_file_ids(count: int) -> pa.Array:

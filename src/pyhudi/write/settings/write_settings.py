@@ -81,9 +81,9 @@ def _check_level(codec: ParquetCodec, level: int) -> None:
     name = CODECS[codec.value]
     if name == "none" or not pa.Codec.supports_compression_level(name):
         raise InvalidOptionError(options.PARQUET_CODEC_LEVEL.key, level, f"none: {codec.value} has no levels")
-    least, most = pa.Codec.minimum_compression_level(name), pa.Codec.maximum_compression_level(name)
-    if not least <= level <= most:
-        raise InvalidOptionError(options.PARQUET_CODEC_LEVEL.key, level, f"{least} to {most} for {codec.value}")
+    lowest, highest = pa.Codec.minimum_compression_level(name), pa.Codec.maximum_compression_level(name)
+    if not lowest <= level <= highest:
+        raise InvalidOptionError(options.PARQUET_CODEC_LEVEL.key, level, f"{lowest} to {highest} for {codec.value}")
 
 
 def bloom_options(opts: Options) -> BloomOptions | None:

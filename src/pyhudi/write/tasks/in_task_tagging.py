@@ -102,7 +102,7 @@ def in_task_tagging_task(
     """
     writer = GroupWriter(context, task)
     try:
-        limited = batches if lookup.max_rows is None else _at_most(iter(batches), lookup.max_rows)
+        limited = batches if lookup.max_rows is None else _limited(iter(batches), lookup.max_rows)
         for (partition, share), rows in rows_by_columns(limited, PARTITION_PATH, PARTITION_SHARE):
             with SpillableRowBuffer(context.buffer_size) as buffered:
                 buffer_rows(rows, lookup.dedupe, buffered)
@@ -114,12 +114,12 @@ def in_task_tagging_task(
     return encode_stats(writer.stats)
 
 
-def _at_most(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; fail once they have more than ``most`` rows, after the last of them."""
+def _limited(batches: Iterator[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; fail once they have more than ``max_rows`` rows, after the last of them."""
     count = 0
     for batch in batches:
         count += batch.num_rows
-        if count > most:
+        if count > max_rows:
             deque(batches, maxlen=0)  # Spark does not use a worker again that has not read its input
             raise _TooManyRowsError
         yield batch

@@ -36,7 +36,7 @@ class PartitionStatsPruner:
             return partition_bounds(metadata, name, data_type, partitions)
 
         try:
-            masks = conditions.masks(terms, bounds_of, sure=True)
+            masks = conditions.masks(terms, bounds_of, no_nulls=True)
             masks = conditions.without_path_values(masks, terms, partitions)
         except HudiError as error:
             return Pruning.not_used(PARTITION_STATS, error)

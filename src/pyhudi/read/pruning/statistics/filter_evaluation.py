@@ -38,17 +38,17 @@ class StatisticsEvaluator:
     unchanged: frozenset[str] | None
 
     def masks(
-        self, terms: Mapping[Term, str], bounds_of: Callable[[str, pa.DataType], Bounds], *, sure: bool = False
+        self, terms: Mapping[Term, str], bounds_of: Callable[[str, pa.DataType], Bounds], *, no_nulls: bool = False
     ) -> dict[Term, Mask]:
-        """Return masks of the rows of bounds in which no row satisfies each of some terms; ``sure`` requires that there
-        are no nulls."""
+        """Return masks of the rows of bounds in which no row satisfies each of some terms; ``no_nulls`` requires that
+        there are no nulls."""
         bounds: dict[str, Bounds] = {}
         masks: dict[Term, Mask] = {}
         for term, name in terms.items():
             if name not in bounds:
                 bounds[name] = bounds_of(name, self._type(term))
             mask = cannot_match(term, bounds[name])
-            masks[term] = mask & bounds[name].no_nulls if sure else mask
+            masks[term] = mask & bounds[name].no_nulls if no_nulls else mask
         return masks
 
     def with_statistics(self, terms: Iterable[Term]) -> dict[Term, str]:

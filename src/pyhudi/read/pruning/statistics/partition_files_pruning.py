@@ -83,14 +83,14 @@ def _masks(
         )
         return loaded[name].bounds(data_type)
 
-    sure = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
-    masks = conditions.masks(sure, bounds_of)
+    stored = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
+    masks = conditions.masks(stored, bounds_of)
     places = {
         name: statistics.indices_of_files(lists.names, lists.rows, lists.partitions)
         for name, statistics in loaded.items()
     }
     changes = pc.ends_with(lists.names, _CHANGE_FILES).to_numpy(zero_copy_only=False)
-    return {term: _fully_masked_partitions(mask, places[sure[term]], changes, lists) for term, mask in masks.items()}
+    return {term: _fully_masked_partitions(mask, places[stored[term]], changes, lists) for term, mask in masks.items()}
 
 
 def _fully_masked_partitions(mask: Mask, places: pa.Array, changes: Mask, lists: FileLists) -> Mask:
