@@ -112,7 +112,7 @@ def load_counts_history(storage: Storage, timeline: Timeline) -> list[tuple[str,
 
 def _valid_instants(storage: Storage, timeline: Timeline) -> list[str]:
     last = max((instant.requested for instant in timeline), default="")
-    pending = {instant.requested for instant in timeline.pending()}
+    pending = set(timeline.pending().requested_times)
     return [i for i in counted_instants(storage) if i == FIRST_INSTANT or (i <= last and i not in pending)]
 
 

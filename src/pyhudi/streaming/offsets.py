@@ -178,7 +178,7 @@ def _gone(requested: Sequence[str]) -> CheckpointError:
 
 def _read_now(table: TableSnapshot, names: list[str]) -> list[Instant]:
     parsed = [instant for instant in map(table.active.layout.parse, names) if instant is not None]
-    completed = {i.requested for i in table.active.timeline.writes().completed()}
+    completed = set(table.active.timeline.writes().completed().requested_times)
     missing = sorted(i.requested for i in parsed if i.requested not in completed)
     if missing:
         raise _gone(missing)

@@ -119,12 +119,13 @@ class Timeline:
         return {i.requested: i.completion for i in self.instants if i.is_completed and i.action != Action.SAVEPOINT}
 
     @cached_property
-    def _requested(self) -> list[str]:
-        return [i.requested for i in self.instants]
+    def requested_times(self) -> tuple[str, ...]:
+        """Requested times of the instants, sorted."""
+        return tuple(i.requested for i in self.instants)
 
     def find(self, requested: str, *actions: str) -> Instant | None:
         """Return the instant with this requested time (and one of these actions or completed actions), or None."""
-        at = bisect_left(self._requested, requested)
+        at = bisect_left(self.requested_times, requested)
         while at < len(self.instants) and self.instants[at].requested == requested:
             instant = self.instants[at]
             if (not actions and instant.action != Action.SAVEPOINT) or {instant.action, instant.family} & set(actions):

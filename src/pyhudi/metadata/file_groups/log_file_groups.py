@@ -54,7 +54,7 @@ def group_slices(storage: Storage, metadata_timeline: Timeline, partition: str, 
         )
     if version >= 8:
         return [GroupSlice(file_id) for file_id in ids]
-    pending = {i.requested for i in metadata_timeline.pending()}
+    pending = set(metadata_timeline.pending().requested_times)
     slices = []
     for file_id in ids:
         group_files = files.filter(pc.equal(files["file_id"], file_id))

@@ -59,15 +59,15 @@ def archivable_instants(
     compaction = metadata_timeline.completed().of_actions(Action.COMMIT).last
     if compaction is None:
         return []
-    pending = [i.requested for i in data_timeline.pending()]
-    writes = [i.requested for i in data_timeline.completed().writes()]
+    pending = data_timeline.pending().requested_times
+    writes = data_timeline.completed().writes()
     if beyond_savepoints:
-        writes = [requested for requested in writes if not data_timeline.is_before_start(requested)]
+        writes = writes.filter(lambda i: not data_timeline.is_before_start(i.requested))
     end = archival_end(
         metadata_timeline,
         min_commits=min_commits,
         max_commits=max_commits,
-        before=[compaction.requested, *pending, *writes],
+        before=[compaction.requested, *pending, *writes.requested_times],
     )
     if end is None:
         return []

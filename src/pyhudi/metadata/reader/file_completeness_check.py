@@ -56,7 +56,7 @@ def check_complete(
     """
     base = files.filter(pc.equal(files["kind"], BASE))
     # Files of a running compaction are not used yet.
-    compacting = [i.requested for i in effective.pending().of_actions(Action.COMPACTION)]
+    compacting = effective.pending().of_actions(Action.COMPACTION).requested_times
     base = base.filter(pc.invert(pc.is_in(base["instant"], value_set=pa.array(compacting, pa.string()))))
     newest: dict[str, str] = {}
     for file_id, instant in zip(base["file_id"].to_pylist(), base["instant"].to_pylist(), strict=True):

@@ -65,7 +65,7 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
         raise MetadataTableError(
             f"{storage.uri(METADATA_FOLDER)} lacks {len(missing)} completed writes of the table: {shown}"
         )
-    pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table.active)
+    pending = set(data.pending().requested_times) | _begun_since(active.timeline, table.active)
     _refuse_compacted(active.timeline, pending)
     return MetadataTimeline(active, Timeline(_with_pending_state(i, pending) for i in active.timeline), data)
 
@@ -119,7 +119,7 @@ def _begun_since(metadata_timeline: Timeline, table: ActiveTimeline) -> set[str]
     newer = [i for i in metadata_timeline.completed() if i.requested[:V1_LENGTH] > last and not is_initial_instant(i)]
     if not any(i.action == Action.DELTA_COMMIT for i in newer):
         return set()
-    now = {i.requested for i in table.reload().timeline}
+    now = set(table.reload().timeline.requested_times)
     return {i.requested for i in newer if i.requested in now}
 
 

@@ -89,7 +89,7 @@ def _problems(texts: list[str]) -> pa.Table:
 
 def _pending_files(table: TableSnapshot) -> pa.Array:
     """Return the paths of the files for which pending writes have markers."""
-    pending = {instant.requested for instant in table.active.timeline.pending()}
+    pending = set(table.active.timeline.pending().requested_times)
     marked = [instant for instant in marked_instants(table.storage) if instant in pending]
     markers = [Markers(table.storage, instant).list()["data_path"] for instant in marked]
     return pa.chunked_array([chunk for paths in markers for chunk in paths.chunks], pa.string()).combine_chunks()

@@ -73,7 +73,7 @@ class TableContents:
 def table_contents(table: TableSnapshot) -> TableContents:
     """List the files of a table, change data files included."""
     view = FileSystemView.load(table, lister=partial(list_files, kinds=(BASE, LOG, CDC)))
-    pending = pa.array([i.requested for i in table.active.timeline.pending()], pa.string())
+    pending = pa.array(table.active.timeline.pending().requested_times, pa.string())
     counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
     if table.config.version < 8:
         # Names of log files do not identify their writers; their blocks do.

@@ -153,7 +153,7 @@ def _remove_leftovers(
 
 
 def _drop_unfinished(table: LockedTable, active: ActiveTimeline) -> None:
-    pending = [i.requested for i in table.active.timeline.pending()]
+    pending = table.active.timeline.pending().requested_times
     heartbeats = HeartbeatPolicy.from_options(table.opts)
     drop_unfinished(table.storage, active, pending, table.config, heartbeats)
 

@@ -95,7 +95,7 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
     limits = _limits(table, opts)
     if limits is None:
         return ArchivalPlan(reason="the metadata table has not been compacted yet")
-    saved = {i.requested for i in timeline.of_actions(Action.SAVEPOINT)}
+    saved = set(timeline.of_actions(Action.SAVEPOINT).requested_times)
     if saved and not opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT):
         limits.append(min(saved))
     end = archival_end(timeline, min_commits=min_commits, max_commits=kept, before=limits)

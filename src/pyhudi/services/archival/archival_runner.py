@@ -98,6 +98,6 @@ def _archive(
 def _remaining_start(active: ActiveTimeline, archived: list[Instant]) -> str:
     """Return the start of the remaining timeline: older instants are considered archived, whether they were committed
     or not."""
-    excluded = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}
+    excluded = {i.requested for i in archived} | set(active.timeline.of_actions(Action.SAVEPOINT).requested_times)
     left = (i.requested for i in active.timeline.completed().writes() if i.requested not in excluded)
     return min(left, default=archived[-1].requested)

@@ -180,7 +180,7 @@ def _with_files(
         ProtectedFiles(
             needed_slices(active),
             pa.concat_arrays([pa.array([], pa.string()), *savepoints.values()]),
-            [i.requested for i in active.timeline.pending().of_actions(Action.COMPACTION)],
+            active.timeline.pending().of_actions(Action.COMPACTION).requested_times,
         ),
     )
     if not expired.num_rows:

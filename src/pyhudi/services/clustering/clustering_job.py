@@ -275,8 +275,8 @@ def _routed(
     slices of these partitions."""
     assert plan.instant is not None
     bucketing = bucketing_of(table.config, opts)
-    completed = [instant.requested for instant in table.active.timeline.completed()]
-    pending = [instant.requested for instant in table.active.timeline.pending()]
+    completed = table.active.timeline.completed().requested_times
+    pending = table.active.timeline.pending().requested_times
     visible = VisibleGroups(pending, lambda: latest["file_id"])
     metadata = load_metadata(table.storage, plan.partitions, completed, groups=visible)
     buckets = new_buckets(metadata, plan.instant, plan.extra)

@@ -136,7 +136,7 @@ def _planner(opts: Options, *, action: str, only_if_due: bool) -> Callable[[Tabl
 def _plan_reason(due: TriggerResult, active: ActiveTimeline, action: str) -> str:
     """Return the reason for a plan at this time, and the existing plans, which are executed before it."""
     why = f"due: {due.reason}" if due else f"requested; not due yet: {due.reason}"
-    planned = [instant.requested for instant in active.timeline.pending().of_actions(action)]
+    planned = active.timeline.pending().of_actions(action).requested_times
     return f"{why}; earlier pending plans: {', '.join(planned)}" if planned else why
 
 

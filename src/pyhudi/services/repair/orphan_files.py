@@ -166,7 +166,7 @@ def _instants(active: ActiveTimeline, history: pa.Table) -> tuple[str, pa.Array,
     has_metadata = pc.and_(writes, pc.is_valid(history["metadata"]))
     recorded = set(history["requested"].filter(has_metadata).to_pylist())
     recorded |= {one.requested for one in entries if one.is_completed and one.is_write}
-    recorded -= {one.requested for one in active.timeline.pending()}
+    recorded -= set(active.timeline.pending().requested_times)
     return (
         min(recorded_instants, default="9"),
         pa.array(sorted(recorded_instants), pa.string()),

@@ -35,7 +35,7 @@ def archival_end(timeline: Timeline, *, min_commits: int, max_commits: int, befo
     commits = timeline.completed().writes()
     if len(commits) <= max(min_commits, max_commits):
         return None
-    pending = [i.requested for i in timeline.pending()]
+    pending = timeline.pending().requested_times
     return min([commits.instants[-min_commits].requested, *before, *pending])
 
 

@@ -23,7 +23,7 @@ def delete_stale_files(active: ActiveTimeline, heartbeats: heartbeat.HeartbeatPo
     if not marked and not fenced and not beats:
         return
     # Listed after these files: a writer that creates markers was in the timeline before.
-    pending = {i.requested for i in active.reload().timeline.pending()}
+    pending = set(active.reload().timeline.pending().requested_times)
     if not fenced <= pending:
         remove_fences(storage, fenced - pending)
     for instant in sorted(marked):

@@ -53,6 +53,6 @@ def bucket_locations(
 
 
 def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[str, HashingMetadata]:
-    completed = [instant.requested for instant in timeline.completed()]
-    groups = VisibleGroups([instant.requested for instant in timeline.pending()], lambda: slices["file_id"])
+    completed = timeline.completed().requested_times
+    groups = VisibleGroups(timeline.pending().requested_times, lambda: slices["file_id"])
     return load_metadata(job.storage, partitions_with_buckets(job.storage), completed, marks=True, groups=groups)
