@@ -6,7 +6,6 @@ import getpass
 import logging
 import os
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pyhudi.errors import AlreadyInCatalogError, CatalogError, NotInCatalogError, RefusedByCatalogError, SetupError
@@ -50,9 +49,7 @@ class MetastoreClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def send(self, request: Callable[[Client], T]) -> T:

@@ -12,7 +12,6 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from pyhudi.errors import LockError
@@ -41,9 +40,7 @@ class Lock(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 
 class _TimedLock(ABC):
@@ -69,9 +66,7 @@ class _TimedLock(ABC):
             raise LockError(f"the lock {what} could not be acquired within {self.timeout:g} s: {holder} holds it")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 
@@ -224,9 +219,7 @@ class DeferredReleaseLock:
         self._lock.release()  # The lock has been lost in the meantime.
         return False
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         left = self._until - time.monotonic()
         try:
             if left > _NOT_WORTH_A_THREAD:

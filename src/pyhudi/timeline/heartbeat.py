@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from pyhudi.config import Options, options
@@ -151,9 +150,7 @@ class Heartbeat:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 

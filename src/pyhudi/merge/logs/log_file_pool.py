@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from pyhudi.format.corruption_errors import as_corruption
@@ -38,9 +37,7 @@ class LogFiles:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def blocks(self, paths: Sequence[str], sizes: Sequence[int] = ()) -> Iterator[LogBlock]:

@@ -22,7 +22,6 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from pyhudi.config import Options, options
@@ -134,9 +133,7 @@ class LockProvider(ABC):
     def _warn_of_holder(self, begun: float) -> None:
         _log.warning("waiting for %s since %.0f s; %s", self.describe(), time.monotonic() - begun, self.cure)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 
