@@ -16,6 +16,7 @@ from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.services.cleaning.clean_progress import EMPTY_PLANS, CleanProgress, LastClean
 from pyhudi.services.compaction.compaction_planner import pending_compactions
+from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.storage import join_path
 from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead, read_each
 from pyhudi.storage.table_paths import PARTITION_METADATA
@@ -58,13 +59,13 @@ def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
     return plans
 
 
-def is_clean_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[bool, str]:
-    """Return True if enough writes have completed since the last clean, with the reason as text."""
+def evaluate_clean_trigger(timeline: Timeline, last: LastClean | None, opts: Options) -> TriggerResult:
+    """Return True if a clean is to be planned: after `hoodie.clean.trigger.max.commits` writes since the last one."""
     done = timeline.completed().writes()
     since = "" if last is None else last.last_completed
     count = sum(i.requested > since for i in done)
     min_commits = opts.get_typed(options.CLEAN_TRIGGER_MAX_COMMITS)
-    return count >= min_commits, f"{count} commits since the last clean, due at {min_commits}"
+    return TriggerResult(count >= min_commits, f"{count} commits since the last clean, due at {min_commits}")
 
 
 def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = False) -> CleanPlan:
@@ -81,9 +82,9 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     """
     active, retention = table.active, CleanRetention.from_options(opts)
     last = LastClean.load(active)
-    due, reason = is_clean_due(active.timeline, last, opts)
+    due = evaluate_clean_trigger(active.timeline, last, opts)
     if only_if_due and not due:
-        return CleanPlan(policy=retention.policy.value, reason=f"not due: {reason}")
+        return CleanPlan(policy=retention.policy.value, reason=f"not due: {due.reason}")
     earliest = earliest_instant_to_retain(active.timeline, retention, current_instant(table.config.timezone))
     if earliest is not None and last is not None:
         earliest = _bounded(active.timeline, earliest, last, opts.get_typed(options.CLEAN_MAX_COMMITS_TO_CLEAN))
@@ -94,7 +95,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
         earliest=None if earliest is None else ActionInstant.from_instant(earliest),
         last_completed="" if done is None else done.requested,
         savepoints=tuple(savepoints) if table.config.is_partitioned else (),
-        reason=reason,
+        reason=due.reason,
     )
     if earliest is None and not retention.by_versions:
         return _with_reason(plan, f"the timeline has no writes beyond the last {retention}")
