@@ -34,7 +34,7 @@ from pyhudi.services.cleaning.clean_planner import (
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import PARTITION_METADATA
-from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
+from pyhudi.table.clean_retention import base_and_log_files
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -196,19 +196,15 @@ class Cleaner:
             return
         refuse_moved_instants(table.active)
         paths = plan.paths()
-        view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
-        latest = view.latest_slices()
-        latest_files = paths_of(base_and_log_files(latest.filter(pa.array(slices_with_files(latest, paths)))))
-        if plan.orphans:  # Readers may consider them part of the table, which is the reason to delete them.
-            latest_files = latest_files.slice(0, 0)
-        saved = [paths.filter(pc.is_in(paths, value_set=kept)) for kept in read_savepoints(table.active).values()]
-        needed = latest_files.filter(pc.is_in(latest_files, value_set=paths)).to_pylist() + [
-            n for s in saved for n in s.to_pylist()
-        ]
-        if needed:
+        retained = [pa.array([], pa.string()), *read_savepoints(table.active).values()]
+        if not plan.orphans:  # Readers may consider these part of the table, which is the reason to delete them.
+            view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
+            retained.append(paths_of(base_and_log_files(view.latest_slices())))
+        needed = paths.filter(pc.is_in(paths, value_set=pa.concat_arrays(retained)))
+        if len(needed):
             raise TransactionError(
                 f"the pending clean {plan.instant} would delete {len(needed)} files that the table needs, such as "
-                f"{needed[0]!r}, which belongs to the latest snapshot or a savepoint. Delete its files "
+                f"{needed[0].as_py()!r}, which belongs to the latest snapshot or a savepoint. Delete its files "
                 f"{table.config.layout.path(f'{plan.instant}.clean.requested')} and .inflight, and clean again"
             )
 
