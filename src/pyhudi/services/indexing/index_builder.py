@@ -105,11 +105,9 @@ def build_index(
     """
     check_metadata_enabled(opts)
     with lock_table(client, opts.merged(build_options(request, opts)), engine.stats_reader) as table:
-        existing = existing_index(table, request.partition)
+        existing = existing_index(table, request)
         if existing is not None:
-            if request.if_not_exists:
-                return IndexResult(reason=existing)
-            raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
+            return IndexResult(reason=existing)
         request.check(table.snapshot, columns_of(table))
         if dry_run:
             return IndexResult((request.partition,))
@@ -119,14 +117,23 @@ def build_index(
     return IndexResult(built)
 
 
-def existing_index(table: LockedTable, partition: str) -> str | None:
-    """Return the reason why an index cannot be created (it exists, or is planned); None if there is none."""
+def existing_index(table: LockedTable, request: IndexRequest) -> str | None:
+    """Return the reason why nothing is to be created: the index exists, or is planned; None if it does not.
+
+    Raises:
+        ConfigError: It does, and the request has no ``if_not_exists``.
+    """
+    partition = request.partition
     if partition in table.config.metadata_partitions:
-        return f"the index {partition} exists"
-    plan = next((p for p in pending_index_plans(table.active) if partition in p.partitions), None)
-    if plan is None:
-        return None
-    return f"the index {partition} is planned by the indexing {plan.instant}, which run_index executes"
+        reason = f"the index {partition} exists"
+    else:
+        plan = next((p for p in pending_index_plans(table.active) if partition in p.partitions), None)
+        if plan is None:
+            return None
+        reason = f"the index {partition} is planned by the indexing {plan.instant}, which run_index executes"
+    if not request.if_not_exists:
+        raise ConfigError(f"{reason}; drop it first, or pass if_not_exists=True")
+    return reason
 
 
 def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
-from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_declarations import define_indexes
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
@@ -37,11 +36,9 @@ def schedule_index(
     """
     check_metadata_enabled(opts)
     with lock_table(client, opts, stats_reader) as table:
-        existing = existing_index(table, request.partition)
+        existing = existing_index(table, request)
         if existing is not None:
-            if request.if_not_exists:
-                return IndexPlan(reason=existing)
-            raise ConfigError(f"{existing}; drop it first, or pass if_not_exists=True")
+            return IndexPlan(reason=existing)
         request.check(table.snapshot, columns_of(table))
         upto = last_contiguous_write(table.active)
         if upto is None:
