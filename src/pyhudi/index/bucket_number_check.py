@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _FILES_ASKED = 16
 
 
-def check_buckets(storage: Storage, bucketing: BucketIndex, slices: pa.Table, *, keys: bool) -> None:
+def check_buckets(storage: Storage, bucketing: BucketIndex, slices: pa.Table, *, populate_meta_fields: bool) -> None:
     """Check that file slices (SLICE_SCHEMA) of a table with the bucket index match these settings: all bucket numbers
-    and, if base files store ``keys``, some of those.
+    and, if base files store keys (``populate_meta_fields``), some of those.
 
     With twice as many buckets every second key would still be in its bucket, so a few keys may match by chance: the
     first and last keys of up to 16 files are checked, and, if these are fewer than 32, some keys inside a file as well.
@@ -33,7 +33,7 @@ def check_buckets(storage: Storage, bucketing: BucketIndex, slices: pa.Table, *,
     bucketing.check_numbers(numbers, slices["partition"])
     with_base = slices.select(["partition", "base_path"]).append_column("number", numbers)
     with_base = with_base.filter(pc.is_valid(with_base["base_path"]))
-    if not with_base.num_rows or not keys:
+    if not with_base.num_rows or not populate_meta_fields:
         return
     step = -(-with_base.num_rows // _FILES_ASKED)
     samples = with_base.take(pa.array(range(0, with_base.num_rows, step))).to_pylist()

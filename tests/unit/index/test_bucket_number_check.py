@@ -30,7 +30,9 @@ def test_another_number_of_buckets_is_not_taken_because_one_key_agrees(tmp_path:
     slices = FileSystemView.load(client).latest_slices()
 
     def check(buckets: int) -> None:
-        check_buckets(client.storage, BucketIndex(("id",), BucketCounts(buckets), False), slices, keys=True)
+        check_buckets(
+            client.storage, BucketIndex(("id",), BucketCounts(buckets), False), slices, populate_meta_fields=True
+        )
 
     check(4)
     assert all(bucket_of(rows[0]["id"], ["id"], 8) == number for number, rows in files.items())

@@ -71,7 +71,7 @@ def prune_buckets(
         if not pc.any(in_era).as_py():
             continue
         # Wrong settings would hide rows.
-        check_buckets(table.storage, era, slices.filter(in_era), keys=table.config.populate_meta_fields)
+        check_buckets(table.storage, era, slices.filter(in_era), populate_meta_fields=table.config.populate_meta_fields)
         counts = era.counts_of(slices["partition"])
         for count in pc.unique(counts).to_pylist():
             buckets = pa.array(sorted({h % count for h in hashes}), pa.int32())

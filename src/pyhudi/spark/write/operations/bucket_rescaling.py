@@ -152,7 +152,7 @@ def _rescale_once(spark: SparkSession, client: TableMetaClient, opts: Options, n
     job = prepare_write(_rows(spark, planned, opts), client.storage, client, opts, Operation.BUCKET_RESCALE)
     assert job.bucketing is not None
     bucketing = replace(job.bucketing, counts=planned.before)
-    check_buckets(client.storage, bucketing, planned.slices, keys=client.config.populate_meta_fields)
+    check_buckets(client.storage, bucketing, planned.slices, populate_meta_fields=client.config.populate_meta_fields)
     job = replace(
         job,
         bucketing=replace(bucketing, counts=planned.after),

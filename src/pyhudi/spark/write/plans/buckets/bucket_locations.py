@@ -48,7 +48,7 @@ def bucket_locations(
     if job.config.table_type is not TableType.MERGE_ON_READ:
         check_log_free(int(pc.sum(has_log_files(slices)).as_py() or 0))
     bucket_groups(slices)
-    check_buckets(job.storage, bucketing, slices, keys=job.config.populate_meta_fields)
+    check_buckets(job.storage, bucketing, slices, populate_meta_fields=job.config.populate_meta_fields)
     return None
 
 
