@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -162,11 +162,11 @@ def consistent_hashes(
 class VisibleGroups:
     """File groups of a snapshot, which show whether a clustering was completed whose instant has been archived.
 
-    ``pending`` are the requested times of pending instants; ``file_ids`` returns those of the latest slices.
+    ``pending`` are the requested times of pending instants; ``file_ids`` are those of the latest slices.
     """
 
     pending: Collection[str]
-    file_ids: Callable[[], pa.ChunkedArray]
+    file_ids: pa.ChunkedArray
 
     def newest(self, candidates: Iterable[HashingMetadata], current: HashingMetadata | None) -> HashingMetadata | None:
         """Return the newest metadata of which a bucket that ``current`` lacks has a file group; ``current`` if there is
@@ -174,7 +174,7 @@ class VisibleGroups:
         old = () if current is None else current.file_ids()
         for one in sorted(candidates, key=lambda one: one.instant, reverse=True):
             new = pa.array(sorted(set(one.file_ids()).difference(old)), pa.string())
-            if pc.any(pc.is_in(self.file_ids(), value_set=new)).as_py():
+            if pc.any(pc.is_in(self.file_ids, value_set=new)).as_py():
                 return one
         return current
 

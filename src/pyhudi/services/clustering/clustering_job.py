@@ -275,10 +275,9 @@ def _routed(
     slices of these partitions."""
     assert plan.instant is not None
     bucketing = bucketing_of(table.config, opts)
-    completed = table.active.timeline.completed().requested_times
-    pending = table.active.timeline.pending().requested_times
-    visible = VisibleGroups(pending, lambda: latest["file_id"])
-    metadata = load_metadata(table.storage, plan.partitions, completed, groups=visible)
+    timeline = table.active.timeline
+    visible = VisibleGroups(timeline.pending().requested_times, latest["file_id"])
+    metadata = load_metadata(table.storage, plan.partitions, timeline.completed().requested_times, groups=visible)
     buckets = new_buckets(metadata, plan.instant, plan.extra)
     routed = tuple(
         replace(

@@ -172,9 +172,8 @@ def _planner(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> Ca
             busy = [i for i in active.timeline.pending().writes() if i.action not in _PLANNED_AS]
             if busy:  # It may have created buckets that are not visible yet.
                 return ClusteringPlan(reason=f"buckets are not split or merged during a write: {busy[0]}")
+            groups = VisibleGroups(active.timeline.pending().requested_times, slices["file_id"])
             completed = active.timeline.completed().requested_times
-            pending = active.timeline.pending().requested_times
-            groups = VisibleGroups(pending, lambda: slices["file_id"])
             metadata = load_metadata(table.storage, partitions_with_buckets(table.storage), completed, groups=groups)
             planned = strategy.resizing_plan(_slices_without_pending_clustering(active, slices), metadata)
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"

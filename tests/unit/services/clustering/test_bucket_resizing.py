@@ -218,7 +218,7 @@ def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
         (after.file_ids(), (after.instant,), first.instant),
         (first.file_ids(), (), first.instant),
     ):
-        groups = VisibleGroups(pending, lambda ids=file_ids: pa.chunked_array([ids]))
+        groups = VisibleGroups(pending, pa.chunked_array([file_ids]))
         assert load_metadata(storage, ["a/b"], (), groups=groups)["a/b"].instant == instant
     delete_metadata(storage, [after.instant])
     assert found(after.instant) == first.instant

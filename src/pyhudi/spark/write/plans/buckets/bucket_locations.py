@@ -54,5 +54,5 @@ def bucket_locations(
 
 def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[str, HashingMetadata]:
     completed = timeline.completed().requested_times
-    groups = VisibleGroups(timeline.pending().requested_times, lambda: slices["file_id"])
+    groups = VisibleGroups(timeline.pending().requested_times, slices["file_id"])
     return load_metadata(job.storage, partitions_with_buckets(job.storage), completed, marks=True, groups=groups)
