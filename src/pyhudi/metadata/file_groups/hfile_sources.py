@@ -49,6 +49,39 @@ class SliceFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataSlice:
+    """File slice of a partition of the metadata table."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base: SliceFile | None
+    logs: tuple[SliceFile, ...]
+
+    @classmethod
+    def from_rows(cls, partition: str, slices: pa.Table) -> list[MetadataSlice]:
+        """Return the slices of `pyhudi.metadata.reader.metadata_slices.current_slices`."""
+        return [cls._from_row(partition, row) for row in slices.to_pylist()]
+
+    @classmethod
+    def _from_row(cls, partition: str, row: Mapping[str, Any]) -> MetadataSlice:
+        modified = iter(row["modified"])
+        base = None if row["base_path"] is None else SliceFile(row["base_path"], row["base_size"], next(modified))
+        logs = zip(row["log_paths"], row["log_sizes"], modified, strict=True)
+        return cls(partition, row["file_id"], row["base_instant"], base, tuple(SliceFile(*file) for file in logs))
+
+    @property
+    def files(self) -> tuple[SliceFile, ...]:
+        """The base file if there is one, then the log files."""
+        return self.logs if self.base is None else (self.base, *self.logs)
+
+    @property
+    def num_bytes(self) -> int:
+        """Total size of the files."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
 class HFileSource:
     """An HFile with values of the Avro ``schema``."""
 
@@ -100,35 +133,24 @@ class _ContentRanges:
 
 
 def slice_sources(
-    storage: Storage, row: Mapping[str, Any], view: BlockView, cache: ByteBoundedCache = CACHE
+    storage: Storage, file_slice: MetadataSlice, view: BlockView, cache: ByteBoundedCache = CACHE
 ) -> Iterator[Source]:
-    """Yield the sources of a file slice (a row of `pyhudi.metadata.reader.metadata_slices.current_slices`) in merge
-    order, read through ``cache``.
+    """Yield the sources of a file slice in merge order, read through ``cache``.
 
     Raises:
         FormatError: A file is corrupt, or has blocks that metadata tables do not use.
         StorageError: A file cannot be read.
     """
-    files = files_of_slice(row)
-    if row["base_path"] is not None:
-        yield _base(storage, files.pop(0), cache)
+    if file_slice.base is not None:
+        yield _base(storage, file_slice.base, cache)
     blocks: list[LogBlock] = []
     file_of_block: dict[int, SliceFile] = {}
-    for file in files:
+    for file in file_slice.logs:
         for block in _log(storage, file, cache):
             file_of_block[id(block)] = file
             blocks.append(block)
     for block in valid_blocks(blocks, view):
         yield _block(storage, block, file_of_block[id(block)], cache)
-
-
-def files_of_slice(row: Mapping[str, Any]) -> list[SliceFile]:
-    """Return the files of a file slice (a row of `pyhudi.metadata.reader.metadata_slices.current_slices`): the base
-    file if there is one, then the log files."""
-    paths, sizes = list(row["log_paths"] or ()), list(row["log_sizes"] or ())
-    if row["base_path"] is not None:
-        paths, sizes = [row["base_path"], *paths], [row["base_size"], *sizes]
-    return [SliceFile(*file) for file in zip(paths, sizes, row["modified"], strict=True)]
 
 
 def _base(storage: Storage, file: SliceFile, cache: ByteBoundedCache) -> HFileSource:

@@ -31,10 +31,11 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
     begin_delta_commit,
     complete_delta_commit,
 )
+from pyhudi.metadata.file_groups.hfile_sources import MetadataSlice
 from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
 from pyhudi.metadata.maintenance.metadata_archival import archive_metadata_timeline
 from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
-from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import current_slices, metadata_block_view
 from pyhudi.metadata.writer.rollback.instant_deletion import file_names_by_partition
@@ -270,10 +271,12 @@ def _slices(storage: Storage, config: TableConfig, active: ActiveTimeline) -> tu
     under construction have no base files yet.
     """
     slices = [
-        MetadataSlice(partition, row)
+        one
         for partition in sorted(config.metadata_partitions)
-        for row in current_slices(storage, active, active.timeline, partition, config.version).to_pylist()
-        if row["log_paths"]
+        for one in MetadataSlice.from_rows(
+            partition, current_slices(storage, active, active.timeline, partition, config.version)
+        )
+        if one.logs
     ]
     return tuple(sorted(slices, key=lambda one: -one.num_bytes))
 
@@ -284,7 +287,7 @@ def _unchanged(job: MetadataCompactionJob, config: TableConfig) -> set[str]:
     unchanged = set()
     for partition in set(job.partitions) & set(config.metadata_partitions):
         existing = set(job.storage.list(join_path(METADATA_FOLDER, partition))["path"].to_pylist())
-        if all(path in existing for one in job.slices if one.partition == partition for path in one.paths):
+        if all(file.path in existing for one in job.slices if one.partition == partition for file in one.files):
             unchanged.add(partition)
     return unchanged
 
@@ -313,5 +316,17 @@ def _disable_after_failure(storage: Storage, config: TableConfig, failure: BaseE
 
 def _plan(job: MetadataCompactionJob) -> CompactionPlan:
     """Return the plan, with partitions relative to the metadata table."""
-    slices = pa.Table.from_pylist([{**one.row, "partition": one.partition} for one in job.slices], schema=SLICE_SCHEMA)
+    rows = [
+        {
+            "partition": one.partition,
+            "file_id": one.file_id,
+            "base_instant": one.base_instant,
+            "base_path": None if one.base is None else one.base.path,
+            "base_size": None if one.base is None else one.base.size,
+            "log_paths": [file.path for file in one.logs],
+            "log_sizes": [file.size for file in one.logs],
+        }
+        for one in job.slices
+    ]
+    slices = pa.Table.from_pylist(rows, schema=SLICE_SCHEMA)
     return CompactionPlan(operations_of(slices, SLICE_SCHEMA.empty_table(), max_file_size=0))

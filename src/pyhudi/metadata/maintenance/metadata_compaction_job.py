@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat, compaction_tokens
-from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, slice_sources
+from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, MetadataSlice, slice_sources
 from pyhudi.metadata.file_groups.sorted_merge import merge_sorted
 
 if TYPE_CHECKING:
@@ -21,25 +20,6 @@ MAX_THREADS = 4
 PAYS_ON_ENGINE = 256 * 1024 * 1024
 """Bytes of files from which several file groups are compacted on an engine's executors, if there is one: about ten
 seconds of work on one core."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataSlice:
-    """A slice (a row of `pyhudi.table.view.file_slicing.SLICE_SCHEMA`) of a partition of the metadata table."""
-
-    partition: str
-    row: Mapping[str, Any]
-
-    @property
-    def num_bytes(self) -> int:
-        """Total size of its files in bytes."""
-        return (self.row["base_size"] or 0) + sum(self.row["log_sizes"] or ())
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Paths of all its files."""
-        base = self.row["base_path"]
-        return (*(() if base is None else (base,)), *(self.row["log_paths"] or ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +54,12 @@ class MetadataCompactionJob:
             NotFoundError: A file no longer exists.
         """
         one = self.slices[number]
-        sources = list(slice_sources(self.storage, one.row, self.view, NO_CACHE))
+        sources = list(slice_sources(self.storage, one, self.view, NO_CACHE))
         files = GroupFiles(self.storage, one.partition, self.instant, self.version)
         entries = merge_sorted(one.partition, sources, self.version)
-        file_id = one.row["file_id"]
-        tokens = compaction_tokens(file_id, self.instant)
+        tokens = compaction_tokens(one.file_id, self.instant)
         token = tokens[attempt] if attempt < len(tokens) else None
-        return files.write_sorted(file_id, entries, token=token, previous=one.row["base_instant"])
+        return files.write_sorted(one.file_id, entries, token=token, previous=one.base_instant)
 
 
 @runtime_checkable

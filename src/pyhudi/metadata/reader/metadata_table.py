@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
 from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
-from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, files_of_slice, slice_sources
+from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, MetadataSlice, slice_sources
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.reader.file_lists import listed_files
@@ -108,16 +108,20 @@ class MetadataTable:
             self._groups[partition] = self._load_groups(partition)
         return self._groups[partition]
 
+    def file_slices(self, partition: str) -> list[MetadataSlice]:
+        """Return `groups` as objects."""
+        return MetadataSlice.from_rows(partition, self.groups(partition))
+
     def scan(self, partition: str, payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return all records of a partition."""
-        groups = self.groups(partition).to_pylist()
+        groups = self.file_slices(partition)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
         if partition != FILES:
             return self.scan_groups(groups, payloads)
         return self._cached_records(groups, ("scan",), payloads, lambda: self.scan_groups(groups, payloads))
 
-    def scan_groups(self, groups: list[dict[str, Any]], payloads: Payloads = PAYLOADS) -> pa.Table:
-        """Return all records of file groups (rows of `groups`)."""
+    def scan_groups(self, groups: list[MetadataSlice], payloads: Payloads = PAYLOADS) -> pa.Table:
+        """Return all records of file groups."""
         return self._read(groups, lambda file: pa.Table.from_batches(file.reader.batches(), ENTRY_SCHEMA), payloads)
 
     def record_schema(self) -> pa.Schema:
@@ -143,11 +147,11 @@ class MetadataTable:
         ``prefix`` selects file groups whose ids start with it.
         """
         unique_keys = pc.unique(keys).drop_null()
-        groups = [g for g in self.groups(partition).to_pylist() if g["file_id"].startswith(prefix)]
+        groups = [g for g in self.file_slices(partition) if g.file_id.startswith(prefix)]
         if not groups or not len(unique_keys):
             return self._nothing(payloads)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
-        if partition == FILES and _bytes(groups) <= _SCANNED_BYTES:
+        if partition == FILES and sum(group.num_bytes for group in groups) <= _SCANNED_BYTES:
             records = self.scan(FILES, payloads)
             return records.filter(pc.is_in(records[KEY], value_set=unique_keys))
 
@@ -163,7 +167,7 @@ class MetadataTable:
 
     def _cached_records(
         self,
-        groups: list[dict[str, Any]],
+        groups: list[MetadataSlice],
         request: tuple[str, ...],
         payloads: Payloads,
         look_up: Callable[[], pa.Table],
@@ -172,7 +176,7 @@ class MetadataTable:
         plan requests the same lists of files, and plans of similar queries the statistics of the same columns."""
         if self.config.version < 8:  # which blocks of files count depends on more than the files
             return look_up()
-        files = tuple(file for group in groups for file in files_of_slice(group))
+        files = tuple(file for group in groups for file in group.files)
         name = (self.storage.root, self.config.version, files, request, frozen(payloads))
 
         table: pa.Table | None = CACHE.find(name)
@@ -184,7 +188,7 @@ class MetadataTable:
 
     def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return the records whose keys start with any of these texts, in all file groups of the partition."""
-        all_groups = self.groups(partition).to_pylist()
+        all_groups = self.file_slices(partition)
         texts = prefixes.to_pylist() if isinstance(prefixes, pa.Array) else list(prefixes)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
 
@@ -198,7 +202,7 @@ class MetadataTable:
     def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads) -> pa.Table:
         """Return the records of a secondary index whose keys start with these texts: whole values, each with its
         ``$``."""
-        groups = self.groups(partition).to_pylist()
+        groups = self.file_slices(partition)
         if self.config.version < 9 or len(groups) == 1:
             return self.prefixes(partition, prefixes, payloads)
         numbers = file_group_hash.file_group_index_of(prefixes, len(groups))
@@ -231,7 +235,7 @@ class MetadataTable:
         return file_group_hash.file_group_index_of(keys, groups)
 
     def _lookup(
-        self, groups: list[dict[str, Any]], keys: pa.Array, numbers: np.ndarray[Any, Any], payloads: Payloads
+        self, groups: list[MetadataSlice], keys: pa.Array, numbers: np.ndarray[Any, Any], payloads: Payloads
     ) -> pa.Table:
         tables = [self._nothing(payloads)]
         for number in np.unique(numbers).tolist():
@@ -246,7 +250,7 @@ class MetadataTable:
             tables.append(self._read([groups[number]], read, payloads, among))
         return pa.concat_tables(tables)
 
-    def _with_prefixes(self, groups: list[dict[str, Any]], prefixes: Iterable[str], payloads: Payloads) -> pa.Table:
+    def _with_prefixes(self, groups: list[MetadataSlice], prefixes: Iterable[str], payloads: Payloads) -> pa.Table:
         unique_prefixes = sorted(set(prefixes))
         encoded = [text.encode() for text in unique_prefixes]
         lengths: dict[int, list[str]] = {}
@@ -264,7 +268,7 @@ class MetadataTable:
 
     def _read(
         self,
-        groups: list[dict[str, Any]],
+        groups: list[MetadataSlice],
         read: _Read,
         payloads: Payloads,
         keep: Callable[[pa.Array], pa.Array] | None = None,
@@ -278,16 +282,16 @@ class MetadataTable:
             except MetadataTableError:
                 raise
             except (HudiError, ValueError) as error:
-                is_index = not group["partition"].endswith(f"/{FILES}")
+                is_index = group.partition != FILES
                 cure = "; drop the index and build it again" if is_index and isinstance(error, FormatError) else ""
                 raise MetadataTableError(
-                    f"cannot read file group {group['file_id']} of {group['partition']}: {error}{cure}"
+                    f"cannot read file group {group.file_id} of {METADATA_FOLDER}/{group.partition}: {error}{cure}"
                 ) from error
         return pa.concat_tables(tables)
 
     def _merged(
         self,
-        group: dict[str, Any],
+        group: MetadataSlice,
         read: _Read,
         payloads: Payloads,
         keep: Callable[[pa.Array], pa.Array] | None,
@@ -312,10 +316,6 @@ class MetadataTable:
 
     def _nothing(self, payloads: Payloads) -> pa.Table:
         return _keyed(decoded_schema(self.config.version, payloads)).empty_table()
-
-
-def _bytes(groups: Iterable[dict[str, Any]]) -> int:
-    return sum((group["base_size"] or 0) + sum(group["log_sizes"] or ()) for group in groups)
 
 
 def _keyed(schema: pa.Schema) -> pa.Schema:

@@ -52,7 +52,7 @@ def metadata_differences(table: TableSnapshot) -> pa.Table:
         return _problems([f"{UNUSABLE}: {error}"])
     for partition in metadata.partitions:
         try:
-            for group in metadata.groups(partition).to_pylist():
+            for group in metadata.file_slices(partition):
                 metadata.scan_groups([group])  # a record index is larger than memory
         except HudiError as error:
             broken.append(f"{UNUSABLE}: {error}")

@@ -161,9 +161,7 @@ def _stored_entries(
     spark: SparkSession, metadata: MetadataTable, names: Sequence[str], *, by_partition: bool
 ) -> DataFrame:
     """Return the entries of indexes. Lazy; tasks read the file groups."""
-    groups: list[tuple[str, dict[str, Any]]] = [
-        (name, group) for name in names for group in metadata.groups(name).to_pylist()
-    ]
+    groups = [(name, group) for name in names for group in metadata.file_slices(name)]
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()

@@ -14,7 +14,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableError, MetadataTableWarning
-from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.file_groups.hfile_sources import CACHE, MetadataSlice
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.reader.metadata_validation import metadata_differences
@@ -53,7 +53,7 @@ def test_a_validation_reads_each_file_once_and_one_file_group_at_a_time(
     at_a_time: list[int] = []
     scan_groups = MetadataTable.scan_groups
 
-    def counted(table: MetadataTable, groups: list[dict[str, Any]], *more: Any) -> pa.Table:
+    def counted(table: MetadataTable, groups: list[MetadataSlice], *more: Any) -> pa.Table:
         at_a_time.append(len(groups))
         return scan_groups(table, groups, *more)
 

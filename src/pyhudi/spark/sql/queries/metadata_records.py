@@ -27,7 +27,7 @@ def metadata_records(spark: SparkSession, client: TableMetaClient) -> DataFrame:
     """
     try:
         table = MetadataTable.open_now(client.storage, client.config)
-        groups = [group for partition in table.partitions for group in table.groups(partition).to_pylist()]
+        groups = [group for partition in table.partitions for group in table.file_slices(partition)]
     except MetadataTableError as reason:
         raise QueryError(f"the table at {client.storage.uri()} has no metadata table to read: {reason}") from reason
     schema = pa.schema([field.with_type(_without_times(field.type)) for field in table.record_schema()])
