@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyhudi.errors import HudiError
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
-from pyhudi.metadata.metadata_layout import COLUMN_STATS
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.indexes.column_stats_pruner import SliceStatistics
 from pyhudi.read.pruning.indexes.indexed_expressions import IndexedExpressions
@@ -55,7 +55,8 @@ class ExpressionIndexPruner:
         if not masks:
             return Pruning(report=tuple(unused))
         out = matches_no_conjunction(expressions.conjunctions, masks, len(partitions))
-        pruning = Pruning.by_columns(expressions.names(masks), "partitions", out, (term.column for term in masks))
+        used = ", ".join(i.partition for i in expressions.indexes_of(masks) if i.kind != BLOOM_FILTERS)
+        pruning = Pruning.by_columns(used, "partitions", out, (term.column for term in masks))
         return replace(pruning, report=(*unused, *pruning.report))
 
     def prune_slices(self, slices: pa.Table, predicate: Predicate, indexes: Indexes) -> Pruning:
@@ -69,15 +70,14 @@ class ExpressionIndexPruner:
         if not expressions.terms:
             return Pruning(report=expressions.unused)
         statistics = SliceStatistics.from_slices(slices, predicate.conditions, indexes)
-        masks, used = _masks(expressions, statistics)
-        out = matches_no_conjunction(expressions.conjunctions, masks, slices.num_rows)
-        columns = (term.column for term in expressions.terms)
-        pruning = Pruning.by_columns(", ".join(sorted(used)), "slices", out, columns)
+        out = matches_no_conjunction(expressions.conjunctions, _masks(expressions, statistics), slices.num_rows)
+        used = ", ".join(index.partition for index in expressions.indexes_of(expressions.terms))
+        pruning = Pruning.by_columns(used, "slices", out, (term.column for term in expressions.terms))
         return replace(pruning, report=(*expressions.unused, *pruning.report))
 
 
-def _masks(expressions: IndexedExpressions, statistics: SliceStatistics) -> tuple[dict[Term, Mask], set[str]]:
-    """Return for each term of the filter a mask of the slices in which no row satisfies it, and the used indexes."""
+def _masks(expressions: IndexedExpressions, statistics: SliceStatistics) -> dict[Term, Mask]:
+    """Return for each term of the filter a mask of the slices in which no row satisfies it."""
     terms, indexes = expressions.terms, statistics.indexes
     masks: dict[Term, Mask] = {}
     if COLUMN_STATS in indexes.metadata.partitions and not all(
@@ -85,11 +85,9 @@ def _masks(expressions: IndexedExpressions, statistics: SliceStatistics) -> tupl
     ):
         plain = statistics.conditions.with_statistics(expressions.hashable_terms - set(terms))
         masks, _ = statistics.masks(plain)
-    used: set[str] = set()
     for term in terms:
-        of_files, of_slices, names = expressions.mask(
+        of_files, of_slices = expressions.mask(
             term, indexes.metadata, statistics.slices, statistics.files, indexes.num_partitions
         )
         masks[term] = statistics.mask_of_slices(term, of_files) | of_slices
-        used.add(names)
-    return masks, used
+    return masks

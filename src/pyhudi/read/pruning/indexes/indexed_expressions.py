@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -105,9 +105,8 @@ class IndexedExpressions:
 
     def mask(
         self, term: Term, table: MetadataTable, slices: pa.Table, files: pa.Table, known_partitions: int
-    ) -> tuple[Mask, Mask, str]:
-        """Return masks of the files (by statistics) and slices (by bloom filters) in which no row satisfies a term, and
-        the indexes used."""
+    ) -> tuple[Mask, Mask]:
+        """Return masks of the files (by statistics) and slices (by bloom filters) in which no row satisfies a term."""
         expression = self.by_text[term.column]
         by_file, by_slice = np.zeros(files.num_rows, np.bool_), np.zeros(slices.num_rows, np.bool_)
         for index in expression.indexes:
@@ -119,12 +118,12 @@ class IndexedExpressions:
             values = _texts(term)
             if values is not None:
                 by_slice |= slices_without_keys(table, values, slices, index.partition)[0]
-        return by_file, by_slice, ", ".join(index.partition for index in expression.indexes)
+        return by_file, by_slice
 
-    def names(self, terms: Collection[Term]) -> str:
-        """Return the indexes with statistics for the terms."""
-        indexes = [index for term in terms for index in self.by_text[term.column].indexes]
-        return ", ".join(sorted({index.partition for index in indexes if index.kind != BLOOM_FILTERS}))
+    def indexes_of(self, terms: Iterable[Term]) -> list[ExpressionIndex]:
+        """Return the indexes of the terms, ordered by name."""
+        indexes = {index.partition: index for term in terms for index in self.by_text[term.column].indexes}
+        return [index for _, index in sorted(indexes.items())]
 
     def partition_masks(
         self, terms: Collection[Term], table: MetadataTable, partitions: pa.Array
