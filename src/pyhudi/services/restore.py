@@ -173,7 +173,7 @@ class Restorer:
                 plan = self._resumed_plan(active, to)
                 if plan is None:  # one without targets is false, too
                     plan = self._scheduled(active, config, to)
-            begun = time.monotonic()
+            started = time.monotonic()
             with self._phases("rollback"):
                 self._generator.lock.ensure_held()
                 # Delta commits of a metadata table of version 6 have the instants of rollbacks, which will be removed.
@@ -186,7 +186,7 @@ class Restorer:
             with self._phases("metadata"):
                 rebuild_metadata(self._metadata_updates, config)
             with self._phases("commit"):
-                files = self._complete(active, restore, plan, int((time.monotonic() - begun) * 1000))
+                files = self._complete(active, restore, plan, int((time.monotonic() - started) * 1000))
         assert plan.instant is not None
         counts = {"instants": len(plan), "files": files}
         return ServiceResult(

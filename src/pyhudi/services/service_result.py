@@ -89,11 +89,11 @@ class PhaseTimer:
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         """Measure the block as a phase."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield
         finally:
-            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - begun
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
 
     @property
     def millis(self) -> dict[str, int]:

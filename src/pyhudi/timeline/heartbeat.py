@@ -112,9 +112,9 @@ class Heartbeat:
 
     def refresh(self) -> None:
         """Write the file now."""
-        begun = time.monotonic()
+        started = time.monotonic()
         self.storage.write(self.path, b"")
-        self._last = begun
+        self._last = started
 
     def check(self) -> None:
         """Raise ``ConflictError`` if the heartbeat was not refreshed for so long that another writer may have rolled

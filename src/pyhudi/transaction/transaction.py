@@ -209,7 +209,7 @@ class Transaction:
         """
         if self._finished or self._instant.state is not State.INFLIGHT:
             raise TransactionError(f"{self._instant} cannot be committed: it must be inflight")
-        began = time.perf_counter()
+        started = time.perf_counter()
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         self.fence.close()  # From now on abandoned tasks add no files.
@@ -219,7 +219,7 @@ class Transaction:
         if isinstance(published, Conflicted):
             self.abort()
             return published
-        return self._end_published(published, metadata, began)
+        return self._end_published(published, metadata, started)
 
     def _publish_or_leave_pending(self, request: CommitRequest) -> Publication | Conflicted:
         """Publish the write, or return the conflict. The write is left pending if it is unknown whether it was
@@ -239,19 +239,19 @@ class Transaction:
         assert outcome is not None
         return outcome
 
-    def _end_published(self, published: Publication, metadata: CommitMetadata, began: float) -> Committed:
+    def _end_published(self, published: Publication, metadata: CommitMetadata, started: float) -> Committed:
         """End a published write: remove its markers, run services of the metadata table, and report the commit.
 
         Args:
             published: The publication.
             metadata: The metadata of the commit as requested.
-            began: Seconds of `time.perf_counter` at which the commit began.
+            started: Seconds of `time.perf_counter` at which the commit began.
         """
         self._instant = published.instant
         warnings = (*published.warnings, *self._finish())
         ended = time.perf_counter()
         self._metadata_updates.run_services(self.config, published.metadata_job)
-        millis = millis_by_phase((self._start, began, ended, time.perf_counter()))
+        millis = millis_by_phase((self._start, started, ended, time.perf_counter()))
         report_commit(self.storage, self.config, self._instant, metadata, millis=millis, opts=self.opts)
         return Committed(self._instant, warnings, millis)
 

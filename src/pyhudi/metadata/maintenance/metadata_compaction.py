@@ -167,9 +167,9 @@ def heartbeat_of(job: MetadataCompactionJob, opts: Options) -> Heartbeat:
 
 def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tuple[list[Stat], int]:
     """Write the base files of a compaction, without a lock. Return their write stats, and milliseconds."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     stats = run_job(job, engine)
-    return stats, round((time.perf_counter() - begun) * 1000)
+    return stats, round((time.perf_counter() - started) * 1000)
 
 
 def complete_compaction(
@@ -187,7 +187,7 @@ def complete_compaction(
     Raises:
         LockError: The lock was lost; nothing is published, because writes of others since then could be missing.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     storage, config = table.storage, table.config
     active = table.load_metadata_timeline()
     compaction = active.timeline.find(job.instant, Action.COMPACTION) if FILES in config.metadata_partitions else None
@@ -215,7 +215,7 @@ def complete_compaction(
         sum(stat["numWrites"] for stat in kept),
         job.num_bytes,
         sum(stat["fileSizeInBytes"] for stat in kept),
-        (("merge", merge_millis), ("publish", round((time.perf_counter() - begun) * 1000))),
+        (("merge", merge_millis), ("publish", round((time.perf_counter() - started) * 1000))),
     )
 
 

@@ -211,7 +211,7 @@ class Cleaner:
     def _execute(self, plan: CleanPlan) -> bool:
         """Delete the files of a plan and complete it. Return False if another process has executed it, or it was
         removed."""
-        begun = time.monotonic()
+        started = time.monotonic()
         with self._phases("schedule"), self._generator.lock:
             active = self._client.reload().active_timeline()
             clean = _pending(active, plan.instant)
@@ -224,7 +224,7 @@ class Cleaner:
         with self._phases("delete"):
             self.delete_files(plan)
         with self._phases("commit"):
-            return self._complete(plan, begun)
+            return self._complete(plan, started)
 
     def delete_files(self, plan: CleanPlan) -> None:
         """Delete the files of a plan. Those that are missing were deleted by an earlier attempt."""
@@ -238,7 +238,7 @@ class Cleaner:
                 done += len(batch)
                 report_progress(self._progress, "delete files", done, len(paths))
 
-    def _complete(self, plan: CleanPlan, begun: float) -> bool:
+    def _complete(self, plan: CleanPlan, started: float) -> bool:
         with self._generator.reserve() as reserved:
             table = current_snapshot(self._storage, self._client.config)
             active = table.active
@@ -248,7 +248,7 @@ class Cleaner:
             dropped = [] if _is_written(active) else self._drop_empty(plan.partitions)
             locked = self._metadata_updates.locked_table(table.config, active, reserved)
             config = update_from_clean(locked, clean.requested, plan.files, dropped)
-            millis = int((time.monotonic() - begun) * 1000)
+            millis = int((time.monotonic() - started) * 1000)
             extra = RollingMetadata.from_options(self._opts).with_rolled(plan.extra_metadata(), active)
             content = clean_metadata(
                 plan, clean.requested, millis, version=config.version, dropped=dropped, extra=extra

@@ -165,34 +165,34 @@ class IndexBuildAttempt:
 
     def _build(self) -> Sequence[str]:
         with lock_table(self._client, self._opts, self._stats_reader) as table:
-            begun = self.begin(table)
+            build = self.begin(table)
         for left in reversed(range(_TRIES)):
-            if begun is None:
+            if build is None:
                 return ()
-            stats = write_index_files(begun)
+            stats = write_index_files(build)
             active = self._client.active_timeline()
             if stats is not None:  # Checked before other processes have to wait.
-                begun.missed_updates.missed(
+                build.missed_updates.missed(
                     active, load_metadata_timeline(self._client.storage, self._client.config.version)
                 )
-                begun.verify(stats, active)
+                build.verify(stats, active)
             with lock_table(self._client, self._opts, self._stats_reader) as table:
                 self._refuse_if_superseded(table)
-                self._check_not_dropped(table, begun)
+                self._check_not_dropped(table, build)
                 metadata_timeline = load_metadata_timeline(table.storage, table.config.version)
                 if (
                     stats is not None
                     and files_exist(table.storage, stats)
-                    and not begun.missed_updates.missed(table.active, metadata_timeline)
+                    and not build.missed_updates.missed(table.active, metadata_timeline)
                 ):
-                    self._check(table, begun)
+                    self._check(table, build)
                     if table.active.timeline.completed().writes() != active.timeline.completed().writes():
-                        begun.verify(stats, table.active)
-                    return self._publish(table, begun, stats)
-                begun = self.begin(table, renew=True)
-                if begun is not None and not left:  # Nobody writes now, so nothing can be missed.
+                        build.verify(stats, table.active)
+                    return self._publish(table, build, stats)
+                build = self.begin(table, renew=True)
+                if build is not None and not left:  # Nobody writes now, so nothing can be missed.
                     table = table.with_config(TableConfig.load(table.storage))
-                    return self._publish(table, begun, [stat for one in begun.prepared for stat in one.write()])
+                    return self._publish(table, build, [stat for one in build.prepared for stat in one.write()])
         return ()
 
     def begin(self, table: LockedTable, *, renew: bool = False) -> RunningBuild | None:
@@ -243,9 +243,9 @@ class IndexBuildAttempt:
         self._instant, self._claim = instant, AttemptClaim(self._client.storage, instant, self._token)
         return indexing
 
-    def _publish(self, table: LockedTable, begun: RunningBuild, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    def _publish(self, table: LockedTable, build: RunningBuild, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         storage, config, active = table.storage, table.config, table.active
-        partitions = [one.partition for one in begun.prepared]
+        partitions = [one.partition for one in build.prepared]
         table.reserved.lock.ensure_held()  # A write that another process has committed since may be missing.
         metadata_timeline = table.load_metadata_timeline()
         delta_commit = begin_delta_commit(metadata_timeline, self._instant)
@@ -254,24 +254,24 @@ class IndexBuildAttempt:
         upto = last_contiguous_write(active) or self._plan.upto
         content = encode_completed_build(partitions, max(upto, self._plan.upto), version)
         table.reserved.lock.ensure_held()
-        active.complete(begun.instant, content, table.completed_at(version))
+        active.complete(build.instant, content, table.completed_at(version))
         declare_partitions(storage, config, partitions)
         self._claim.release()
         return partitions
 
-    def _check(self, table: LockedTable, begun: RunningBuild) -> None:
+    def _check(self, table: LockedTable, build: RunningBuild) -> None:
         """Check that the table still supports the indexes.
 
         Raises:
             ConfigError, UnsupportedTableError: It does not, because of concurrent changes.
         """
-        built = {one.partition for one in begun.prepared}
+        built = {one.partition for one in build.prepared}
         for request in self._requests:
             if request.partition in built:
                 request.check(table.snapshot, columns_of(table))
 
-    def _check_not_dropped(self, table: LockedTable, begun: RunningBuild) -> None:
-        partitions = {one.partition for one in begun.prepared}
+    def _check_not_dropped(self, table: LockedTable, build: RunningBuild) -> None:
+        partitions = {one.partition for one in build.prepared}
         removed = sorted(partitions - set(table.config.metadata_partitions_inflight))
         if removed:
             raise ConflictError(
@@ -301,14 +301,14 @@ class IndexBuildAttempt:
             )
 
 
-def write_index_files(begun: RunningBuild) -> list[Mapping[str, Any]] | None:
+def write_index_files(build: RunningBuild) -> list[Mapping[str, Any]] | None:
     """Write the base files. Return their write stats; None if files of the table were cleaned in the meantime."""
     try:
         stats: list[Mapping[str, Any]] = []
-        for number, one in enumerate(begun.prepared):
-            report_progress(begun.progress, PROGRESS, number, len(begun.prepared))
+        for number, one in enumerate(build.prepared):
+            report_progress(build.progress, PROGRESS, number, len(build.prepared))
             stats += one.write()
-        report_progress(begun.progress, PROGRESS, len(begun.prepared), len(begun.prepared))
+        report_progress(build.progress, PROGRESS, len(build.prepared), len(build.prepared))
         return stats
     except NotFoundError as missing:
         _log.info("the index build starts again: %s", missing)

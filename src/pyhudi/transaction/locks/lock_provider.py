@@ -116,22 +116,24 @@ class LockProvider(ABC):
         return self
 
     def _wait(self) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         early = min(self.retry_policy.wait, _NEWS_AFTER)
         if self.acquire(early):
             return
-        self._warn_of_holder(begun)
+        self._warn_of_holder(started)
         if self.acquire(self.retry_policy.wait - early):
             return
         for _ in range(self.retry_policy.tries - 1):
-            self._warn_of_holder(begun)
+            self._warn_of_holder(started)
             time.sleep(self.retry_policy.between)
             if self.acquire(self.retry_policy.wait):
                 return
-        raise LockError(f"{self.describe()} could not be acquired within {time.monotonic() - begun:.0f} s; {self.cure}")
+        raise LockError(
+            f"{self.describe()} could not be acquired within {time.monotonic() - started:.0f} s; {self.cure}"
+        )
 
-    def _warn_of_holder(self, begun: float) -> None:
-        _log.warning("waiting for %s since %.0f s; %s", self.describe(), time.monotonic() - begun, self.cure)
+    def _warn_of_holder(self, started: float) -> None:
+        _log.warning("waiting for %s since %.0f s; %s", self.describe(), time.monotonic() - started, self.cure)
 
     def __exit__(self, *error: object) -> None:
         self.release()

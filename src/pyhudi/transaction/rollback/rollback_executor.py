@@ -145,10 +145,10 @@ class RollbackExecutor:
         Returns:
             The completed rollback instant; None if a pending write turns out to be completed.
         """
-        for begun in active.timeline.pending().of_actions(Action.ROLLBACK):
-            existing_plan = read_rollback_plan(active, begun)
+        for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
+            existing_plan = read_rollback_plan(active, pending)
             if existing_plan is not None and existing_plan.instant == target.requested:
-                return self._finish(active, begun, existing_plan, announced_for=target)
+                return self._finish(active, pending, existing_plan, announced_for=target)
         kind = "completed" if target.is_completed else "failed"
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
         self.generator.lock.ensure_held()
@@ -180,7 +180,7 @@ class RollbackExecutor:
         ``announced_for``: the write when this process planned the rollback; None for the rollback of another process.
         """
         self._refuse_log_blocks(plan, rollback)
-        begun = time.monotonic()
+        started = time.monotonic()
         active.refresh()  # A process that publishes the write from now on detects the rollback.
         # Who has the lock completes this rollback, and may have started another attempt at the same instant.
         self.generator.lock.ensure_held()
@@ -204,7 +204,7 @@ class RollbackExecutor:
             self._close_instant(active, plan, target)
             metadata = RollbackMetadata(
                 start=rollback.requested,
-                millis=int((time.monotonic() - begun) * 1000),
+                millis=int((time.monotonic() - started) * 1000),
                 instant=plan.instant,
                 action=plan.action,
                 partitions=_rolled_back_partitions(self.storage, plan, paths, commands),

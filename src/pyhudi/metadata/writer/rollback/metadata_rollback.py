@@ -61,8 +61,8 @@ def _delete_files(
     """Roll back from version 8 on: the files of the write are deleted."""
     target, instant = rollback.target, rollback.instant
     delta_commit = active.timeline.find(target, Action.DELTA_COMMIT)
-    begun = active.timeline.find(instant, Action.ROLLBACK)
-    if delta_commit is None and (begun is None or begun.is_completed):
+    metadata_rollback = active.timeline.find(instant, Action.ROLLBACK)
+    if delta_commit is None and (metadata_rollback is None or metadata_rollback.is_completed):
         # Tasks write log files of indexes before the delta commit begins. A plan is run again under the same instant,
         # which would make them valid.
         delete_instant(storage, active, target, config)

@@ -44,12 +44,12 @@ def append_rollback_blocks(
     """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
     rolled_back = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
     rollback_instant = f"{rollback.instant}{ROLLBACK_SUFFIX}"
-    begun = active.timeline.find(rollback_instant, Action.ROLLBACK)
+    metadata_rollback = active.timeline.find(rollback_instant, Action.ROLLBACK)
     partitions = config.metadata_partitions_kept
-    if rolled_back is None and begun is None:
+    if rolled_back is None and metadata_rollback is None:
         # Tasks write log files of indexes before the delta commit begins.
         partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
-    if partitions and (begun is None or not begun.is_completed):
+    if partitions and (metadata_rollback is None or not metadata_rollback.is_completed):
         _write_command_blocks(
             storage, config, active, target=rollback.target, rollback=rollback_instant, partitions=partitions
         )

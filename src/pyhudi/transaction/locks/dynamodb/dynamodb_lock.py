@@ -192,14 +192,14 @@ class DynamoDBBasedLockProvider(LockProvider):
     def _take(self, current: DynamoDbLockItem | None) -> bool:
         """Put an item of this owner over one that is free. Return True if it is stored."""
         item = self._next_item()
-        begun = time_with_suspension()
+        started = time_with_suspension()
         try:
             if not self._table.put(item, current.version if current else None) and not self._is_stored(item):
                 return False
         except BaseException:
             self._withdraw(item)
             raise
-        self._item, self._renewed = item, begun
+        self._item, self._renewed = item, started
         return True
 
     def _next_item(self) -> DynamoDbLockItem:
@@ -223,13 +223,13 @@ class DynamoDBBasedLockProvider(LockProvider):
         with self._guard:
             if self._item is None:
                 return False
-            begun = time_with_suspension()
+            started = time_with_suspension()
             renewed = self._renewal(self._item)
             if renewed is None:
                 self._item = None
                 _log.warning("lost: %s", self._name())
                 return False
-            self._item, self._renewed = renewed, begun
+            self._item, self._renewed = renewed, started
             return True
 
     def _renewal(self, item: DynamoDbLockItem) -> DynamoDbLockItem | None:
