@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.config import Options, options
+from pyhudi.config.option import compile_regex
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 from pyhudi.keygen.timestamp_settings import is_unknown_offset
 from pyhudi.metrics.publish import check_metrics_options
@@ -44,6 +45,11 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     options.CLUSTERING_ASYNC.key: (
         _OFF,
         "plan it with services.schedule_clustering() and run it with services.run_clustering()",
+    ),
+    "hoodie.prewrite.cleaner.policy": (
+        ("", "none"),
+        f"a write rolls back failed ones first, unless {options.FAILED_WRITES_POLICY.key} is another than EAGER, and "
+        "cleans after its commit; call services.clean() before the write",
     ),
     "hoodie.clean.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
     "hoodie.cleaner.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
@@ -97,6 +103,8 @@ _CLASSES_WITHOUT_EFFECT = (
     "hoodie.bootstrap.full.input.provider",
 )
 """Options that have no effect, and are warned of if they name a class that is not one of Apache Hudi."""
+_REGEXES = (options.CLEAN_PARTITION_REGEX, options.CLUSTERING_PARTITION_REGEX, options.COMPACTION_PARTITION_REGEX)
+"""Regular expressions of the services that run after a write."""
 
 
 def check_unsupported_options(opts: Options) -> None:
@@ -109,12 +117,15 @@ def check_unsupported_options(opts: Options) -> None:
 
     Raises:
         ConfigError: An option cannot be ignored, or contradicts another one. The message has an alternative.
+        InvalidOptionError: A filter of partitions of a service is not a regular expression.
     """
     allows_updates(opts)
     commits_to_keep(opts)
     check_metrics_options(opts)
     check_callback_options(opts)
     query_validations(opts)
+    for option in _REGEXES:
+        compile_regex(option, opts.get_typed(option) or "")
     for key, why in _options_with_effect(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _options_with_effect(opts, _WITHOUT_EFFECT):

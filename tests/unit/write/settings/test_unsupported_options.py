@@ -3,7 +3,7 @@
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import ConfigError, OptionWithoutEffectWarning
+from pyhudi.errors import ConfigError, InvalidOptionError, OptionWithoutEffectWarning
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 
 
@@ -65,3 +65,28 @@ def test_archival_that_would_start_before_its_end_is_refused(given: dict[str, st
 def test_archival_adapts_to_what_the_cleaner_retains() -> None:
     """Accepted, as by Apache Hudi 1.2.0."""
     check_unsupported_options(Options.parse({"hoodie.clean.commits.retained": "25"}))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hoodie.clean.partition.filter.regex",
+        "hoodie.clustering.plan.strategy.partition.regex.pattern",
+        "hoodie.compaction.partition.path.regex",
+    ],
+)
+def test_patterns_of_services_are_checked_before_the_write(key: str) -> None:
+    with pytest.raises(InvalidOptionError, match=rf"'san\(' of option '{key}'"):
+        check_unsupported_options(Options.parse({key: "san("}))
+    check_unsupported_options(Options.parse({key: "san.*"}))
+
+
+@pytest.mark.parametrize("policy", ["CLEAN", "ROLLBACK_FAILED_WRITES", "CLEANS"])
+def test_cleaning_before_a_write_is_left_to_the_caller(policy: str) -> None:
+    with pytest.warns(OptionWithoutEffectWarning, match=rf"policy={policy} has no effect: .*services\.clean\(\)"):
+        check_unsupported_options(Options.parse({"hoodie.prewrite.cleaner.policy": policy}))
+
+
+def test_no_cleaning_before_a_write_is_the_default(recwarn: pytest.WarningsRecorder) -> None:
+    check_unsupported_options(Options.parse({"hoodie.prewrite.cleaner.policy": "none"}))
+    assert not recwarn
