@@ -52,7 +52,7 @@ _FACTORIES: Mapping[str, _Factory] = {
 
 def make_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> LockProvider:
     """Return the lock of a table according to its options, with a new owner. By default it is the widest lock that the
-    options allow.
+    options allow: several writers with an address of ZooKeeper have their locks there, as in Apache Hudi 0.15.
 
     Args:
         storage: Storage of the table.
@@ -63,8 +63,11 @@ def make_lock_provider(storage: Storage, table_options: Mapping[str, str]) -> Lo
     """
     opts = Options.parse(table_options)
     named = _supported_name(opts)
-    if not named and is_remote(storage) and has_several_writers(opts):
-        named = "StorageBasedLockProvider"
+    if not named and has_several_writers(opts):
+        if opts.is_set(options.LOCK_ZOOKEEPER_URL):
+            named = "ZookeeperBasedLockProvider"
+        elif is_remote(storage):
+            named = "StorageBasedLockProvider"
     return _FACTORIES[named](storage, opts, LockRetryPolicy.from_options(opts))
 
 

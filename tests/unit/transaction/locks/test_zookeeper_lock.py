@@ -52,6 +52,16 @@ def test_options(server: str, tmp_path: Path) -> None:
         assert make_lock_provider(storage, options_of(server, lock_key="other")).try_acquire()
 
 
+def test_an_address_without_a_provider(tmp_path: Path) -> None:
+    """Apache Hudi's page on concurrency control has a write of several writers that names no lock provider."""
+    storage, several = open_storage(tmp_path), {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    given = {name: value for name, value in options_of("zookeeper", lock_key="t").items() if name != PROVIDER}
+    assert isinstance(make_lock_provider(storage, {**given, **several}), ZookeeperBasedLockProvider)
+    assert not isinstance(make_lock_provider(storage, given), ZookeeperBasedLockProvider)
+    with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
+        make_lock_provider(storage, {f"{ZOOKEEPER}url": "zookeeper", **several})
+
+
 def test_options_that_are_missing(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
