@@ -21,6 +21,11 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return StructType.fromJson(json.loads(to_spark_json(schema, has_variants=HAS_VARIANTS)))
 
 
+def spark_type(data_type: pa.DataType) -> DataType:
+    """Return the type that Spark uses for values of this type."""
+    return spark_schema(pa.schema([("value", data_type)])).fields[0].dataType
+
+
 def resolve_spark_path(name: str, schema: StructType) -> list[str] | None:
     """Return the path to a column: its name, which may have dots, or the steps of a dotted path into structs.
 

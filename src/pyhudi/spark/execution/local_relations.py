@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from pyhudi.read.filters.time_comparison import is_date_or_time
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import session_setting
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import spark_schema, spark_type
 from pyhudi.write.location_columns import PLACEMENT_KEY
 
 MAX_LITERALS = 16
@@ -40,7 +40,7 @@ def literal_lookup(data: pa.Table, keys: Sequence[str], name: str) -> Column:
         keys: Columns with the same values as those of these names in the rows; no two rows of the table agree in them.
         name: The column to look up; it is null where the table has no such keys.
     """
-    kind = spark_schema(pa.schema([data.schema.field(name)])).fields[0].dataType.simpleString()
+    kind = spark_type(data.schema.field(name).type).simpleString()
     cases = (
         f"WHEN {' AND '.join(f'{key} = {_literal(row[key])}' for key in keys)} THEN {_literal(row[name])}"
         for row in data.select([*keys, name]).to_pylist()
@@ -103,4 +103,4 @@ def constant(value: object, field: pa.Field) -> Column:
     """Return a constant column. It is optimised to a literal, but nullable, as columns of tables are."""
     if value is not None and is_date_or_time(field.type):
         value = str(value)  # PySpark interprets times without a zone in the time zone of the driver
-    return sf.when(sf.lit(True), sf.lit(value).cast(spark_schema(pa.schema([field])).fields[0].dataType))
+    return sf.when(sf.lit(True), sf.lit(value).cast(spark_type(field.type)))

@@ -21,7 +21,7 @@ from pyhudi.read.schema.column_paths import resolve_column, type_at
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.column_names import expression
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import spark_type
 
 
 def with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
@@ -131,7 +131,7 @@ def _operand(value: Any, data_type: pa.DataType) -> Any:
     time zone in the zone of the driver. -0.0 becomes 0.0, which equals it, but not to Spark's reader of Parquet.
     """
     if is_date_or_time(data_type):
-        return sf.lit(str(value)).cast(spark_schema(pa.schema([("value", data_type)])).fields[0].dataType)
+        return sf.lit(str(value)).cast(spark_type(data_type))
     if isinstance(value, float):
         return value + 0.0
     if not isinstance(value, int):

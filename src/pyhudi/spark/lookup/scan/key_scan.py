@@ -7,7 +7,6 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegralType, StringType, StructField, StructType
@@ -25,7 +24,7 @@ from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup, base_rows, stored
 from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, extra_name, native_candidates
 from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.spark.lookup.scan.merged_slice_keys import merged_slice_rows
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import spark_type
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW_POSITION
 
@@ -144,7 +143,7 @@ def _native_types(search: KeySearch) -> dict[str, DataType]:
         first = next(iter(data_types))
         if len(data_types) != 1 or first is None:
             return {}
-        data_type = _spark_type(first)
+        data_type = spark_type(first)
         row_type = rows.schema[name].dataType
         if data_type != row_type and not (isinstance(data_type, IntegralType) and isinstance(row_type, IntegralType)):
             return {}
@@ -177,13 +176,9 @@ def _stored_fields(
         data_types: set[Any] = {data_type for data_type in stored[name] if data_type is not None}
         exact = exact and len(data_types) <= 1
         data_type = (
-            _spark_type(next(iter(data_types)))
+            spark_type(next(iter(data_types)))
             if len(data_types) == 1
             else resolve(search.rows.schema, name, "look-up")[1]
         )
         fields.append(StructField(name, data_type))
     return fields, exact
-
-
-def _spark_type(data_type: pa.DataType) -> DataType:
-    return spark_schema(pa.schema([("c", data_type)])).fields[0].dataType

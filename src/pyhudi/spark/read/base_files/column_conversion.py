@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType
 
 from pyhudi.schema.evolution.internal_types import ELEMENT, VALUE
 from pyhudi.schema.evolution.schema_projection import FileNames, nested_columns
@@ -15,7 +14,7 @@ from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.read.base_files.vector_column import vector_column
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import spark_type
 
 
 def converted_column(
@@ -23,7 +22,7 @@ def converted_column(
 ) -> Column | None:
     """Return the conversion of a column of the files to that of the plan; None if they are the same."""
     if not stored:
-        return sf.lit(None).cast(_spark_type(field))
+        return sf.lit(None).cast(spark_type(field.type))
     column = sf.col(quoted_name(stored[0]))
     if len(stored) > 1:  # No file has two of them.
         column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
@@ -40,7 +39,7 @@ def _converted(column: Column, stored_type: pa.DataType, field: pa.Field, path: 
     table_type = field.type
     renamed = any(other.startswith(f"{path}.") for other in names)
     if not renamed and _has_same_fields(stored_type, table_type) and not _needs_more_than_cast(stored_type, table_type):
-        return column.cast(_spark_type(field))
+        return column.cast(spark_type(field.type))
     if pa.types.is_struct(table_type):
         return _converted_struct(column, stored_type, table_type, path, names)
     if pa.types.is_map(table_type):
@@ -56,8 +55,8 @@ def _converted(column: Column, stored_type: pa.DataType, field: pa.Field, path: 
     if _counts_units(stored_type, table_type):
         return _from_units(column, stored_type, table_type)
     if pa.types.is_decimal(stored_type):
-        return value_text(column, _spark_type(field.with_type(stored_type)), path, None)
-    return column.cast("string").cast(_spark_type(field))  # 0.1 remains 0.1, as in Apache Hudi.
+        return value_text(column, spark_type(stored_type), path, None)
+    return column.cast("string").cast(spark_type(field.type))  # 0.1 remains 0.1, as in Apache Hudi.
 
 
 def _counts_units(stored_type: pa.DataType, table_type: pa.DataType) -> bool:
@@ -95,7 +94,7 @@ def _converted_struct(
         if name in kinds:
             member = _converted(column.getField(name), kinds[name], field, inside, names)
         else:
-            member = sf.lit(None).cast(_spark_type(field))
+            member = sf.lit(None).cast(spark_type(field.type))
         members.append(member.alias(field.name))
     return sf.when(column.isNotNull(), sf.struct(*members))
 
@@ -123,7 +122,3 @@ def _needs_more_than_cast(stored_type: pa.DataType, table_type: pa.DataType) -> 
         _needs_more_than_cast(stored_type.field(i).type, table_type.field(i).type)
         for i in range(stored_type.num_fields)
     )
-
-
-def _spark_type(field: pa.Field) -> DataType:
-    return spark_schema(pa.schema([field])).fields[0].dataType
