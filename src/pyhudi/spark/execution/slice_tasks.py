@@ -19,6 +19,7 @@ from pyhudi.merge.file_slice import FileSlice
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.session_settings import shuffle_partitions
 
 _LARGEST_PIECE = 64 * 1024 * 1024
 _OPENING = 4 * 1024 * 1024
@@ -127,6 +128,12 @@ def parallelism(spark: SparkSession) -> int:
     if local is not None:
         return int(local[1]) if local[1] != "*" else os.cpu_count() or 1
     return _DEFAULT_PARALLELISM
+
+
+def file_task_count(spark: SparkSession, files: int) -> int:
+    """Return the number of tasks that read a number of files: one for each, and at most four for each shuffle partition
+    of the session."""
+    return max(1, min(files, 4 * shuffle_partitions(spark)))
 
 
 def coalesced(summary: DataFrame) -> DataFrame:

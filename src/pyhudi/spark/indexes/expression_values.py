@@ -24,8 +24,8 @@ from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
-from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
 
@@ -126,7 +126,7 @@ def summarize_files(
     read_schema = spark_schema(pa.schema([pa.field(_NUMBER, pa.int32()), *top]))
     count = files.num_rows
     numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
-    tasks = max(1, min(count, 4 * shuffle_partitions(spark)))
+    tasks = file_task_count(spark, count)
     rows = spread_frame(spark, numbered, tasks).mapInArrow(_FileRows(storage, top, invalid_text), read_schema)
     values = rows.select(
         _NUMBER, *(expression_column(index.expression).alias(f"e{i}") for i, index in enumerate(indexes))

@@ -37,10 +37,11 @@ from pyhudi.metadata.writer.initial_statistics import (
 from pyhudi.spark.execution.arrow_batch_limits import MAX_ROWS
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.indexes.key_ranges import task_count
 from pyhudi.spark.indexes.metadata_compaction_tasks import compact_on_executors
-from pyhudi.spark.indexes.record_index.record_index_keys import task_count
-from pyhudi.spark.session_settings import session_setting, shuffle_partitions
+from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
 
 FEW = 2_000
@@ -109,7 +110,7 @@ class SparkFileStatsReader:
                     assert groups is not None
                     yield _result_batch(groups.write_sorted(number, entries), None)
 
-        readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffle_partitions(spark)))
+        readers = file_task_count(spark, files.num_rows // _FILES_A_TASK)
         rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
         moved = rows.repartition(locations.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
         setting = nullcontext() if batch_rows is None else session_setting(spark, MAX_ROWS, str(batch_rows))

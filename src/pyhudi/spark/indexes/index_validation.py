@@ -37,8 +37,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
-from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.session_settings import shuffle_partitions
+from pyhudi.spark.execution.slice_tasks import SlicePieces, file_task_count, parallelism, run_on_slices
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -56,8 +55,6 @@ MISSING, LEFT, ELSEWHERE, TWICE = (
 _ENTRIES = pa.schema(
     [("index", pa.string()), ("entry", pa.string()), ("location", pa.string()), ("indexed", pa.int64())]
 )
-_TASKS_PER_PARTITION = 4
-"""Tasks that read file groups of indexes, at most, for each shuffle partition of the session."""
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -180,7 +177,7 @@ def _stored_entries(
                     yield _entries(name, entries, _location(partitions, ids), indexed=1)
 
     # in a limited number of tasks, because each gets all file groups
-    tasks = max(1, min(len(groups), _TASKS_PER_PARTITION * shuffle_partitions(spark)))
+    tasks = file_task_count(spark, len(groups))
     return rows_of_tasks(spark.range(0, len(groups), 1, tasks), read, _ENTRIES)
 
 

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.spark.helper_columns import INDEX_GROUP
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.write.location_columns import PLACEMENT_KEY
 
 _KEYS_PER_RANGE = 500_000
@@ -80,6 +81,11 @@ def range_count(rows: int, groups: int) -> int:
 def sampled_files(files: int) -> range:
     """Return the positions of the files whose keys are sampled, evenly spaced."""
     return range(0, files, max(1, -(-files // _SAMPLED_FILES)))
+
+
+def task_count(groups: int, spark: SparkSession) -> int:
+    """Return the number of tasks that write an index of ``groups`` file groups."""
+    return max(1, min(groups, shuffle_partitions(spark)))
 
 
 def sorted_by_index_group(rows: DataFrame, tasks: int) -> DataFrame:

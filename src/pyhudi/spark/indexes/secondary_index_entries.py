@@ -41,8 +41,8 @@ from pyhudi.spark.indexes.key_ranges import (
     ranges_by_group,
     sampled_files,
     sorted_by_index_group,
+    task_count,
 )
-from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
@@ -156,13 +156,9 @@ def _write(
     target: IndexTarget,
 ) -> list[dict[str, Any]]:
     """Write entries in the tasks of their file groups."""
-    placed = sorted_by_index_group(entries, _task_count(spark, target))
+    placed = sorted_by_index_group(entries, task_count(target.starts[-1], spark))
     with task_errors():
         return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
-
-
-def _task_count(spark: SparkSession, target: IndexTarget) -> int:
-    return max(1, min(target.starts[-1], shuffle_partitions(spark)))
 
 
 def _stats(stats: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
@@ -177,7 +173,7 @@ def _entries(
     ranges: KeyRanges,
 ) -> DataFrame:
     """Return the entries that are added and removed, with the file group and range of each. Lazy."""
-    placement = np.array(placement_keys(_task_count(spark, target)), dtype=np.int32)
+    placement = np.array(placement_keys(task_count(target.starts[-1], spark)), dtype=np.int32)
 
     def read(row: Mapping[str, Any]) -> Batches:
         change = GroupChange.from_row(row)

@@ -25,8 +25,8 @@ from pyhudi.metadata.records.record_index_file_groups import (
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, sampled_files
-from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
+from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges, range_count, sampled_files, task_count
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys
 from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
 from pyhudi.spark.indexes.record_index.record_index_writer import RecordIndexWrite, write_initial_keys
 from pyhudi.spark.spark_errors import task_errors

@@ -23,7 +23,8 @@ from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGrou
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
-from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, removed_from, slice_keys, task_count
+from pyhudi.spark.indexes.key_ranges import task_count
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, removed_from, slice_keys
 from pyhudi.spark.indexes.record_index.record_index_update import (
     create_missing_file_groups,
     file_groups_of,

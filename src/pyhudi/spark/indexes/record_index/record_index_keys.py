@@ -26,11 +26,10 @@ from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
-from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism, run_on_rows
+from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, file_task_count, parallelism, run_on_rows
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import ONE_RANGE, KeyRanges
-from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import PLACEMENT_KEY
 
@@ -113,7 +112,7 @@ def file_keys(
     if "tail" not in files.column_names:
         files = files.append_column("tail", pa.nulls(files.num_rows, pa.int64()))
     frame = small_frame(spark, files.select(["path", "partition", "number", "tail"]))
-    tasks = max(1, min(files.num_rows, 4 * shuffle_partitions(spark)))
+    tasks = file_task_count(spark, files.num_rows)
     return rows_of_tasks(frame.repartition(tasks), read, _KEYS)
 
 
@@ -178,8 +177,3 @@ def removed_keys(rows: DataFrame, partitions: pa.Array, routing: KeyRouting) -> 
             yield routing.route(keys.filter(is_listed), paths.filter(is_listed), locations)
 
     return rows_of_tasks(rows.select(RECORD_KEY, PARTITION_PATH), number, _KEYS)
-
-
-def task_count(groups: int, spark: SparkSession) -> int:
-    """Return the number of tasks that write an index of ``groups`` file groups."""
-    return max(1, min(groups, shuffle_partitions(spark)))

@@ -19,8 +19,8 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
-from pyhudi.spark.indexes.key_ranges import sorted_by_index_group
-from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting, slice_keys, task_count
+from pyhudi.spark.indexes.key_ranges import sorted_by_index_group, task_count
+from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting, slice_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -24,12 +24,12 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import resolve
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.bloom.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, read_positioned_rows
 from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, extra_name
 from pyhudi.spark.lookup.scan.key_search import KeySearch
-from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW_POSITION
 
@@ -111,7 +111,7 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
             columns = [batch.column(0), batch.column(1), *map(in_one_order, ranges)]
             yield pa.RecordBatch.from_arrays(columns, names=out.names)
 
-    tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
+    tasks = file_task_count(spark, len(files))
     footers_read = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks).mapInArrow(footers, out)
     collected = footers_read.collect()
     columns = [pa.array([row[i] for row in collected], kind) for i, kind in enumerate((pa.int32(), *3 * [pa.string()]))]

@@ -22,10 +22,10 @@ from pyhudi.read.execution.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
 from pyhudi.spark.read.base_files.spark_file_reader import is_missing_file_system, read_files
-from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import is_skeleton
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -198,7 +198,7 @@ def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema
             for number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 yield from read_positioned_rows(storage, path, number, target, invalid_text)
 
-    tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
+    tasks = file_task_count(spark, len(files))
     paths = files.frame(spark, "file_no", "base_path").repartition(tasks)
     return paths.mapInArrow(read, out)
 

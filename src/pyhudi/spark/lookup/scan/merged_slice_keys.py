@@ -23,13 +23,12 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import SEARCHED_FILE
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
-from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW_POSITION, UNKNOWN_POSITION
 
-_PARTITIONS_PER_CORE = 4
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -72,7 +71,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
                 merged = _with_deleted(context, file_slice) if include_deleted else read_slice(context, file_slice)
                 yield from _rows(merged, number, arrow_schema)
 
-    tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * shuffle_partitions(spark)))
+    tasks = file_task_count(spark, len(files))
     numbers = small_frame(spark, pa.table({SEARCHED_FILE: slices["file_no"]}))
     return numbers.repartition(tasks).mapInArrow(read, out)
 
