@@ -22,7 +22,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keys.deduplication import mark_deletes
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup
+from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.tagging import tag, untagged
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient

@@ -26,6 +26,7 @@ from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.lookup.batch_summary import BatchSummary, summarize
 from pyhudi.spark.lookup.file_tagging import FileTagger
+from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations, look_up_locations
 from pyhudi.spark.lookup.record_index.record_index_tagging import (
     counts_by_file_group,
@@ -34,7 +35,7 @@ from pyhudi.spark.lookup.record_index.record_index_tagging import (
     unknown_groups,
     with_file_groups,
 )
-from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 from pyhudi.spark.lookup.scan.key_columns import native_candidates
 from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.table.config.merge_settings import MergeSettings

@@ -14,7 +14,8 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options, options
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.spark.lookup.bloom.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges
-from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.key_lookup import KeyLookup
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
 from tests.cases import seldom

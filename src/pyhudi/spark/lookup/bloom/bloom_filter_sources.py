@@ -23,7 +23,8 @@ from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER_PAYLOAD
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.key_lookup import KeyLookup
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 from pyhudi.storage import Storage
 
 _TOGETHER = 64

@@ -22,7 +22,7 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.keys.deduplication import ordering_values
-from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup
+from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.scan.key_columns import STORED_VALUE_PREFIX, KeyColumns, extra_name
 from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 

@@ -11,7 +11,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.table_types import DEFAULT, nullable_type, table_type
-from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup
+from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.table.table_snapshot import TableSnapshot
 
 

@@ -20,7 +20,8 @@ from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.helper_columns import OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.keys.key_generator import jvm_zone, record_key
 from pyhudi.spark.lookup.batch_summary import BatchSummary
-from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup, base_rows, stored_types, with_file_no
+from pyhudi.spark.lookup.key_lookup import KeyLookup
+from pyhudi.spark.lookup.scan.base_file_keys import base_rows, stored_types, with_file_no
 from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, extra_name, native_candidates
 from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.spark.lookup.scan.merged_slice_keys import merged_slice_rows

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from pyhudi.spark.lookup.batch_summary import BatchSummary
-    from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
+    from pyhudi.spark.lookup.key_lookup import KeyLookup
+    from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import SEARCHED_FILE
-from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.key_lookup import KeyLookup
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW_POSITION, UNKNOWN_POSITION
 

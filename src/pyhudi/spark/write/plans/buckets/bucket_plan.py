@@ -29,7 +29,7 @@ from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup
+from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.tagging import tag, untagged
 from pyhudi.spark.write.plans.buckets.bucket_locations import bucket_locations
 from pyhudi.spark.write.plans.buckets.bucket_routing import cluster_by_file_group, no_position, route_to_buckets

@@ -10,8 +10,8 @@ from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.partition_updates.global_tagging import merges_moved_records
-from pyhudi.spark.lookup.scan.base_file_keys import KeyLookup
 from pyhudi.spark.lookup.tagging import BatchDeduplication, TaggedRows, tag, untagged
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
 from pyhudi.spark.write.write_input import as_in_table, whole_rows
