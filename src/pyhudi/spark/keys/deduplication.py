@@ -50,6 +50,11 @@ def is_delete(schema: StructType, merging: MergeSettings) -> Column:
     return is_marked | F.coalesce(F.col(quoted([field])).cast("string") == marker, F.lit(False))
 
 
+def is_marked_delete() -> Column:
+    """Return a column that is true for the rows that `IS_DELETE` marks as deletes; never null."""
+    return F.coalesce(F.col(IS_DELETE), F.lit(False))
+
+
 def delete_marker_columns(schema: StructType, merging: MergeSettings) -> frozenset[str]:
     """Return the columns that mark rows as deletes: ``_hoodie_is_deleted`` and the delete field of the table."""
     field = _delete_field(schema, merging)

@@ -15,6 +15,7 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_PARTITION, SEARCHED_FILE
+from pyhudi.spark.keys.deduplication import is_marked_delete
 from pyhudi.spark.lookup.bloom.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.partition_updates.global_tagging import (
     PartitionUpdatePolicy,
@@ -25,7 +26,6 @@ from pyhudi.spark.lookup.partition_updates.global_tagging import (
     locations_column,
     merges_moved_records,
     moves_records,
-    moving_option,
 )
 from pyhudi.spark.lookup.partition_updates.partition_update_checks import check_merge_of_moved_records
 from pyhudi.spark.lookup.partition_updates.partition_update_merge import PartitionUpdateMerge
@@ -82,7 +82,7 @@ class FileTagger:
         rows = self.search.rows
         condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
         joined = rows.join(F.broadcast(locations) if self.search.broadcast else locations, condition, "left")
-        to_write = joined.where(~F.coalesce(F.col(IS_DELETE), F.lit(False)) | F.col(SEARCHED_FILE).isNotNull())
+        to_write = joined.where(~is_marked_delete() | F.col(SEARCHED_FILE).isNotNull())
         table_columns = [F.col(quoted([name])) for name in rows.columns]
         return self._with_file_groups(to_write.select(*table_columns, SEARCHED_FILE, ROW_POSITION))
 
@@ -118,7 +118,7 @@ class FileTagger:
         if not len(moving_files):
             return None
         lookup = self.search.lookup
-        check_merge_of_moved_records(lookup, self.search.rows, moving_option(lookup))
+        check_merge_of_moved_records(lookup, self.search.rows)
         table = self.search.files.table
         return BaseFiles(table.filter(pc.is_in(table["file_no"], value_set=moving_files)))
 

@@ -23,7 +23,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
-from pyhudi.spark.keys.deduplication import dedupe
+from pyhudi.spark.keys.deduplication import dedupe, is_marked_delete
 from pyhudi.spark.lookup.batch_summary import BatchSummary, summarize
 from pyhudi.spark.lookup.file_tagging import FileTagger
 from pyhudi.spark.lookup.key_lookup import KeyLookup
@@ -52,7 +52,7 @@ def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
 def untagged(rows: DataFrame) -> DataFrame:
     """Return rows of which none is in the table: without locations and without deletes."""
     if IS_DELETE in rows.columns:
-        rows = rows.where(~F.coalesce(F.col(IS_DELETE), F.lit(False)))
+        rows = rows.where(~is_marked_delete())
     nulls = {FILE_ID: "string", BASE_PATH: "string", ROW_POSITION: "bigint"}
     rows = rows.withColumn(IS_DELETE, F.lit(False))
     return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in nulls.items()})

@@ -7,15 +7,16 @@ if some incoming keys pass its filter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby
+from operator import itemgetter
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from pyhudi.arrow.group_runs import group_runs
 from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file.base_file_footer import in_one_order
@@ -26,15 +27,15 @@ from pyhudi.spark.column_names import resolve
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
-from pyhudi.spark.lookup.bloom.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
+from pyhudi.spark.lookup.bloom.bloom_filter_sources import BloomFilters, FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, read_positioned_rows
 from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, extra_name
 from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW_POSITION
 
-_LEAST, _MOST, _WANTED = "_pyhudi_least", "_pyhudi_most", "_pyhudi_wanted"
-_WANTED_PARTITION = "_pyhudi_wanted_partition"
+_MIN_KEY, _MAX_KEY = "_pyhudi_min_key", "_pyhudi_max_key"
+_WANTED, _WANTED_PARTITION = "_pyhudi_wanted", "_pyhudi_wanted_partition"
 _KEY = TEXT.in_locations[0]
 Batches = Iterator[pa.RecordBatch]
 
@@ -60,10 +61,10 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     else:
         nothing = F.lit(None).cast("string")
         frame = files.frame(spark, "file_no", "partition")
-        ranges = frame.withColumns({_LEAST: nothing, _MOST: nothing})
+        ranges = frame.withColumns({_MIN_KEY: nothing, _MAX_KEY: nothing})
     searched = rows.select(F.col(RECORD_KEY).alias(_WANTED), F.col(PARTITION_PATH).alias(_WANTED_PARTITION))
-    may_contain = (F.col(_LEAST).isNull() | (F.col(_LEAST) <= F.col(_WANTED))) & (
-        F.col(_MOST).isNull() | (F.col(_WANTED) <= F.col(_MOST))
+    may_contain = (F.col(_MIN_KEY).isNull() | (F.col(_MIN_KEY) <= F.col(_WANTED))) & (
+        F.col(_MAX_KEY).isNull() | (F.col(_WANTED) <= F.col(_MAX_KEY))
     )
     if not search.all_partitions:
         may_contain &= F.col(OLD_PARTITION) == F.col(_WANTED_PARTITION)
@@ -97,8 +98,8 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
         [
             StructField(SEARCHED_FILE, IntegerType()),
             StructField(OLD_PARTITION, StringType()),
-            StructField(_LEAST, StringType()),
-            StructField(_MOST, StringType()),
+            StructField(_MIN_KEY, StringType()),
+            StructField(_MAX_KEY, StringType()),
         ]
     )
 
@@ -118,10 +119,10 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
     return small_frame(spark, pa.table(columns, names=out.names))
 
 
-def _ranges_frame(spark: SparkSession, files: BaseFiles, least: pa.Array, most: pa.Array) -> DataFrame:
+def _ranges_frame(spark: SparkSession, files: BaseFiles, min_keys: pa.Array, max_keys: pa.Array) -> DataFrame:
     """Return the same for known ranges."""
-    columns = [files.table["file_no"], files.table["partition"], least, most]
-    return small_frame(spark, pa.table(columns, names=[SEARCHED_FILE, OLD_PARTITION, _LEAST, _MOST]))
+    columns = [files.table["file_no"], files.table["partition"], min_keys, max_keys]
+    return small_frame(spark, pa.table(columns, names=[SEARCHED_FILE, OLD_PARTITION, _MIN_KEY, _MAX_KEY]))
 
 
 def check_files(
@@ -143,42 +144,23 @@ def check_files(
     Yields:
         Locations: key, extra columns, file number and row position.
     """
-    filters, storage, paths = source.open(), source.storage, source.paths
-    current: int | None = None
-    passed: list[pa.Array] = []
-    bloom = None
-    for batch in batches:
-        numbers = batch.column(0).to_numpy(zero_copy_only=False)
-        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-        filters.expect(numbers[[start for start in bounds[:-1] if start < len(numbers)]].tolist())
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            number = int(numbers[start])
-            if number != current:
-                if current is not None:
-                    yield from _exact(
-                        storage, paths[current].as_py(), current, passed=passed, extra=extra, invalid_text=invalid_text
-                    )
-                current, passed = number, []
-                bloom = filters.filter_of(number)
-            keys = batch.column(1).slice(start, end - start)
-            passed.append(keys if bloom is None else keys.filter(bloom.might_contain(keys)))
-    if current is not None:
-        yield from _exact(
-            storage, paths[current].as_py(), current, passed=passed, extra=extra, invalid_text=invalid_text
-        )
-
-
-def _exact(
-    storage: Storage, path: str, number: int, *, passed: list[pa.Array], extra: pa.Schema, invalid_text: InvalidText
-) -> Batches:
-    searched = pa.concat_arrays([keys.cast(pa.string()) for keys in passed])
-    if len(searched) == 0:
-        return
     schema = pa.schema([(RECORD_KEY, pa.string()), *extra])
     names = [_KEY, *(extra_name(name) for name in extra.names), SEARCHED_FILE, ROW_POSITION]
-    for batch in read_positioned_rows(storage, path, number, schema, invalid_text):
-        candidates = batch.filter(pc.is_in(batch.column(0), value_set=searched))
-        if candidates.num_rows:
-            yield candidates.rename_columns(names)
+    filters = source.open()
+    for number, parts in groupby(group_runs(_expected(batches, filters), SEARCHED_FILE), itemgetter(0)):
+        bloom = filters.filter_of(number)
+        keys = (part.column(_WANTED).cast(pa.string()) for _, part in parts)
+        passed = pa.concat_arrays([each if bloom is None else each.filter(bloom.might_contain(each)) for each in keys])
+        if not len(passed):
+            continue
+        for rows in read_positioned_rows(source.storage, source.paths[number].as_py(), number, schema, invalid_text):
+            located = rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=passed))
+            if located.num_rows:
+                yield located.rename_columns(names)
+
+
+def _expected(batches: Iterable[pa.RecordBatch], filters: BloomFilters) -> Batches:
+    """Yield the batches, after the filters of the files in each were announced."""
+    for batch in batches:
+        filters.expect(pc.unique(batch.column(SEARCHED_FILE)).to_pylist())
+        yield batch

@@ -8,6 +8,7 @@ match the path. Apache Hudi writes the new values, but reads the old ones, from 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -21,7 +22,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted, resolve
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
-from pyhudi.spark.keys.deduplication import ordering_values
+from pyhudi.spark.keys.deduplication import is_marked_delete, ordering_values
 from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.scan.key_columns import STORED_VALUE_PREFIX, KeyColumns, extra_name
 from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
@@ -76,15 +77,11 @@ def global_locations(locations: DataFrame, keys: KeyColumns, policy: PartitionUp
         policy: Treatment of records in other partitions, which determines the stored columns of the list.
     """
     base = StructType([field for field in locations.schema.fields if field.name.startswith(STORED_VALUE_PREFIX)])
-    stored = ordering_values(
-        base, [extra_name(name) for name in policy.ordering], compares_sequences=policy.compares_sequences
-    )
-    strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
     location = F.struct(
         F.col(OLD_PARTITION).alias("partition"),
         F.col(SEARCHED_FILE).alias("file_no"),
         F.col(ROW_POSITION).alias("row"),
-        strength.alias("strength"),
+        _ordering(base, [extra_name(name) for name in policy.ordering], policy).alias("ordering"),
         _values(base, policy.stored_columns).alias("kept"),
     )
     return locations.groupBy(*keys.in_locations).agg(F.collect_list(location).alias(_LOCATIONS))
@@ -105,7 +102,7 @@ def is_elsewhere() -> Column:
     """Return a column that is true if a row is no delete and records of its key are in other partitions only, in rows
     joined with `global_locations`."""
     here = F.exists(F.col(_LOCATIONS), lambda p: p["partition"] == F.col(PARTITION_PATH))
-    return F.col(_LOCATIONS).isNotNull() & ~F.coalesce(F.col(IS_DELETE), F.lit(False)) & ~here
+    return F.col(_LOCATIONS).isNotNull() & ~is_marked_delete() & ~here
 
 
 def apply_partition_updates(joined: DataFrame, schema: StructType, policy: PartitionUpdatePolicy) -> DataFrame:
@@ -123,7 +120,7 @@ def apply_partition_updates(joined: DataFrame, schema: StructType, policy: Parti
     table_columns = {name: F.col(quoted([name])) for name in schema.names}
     incoming = _IncomingRow(
         table_columns[PARTITION_PATH],
-        F.coalesce(table_columns[IS_DELETE], F.lit(False)),
+        is_marked_delete(),
         _values(schema, policy.stored_columns),
         F.coalesce(F.col(_LOCATIONS), F.array()),
     )
@@ -181,10 +178,9 @@ class _IncomingRow:
         """Return the rows for stored records, of which those in other partitions are deleted, and True if none of them
         is in the partition of the row or stays."""
         locations, partition = self.locations, self.partition
-        ordering = ordering_values(schema, policy.ordering, compares_sequences=policy.compares_sequences)
-        strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(ordering)))
+        ordering = _ordering(schema, policy.ordering, policy)
         # A stored record with a greater ordering value stays; one in the same partition is left to the merge.
-        replaced = F.filter(locations, lambda p: (p["partition"] == partition) | (p["strength"] <= strength))
+        replaced = F.filter(locations, lambda p: (p["partition"] == partition) | (p["ordering"] <= ordering))
 
         def at(location: Column) -> Column:
             is_delete = self.delete | (location["partition"] != partition)
@@ -193,6 +189,12 @@ class _IncomingRow:
         is_here = F.exists(locations, lambda p: p["partition"] == partition)
         is_beaten = F.size(replaced) < F.size(locations)
         return F.transform(replaced, at), ~is_here & ~is_beaten
+
+
+def _ordering(schema: StructType, fields: Sequence[str], policy: PartitionUpdatePolicy) -> Column:
+    """Return the values of ordering fields as one struct, by which versions are compared."""
+    values = ordering_values(schema, fields, compares_sequences=policy.compares_sequences)
+    return F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(values)))
 
 
 def _values(schema: StructType, fields: tuple[str, ...]) -> Column:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pyhudi.config import Option, options
+from pyhudi.config import options
 from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.table_types import DEFAULT, nullable_type, table_type
 from pyhudi.spark.lookup.key_lookup import KeyLookup
+from pyhudi.spark.lookup.partition_updates.global_tagging import moving_option
 from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def check_merge_of_moved_records(lookup: KeyLookup, rows: DataFrame, moving_option: Option[bool]) -> None:
+def check_merge_of_moved_records(lookup: KeyLookup, rows: DataFrame) -> None:
     """Check that whole stored records can be merged with incoming ones.
 
     Args:
         lookup: The table.
         rows: The incoming rows.
-        moving_option: The option by which records move.
 
     Raises:
         UnsupportedTableError: Files lack the partition columns, the table has defaults that partial updates ignore, or
@@ -31,7 +31,7 @@ def check_merge_of_moved_records(lookup: KeyLookup, rows: DataFrame, moving_opti
     if why is not None:
         raise UnsupportedTableError(
             f"records that move to another partition cannot be merged with the stored ones {why}; set the option "
-            f"{moving_option.key}=false to update them where they are"
+            f"{moving_option(lookup).key}=false to update them where they are"
         )
 
 

@@ -31,7 +31,7 @@ from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type
 from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 
-_NEW, _OLD, _PLACES = "_pyhudi_incoming", "_pyhudi_previous", "_pyhudi_places"
+_NEW, _OLD, _LOCATIONS = "_pyhudi_incoming", "_pyhudi_previous", "_pyhudi_locations_of_key"
 _GONE, _STAYS, _PATH, _OUT = "_pyhudi_merged_away", "_pyhudi_stays", "_pyhudi_merged_path", "_pyhudi_merged_row"
 _KEY = "_pyhudi_merged_key"
 Batches = Iterator[pa.RecordBatch]
@@ -68,12 +68,12 @@ class PartitionUpdateMerge:
         merged = merged.withColumn(_PATH, partition_path_of(merged, self.spec))
         table_columns = {name: F.col(quoted([name])) for name in names}
         incoming = {name: F.col(quoted([_NEW, name])) for name in names}
-        places, path = F.col(_PLACES), F.col(_PATH)
-        moves = ~F.col(_GONE) & ~F.exists(places, lambda p: p["partition"] == path)
-        left = F.transform(places, lambda p: _at(table_columns, p["partition"], F.lit(True), p["file_no"], p["row"]))
+        locations, path = F.col(_LOCATIONS), F.col(_PATH)
+        moves = ~F.col(_GONE) & ~F.exists(locations, lambda p: p["partition"] == path)
+        left = F.transform(locations, lambda p: _at(table_columns, p["partition"], F.lit(True), p["file_no"], p["row"]))
         none = F.lit(None)
         entered = F.array(_at(table_columns, path, F.lit(False), none.cast("int"), none.cast("bigint")))
-        here = F.transform(places, lambda p: _at(incoming, p["partition"], F.lit(False), p["file_no"], p["row"]))
+        here = F.transform(locations, lambda p: _at(incoming, p["partition"], F.lit(False), p["file_no"], p["row"]))
         placed = F.when(moves, F.concat(left, entered)).otherwise(here)
         if self.rules.merger is not None:
             placed = F.when(F.coalesce(self._fails(moves), F.lit(False)), here).otherwise(placed)
@@ -84,14 +84,18 @@ class PartitionUpdateMerge:
 
     def _merged(self, moving: DataFrame, names: list[str], locations: Column, stored: DataFrame) -> DataFrame:
         """Return the merged rows, with whether they are deletes (`_GONE`), whether the stored record stays when it is
-        deleted (`_STAYS`), the incoming rows (`_NEW`) and the locations (`_PLACES`)."""
+        deleted (`_STAYS`), the incoming rows (`_NEW`) and the locations (`_LOCATIONS`)."""
         columns = [F.col(quoted([name])).alias(name) for name in names]
-        places = F.transform(locations, lambda p: F.struct(*(p[n].alias(n) for n in ("partition", "file_no", "row"))))
-        updated = moving.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_NEW), places.alias(_PLACES))
+        locations = F.transform(
+            locations, lambda p: F.struct(*(p[n].alias(n) for n in ("partition", "file_no", "row")))
+        )
+        updated = moving.select(
+            F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_NEW), locations.alias(_LOCATIONS)
+        )
         previous = stored.select(F.col(RECORD_KEY).alias(_KEY), F.struct(*columns).alias(_OLD))
-        pairs = updated.join(previous, _KEY, "left").select(_NEW, _OLD, _PLACES)
+        pairs = updated.join(previous, _KEY, "left").select(_NEW, _OLD, _LOCATIONS)
         flags = [StructField(_GONE, BooleanType()), StructField(_STAYS, BooleanType())]
-        passed = [StructField(name, pairs.schema[name].dataType) for name in (_NEW, _PLACES)]
+        passed = [StructField(name, pairs.schema[name].dataType) for name in (_NEW, _LOCATIONS)]
         incoming = pairs.schema[_NEW].dataType
         assert isinstance(incoming, StructType)
         out = nullable_type(StructType([*incoming.fields, *flags, *passed]))
@@ -160,7 +164,7 @@ def merge_pairs_of_rows(pairs: pa.RecordBatch, rules: MergeRules) -> pa.RecordBa
     flags = [np.zeros(len(incoming), dtype=np.bool_) for _ in range(2)]
     flags[0][valid_rows], flags[1][valid_rows] = merged.is_delete, survives
     columns = [*(column.combine_chunks() for column in rows.columns), *map(pa.array, flags), incoming, passed]
-    return pa.RecordBatch.from_arrays(columns, names=[*schema.names, _GONE, _STAYS, _NEW, _PLACES])
+    return pa.RecordBatch.from_arrays(columns, names=[*schema.names, _GONE, _STAYS, _NEW, _LOCATIONS])
 
 
 def _rows(structs: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:

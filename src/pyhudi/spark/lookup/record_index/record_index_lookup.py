@@ -30,6 +30,7 @@ from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
 from pyhudi.spark.indexes.key_ranges import sorted_by_index_group
+from pyhudi.spark.keys.deduplication import is_marked_delete
 from pyhudi.spark.lookup.batch_summary import BatchSummary
 from pyhudi.write.location_columns import IS_DELETE, PLACEMENT_KEY
 
@@ -113,7 +114,7 @@ def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame
     """
     groups = index.groups
     tasks = max(1, min(len(groups), parallelism(rows.sparkSession)))
-    mark = F.coalesce(F.col(IS_DELETE), F.lit(False)) if IS_DELETE in rows.columns else F.lit(False)
+    mark = is_marked_delete() if IS_DELETE in rows.columns else F.lit(False)
     keys = _with_group(rows.select(RECORD_KEY, PARTITION_PATH, mark.alias(IS_DELETE)), groups, tasks)
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Batches:

@@ -13,6 +13,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import looked_up
 from pyhudi.spark.helper_columns import OLD_FILE_ID, OLD_PARTITION
+from pyhudi.spark.keys.deduplication import is_marked_delete
 from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_group_keys import in_groups
@@ -84,7 +85,7 @@ def with_file_groups(matched: DataFrame, slices: pa.Table) -> DataFrame:
     base_files = pa.table(
         [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, OLD_FILE_ID, BASE_PATH]
     )
-    to_write = matched.where(~F.coalesce(F.col(IS_DELETE), F.lit(False)) | F.col(OLD_FILE_ID).isNotNull())
+    to_write = matched.where(~is_marked_delete() | F.col(OLD_FILE_ID).isNotNull())
     joined, columns = looked_up(to_write, base_files, [OLD_PARTITION, OLD_FILE_ID])
     return joined.select(
         *(quoted([name]) for name in names),
