@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
@@ -74,7 +73,7 @@ def _prepared_expression(
     groups = file_group_ids(index.partition, initial_file_group_count(index.partition, table.opts))
     live = table_contents(table.snapshot).live
 
-    def write() -> Sequence[Mapping[str, Any]]:
+    def write() -> list[Stat]:
         records = first_records(spark, table, index, live, columns)
         files = GroupFiles(table.storage, index.partition, instant, table.config.version)
         return InitialFileGroups(files, groups).write(records)

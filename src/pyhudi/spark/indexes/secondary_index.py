@@ -6,28 +6,28 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.row_estimates import estimated_rows
 from pyhudi.merge.file_slice import SliceContext
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice, Stat
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import SliceChanges
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, load_metadata_timeline
-from pyhudi.metadata.records.record_index_file_groups import estimate_file_group_count
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
+from pyhudi.spark.indexes.record_index.initial_keys import global_group_count
 from pyhudi.spark.indexes.secondary_index_entries import (
     IndexTarget,
     sampled_ranges,
@@ -76,10 +76,10 @@ class InitialEntries:
         table = locked.snapshot
         slices = FileSystemView.load(table).latest_slices()
         count = int(estimated_rows(locked.storage, slices).sum())
-        groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))
+        groups = file_group_ids(index.partition, global_group_count(locked.opts, count))
         return cls(spark, table, locked.opts, slices, count, index, groups)
 
-    def write(self, instant: str) -> list[dict[str, Any]]:
+    def write(self, instant: str) -> list[Stat]:
         """Write the base files of the index at an instant of the metadata table; return their write stats. Runs a Spark
         job."""
         schema = resolve_table_schema(self.table)
@@ -144,8 +144,3 @@ def _written(
 def _context(table: TableSnapshot, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:
     columns = dict.fromkeys((RECORD_KEY, *(index.column for index in indexes)))
     return replace(slice_context(table, schema, names=column_names(table, schema), opts=opts), columns=tuple(columns))
-
-
-def _limits(opts: Options) -> tuple[int, int]:
-    least, most = options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS
-    return opts.get_typed(least), opts.get_typed(most)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.row_estimates import estimated_rows
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice, Stat
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.record_index_file_groups import (
     RecordIndexFileGroups,
@@ -82,7 +81,7 @@ class InitialKeys:
             )
         return cls(spark, table, opts, slices, rows, groups)
 
-    def write(self, instant: str) -> list[dict[str, Any]]:
+    def write(self, instant: str) -> list[Stat]:
         """Write the base files of the index at an instant of the metadata table. Return their write stats. Runs a Spark
         job.
 
@@ -111,11 +110,11 @@ class InitialKeys:
         count = range_count(int(self.rows.sum()), len(self.groups))
         if count == 1:
             return ONE_RANGE
-        places = sampled_files(files.num_rows)
-        some = replace(self, slices=self.slices.take(list(places)))
-        keys = some._keys(files.take(list(places)), routing)
+        numbers = list(sampled_files(files.num_rows))
+        sampled = replace(self, slices=self.slices.take(numbers))
+        keys = sampled._keys(files.take(numbers), routing)
         with task_errors():
-            return KeyRanges.from_sample(keys.select(RECORD_KEY), int(self.rows[list(places)].sum()), count)
+            return KeyRanges.from_sample(keys.select(RECORD_KEY), int(self.rows[numbers].sum()), count)
 
     def _keys(self, files: pa.Table, routing: KeyRouting) -> DataFrame:
         """Return the current keys of the table; ``files`` are the slices as numbered locations."""
@@ -150,19 +149,18 @@ def check_no_duplicates(count: int, groups: RecordIndexFileGroups) -> None:
 def _group_ids(opts: Options, slices: pa.Table, rows: npt.NDArray[np.int64], *, partitioned: bool) -> list[str]:
     """Return ids for the file groups of the index, by the number of rows in base files."""
     if not partitioned:
-        least, most = (
-            opts.get_typed(o)
-            for o in (options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS)
-        )
-        return file_group_ids(RECORD_INDEX, estimate_file_group_count(int(rows.sum()), least, most))
-    least, most = (
-        opts.get_typed(o)
-        for o in (
-            options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS,
-            options.METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS,
-        )
-    )
+        return file_group_ids(RECORD_INDEX, global_group_count(opts, int(rows.sum())))
+    min_groups = opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS)
+    max_groups = opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS)
     counted = pa.table([slices["partition"], pa.array(rows)], names=["partition", "rows"])
     counts = counted.group_by("partition", use_threads=False).aggregate([("rows", "sum")])
     by_partition = zip(counts["partition"].to_pylist(), counts["rows_sum"].to_pylist(), strict=True)
-    return new_group_ids({path: estimate_file_group_count(count, least, most) for path, count in by_partition})
+    group_counts = {path: estimate_file_group_count(count, min_groups, max_groups) for path, count in by_partition}
+    return new_group_ids(group_counts)
+
+
+def global_group_count(opts: Options, rows: int) -> int:
+    """Return the number of file groups of an index over the rows of all partitions."""
+    min_groups = opts.get_typed(options.METADATA_RECORD_INDEX_MIN_GROUPS)
+    max_groups = opts.get_typed(options.METADATA_RECORD_INDEX_MAX_GROUPS)
+    return estimate_file_group_count(rows, min_groups, max_groups)

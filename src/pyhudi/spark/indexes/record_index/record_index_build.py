@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError
+from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.metadata_layout import FILES, RECORD_INDEX
@@ -46,7 +47,7 @@ def build_record_index(spark: SparkSession, table: LockedTable) -> TableConfig:
     return declare_partitions(table.storage, table.config, [RECORD_INDEX], definitions)
 
 
-def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], active: ActiveTimeline) -> None:
+def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Stat], active: ActiveTimeline) -> None:
     """Check that no write since the base files of the index were written has added a key to a second file group.
 
     Raises:

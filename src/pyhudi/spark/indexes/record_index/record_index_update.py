@@ -181,7 +181,7 @@ class _RecordIndexUpdate:
             groups,
             file_groups_of(storage, config, groups),
             self.current,
-            check=not self.changes.looked_up,
+            looks_up_added=not self.changes.looked_up,
             fence=self.tx.fence,
         )
 
@@ -219,7 +219,7 @@ def _find_conflict(keys: DataFrame, locations: KeyLocations, target: RecordIndex
         return None
     if target.groups.contradicts(RecordIndexFileGroups.from_ids(ids, partitioned=target.groups.partitioned)):
         return "other numbers of file groups of the record index were opened for its partitions"
-    count = count_duplicates(keys, locations, replace(target, current=now, check=True), tasks)
+    count = count_duplicates(keys, locations, replace(target, current=now, looks_up_added=True), tasks)
     return f"{count} of its new keys were added" if count else None
 
 
@@ -265,8 +265,8 @@ def create_missing_file_groups(
     missing = groups.missing(partitions)
     if not missing:
         return groups
-    least = opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS)
-    made = new_group_ids(dict.fromkeys(missing, least))
+    min_groups = opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS)
+    made = new_group_ids(dict.fromkeys(missing, min_groups))
     files = GroupFiles(storage, RECORD_INDEX, instant, config.version)
     for file_id in made:
         files.open_group(file_id)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
+from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 from pyhudi.metadata.records.record_locations import decode_locations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
-def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], active: ActiveTimeline) -> int:
+def count_duplicate_keys(first: InitialKeys, stats: Sequence[Stat], active: ActiveTimeline) -> int:
     """Return the number of keys that are in several file groups now (``active``), but were in one when the base files
     of ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
     none."""
@@ -67,9 +68,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     return sum(int(row[0]) for row in counts)
 
 
-def _keys_of_unchanged(
-    storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array, version: int
-) -> pa.ChunkedArray:
+def _keys_of_unchanged(storage: Storage, stat: Stat | None, left: pa.Array, version: int) -> pa.ChunkedArray:
     """Return the keys of a base file of the index whose file groups have not changed."""
     if stat is None:
         return pa.chunked_array([], pa.string())

@@ -7,9 +7,8 @@ index, and count them: an index that lacks locations must not be used.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.hfile.hfile_writer import LONGEST_KEY
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice, Stat
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
@@ -36,14 +35,24 @@ from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence
 
 _STAT = "stat string, duplicates long"
+_NO_KEYS = pa.array([], pa.string())
+_INDEXED = ["k", "partition", "file_id"]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordIndexWrite:
-    """A write of file groups of a record index. ``slices`` are the file groups, by number.
+    """A write of file groups of a record index.
 
-    ``current``: the index before the write (None: it is being built, so no lookups are possible, and deletes are not
-    verified). ``check``: added keys may already have another location. ``fence``: as in `GroupFiles`.
+    Attributes:
+        storage: Storage of the table.
+        instant: Instant of the metadata table.
+        version: Version of the table.
+        groups: All file groups of the index.
+        slices: Their current slices, by the number of the group.
+        current: The index before the write; None: it is being built, so no lookups are possible, and deletes are not
+            verified.
+        looks_up_added: Added keys are looked up in ``current``, too, because they may have another location there.
+        fence: As in `GroupFiles`.
     """
 
     storage: Storage
@@ -52,7 +61,7 @@ class RecordIndexWrite:
     groups: RecordIndexFileGroups
     slices: Sequence[GroupSlice]
     current: MetadataTable | None = None
-    check: bool = False
+    looks_up_added: bool = False
     fence: WriteFence | None = None
 
     @property
@@ -63,8 +72,12 @@ class RecordIndexWrite:
 
 @dataclass(frozen=True, slots=True)
 class KeyLocations:
-    """Locations of keys (``files``: number, partition, file_id, millis), and the ``partitions`` from which keys were
-    removed, by number."""
+    """Locations of keys.
+
+    Attributes:
+        files: Locations to which keys are added: number, partition, file_id, millis.
+        partitions: Partitions from which keys are removed, by number.
+    """
 
     files: pa.Table
     partitions: pa.Array
@@ -74,7 +87,7 @@ class KeyLocations:
 class KeyWriteResult:
     """Write stats of the files of an index, and the number of keys with more than one location."""
 
-    stats: list[dict[str, Any]]
+    stats: list[Stat]
     duplicates: int
 
 
@@ -131,7 +144,7 @@ def _write(keys: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Batches]
     return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
 
 
-def _result(stat: Mapping[str, Any] | None, duplicates: int) -> pa.RecordBatch:
+def _result(stat: Stat | None, duplicates: int) -> pa.RecordBatch:
     """Return the result of a task for one file group: write stat as JSON, and number of duplicates."""
     columns = [pa.array([None if stat is None else json.dumps(stat)], pa.string()), pa.array([duplicates], pa.int64())]
     return pa.RecordBatch.from_arrays(columns, names=["stat", "duplicates"])
@@ -155,7 +168,14 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
 
 @dataclass(frozen=True, slots=True)
 class LocationMerge:
-    """Merge of the keys of one file group."""
+    """Merge of added and removed keys with those of the index, one file group of it after the other.
+
+    Attributes:
+        files: As in `KeyLocations`, by number.
+        partitions: As in `KeyLocations`.
+        values: Records of the index for the locations ``files``.
+        target: The write of the index.
+    """
 
     files: pa.Table
     partitions: pa.Array
@@ -169,7 +189,7 @@ class LocationMerge:
         values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
         return cls(files, locations.partitions, values, target)
 
-    def write_base_file(self, number: int, parts: Iterable[pa.Table], token: str) -> tuple[Mapping[str, Any], int]:
+    def write_base_file(self, number: int, parts: Iterable[pa.Table], token: str) -> tuple[Stat, int]:
         """Write the keys of a file group, range by range in their order. Return the write stat, and the number of keys
         with two locations."""
         counts: list[int] = []
@@ -206,14 +226,17 @@ class LocationMerge:
             return RecordChanges(added, self.values.take(file_numbers), pc.unique(deletes)), duplicates
         # A partitioned index has a key by partition, so deletes need no lookup.
         to_look_up = deletes if not target.groups.partitioned else _NO_KEYS
-        indexed = self._indexed_locations(number, pa.concat_arrays([to_look_up, added]) if target.check else to_look_up)
-        if target.check:
+        indexed = self._indexed_locations(
+            number, pa.concat_arrays([to_look_up, added]) if target.looks_up_added else to_look_up
+        )
+        if target.looks_up_added:
             duplicates += self._count_in_other_groups(indexed, added, file_numbers, removed)
         if not target.groups.partitioned:
-            deletes = self._deleted_keys(indexed, removed_for_good)
+            deletes = indexed["k"].filter(self._has_left_partition(indexed, removed_for_good)).combine_chunks()
         return RecordChanges(added, self.values.take(file_numbers), pc.unique(deletes)), duplicates
 
     def _last(self, keys: pa.Array, file_numbers: pa.Array) -> tuple[pa.Array, pa.Array, int]:
+        """Return each key once, with the number of its last location; and the number of further locations of keys."""
         encoded = keys.dictionary_encode()
         if len(encoded.dictionary) == len(keys):
             return keys, file_numbers, 0
@@ -230,11 +253,11 @@ class LocationMerge:
         """Return the locations that the index has for keys of a file group: k, partition, file_id."""
         assert self.target.current is not None
         if not len(keys):
-            return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
+            return pa.table(dict.fromkeys(_INDEXED, _NO_KEYS))
         prefix = self.target.groups.prefix(number)
         stored = self.target.current.lookup(RECORD_INDEX, keys, [RECORD_INDEX_PAYLOAD], prefix=prefix)
         where = decode_locations(stored[RECORD_INDEX_PAYLOAD])
-        return pa.table([stored[KEY], where["partition"], where["file_id"]], names=_KNOWN)
+        return pa.table([stored[KEY], where["partition"], where["file_id"]], names=_INDEXED)
 
     def _count_in_other_groups(
         self, indexed: pa.Table, added: pa.Array, file_numbers: pa.Array, removed: pa.Table
@@ -248,9 +271,6 @@ class LocationMerge:
         )
         elsewhere = indexed.filter(pc.invert(pc.fill_null(in_same_group, True)))
         return int(elsewhere.filter(pc.invert(self._has_left_partition(elsewhere, removed))).num_rows)
-
-    def _deleted_keys(self, indexed: pa.Table, removed: pa.Table) -> pa.Array:
-        return indexed["k"].filter(self._has_left_partition(indexed, removed)).combine_chunks()
 
     def _has_left_partition(self, indexed: pa.Table, removed: pa.Table) -> pa.Array:
         """Return a mask of the keys that were removed from the partition that the index has for them."""
@@ -266,10 +286,6 @@ def _check_lengths(keys: pa.Array) -> None:
             f"a record key has {longest} bytes, too many for the record index; at most {LONGEST_KEY} are supported. "
             "Use another index (hoodie.index.type)"
         )
-
-
-_NO_KEYS = pa.array([], pa.string())
-_KNOWN = ["k", "partition", "file_id"]
 
 
 def _composite_keys(*columns: pa.ChunkedArray) -> pa.Array:

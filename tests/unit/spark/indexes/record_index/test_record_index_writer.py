@@ -66,7 +66,9 @@ def test_keys_of_a_global_index(
 ) -> None:
     groups = RecordIndexFileGroups.from_ids(["record-index-0000-0"], partitioned=False)
     current: Any = Known(known)
-    target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current, check=True)
+    target = RecordIndexWrite(
+        LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current, looks_up_added=True
+    )
     keys, numbers = (list(column) for column in zip(*events, strict=True))
     merge = LocationMerge.from_locations(KeyLocations(FILES, PARTITIONS), target)
     records, found = merge.records(0, rows(keys, numbers))
