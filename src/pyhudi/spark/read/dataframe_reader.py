@@ -184,7 +184,7 @@ def _from_base_files(scan: SparkScan) -> DataFrame:
     if scan.engine is not ReadEngine.ARROW:
         native = read_natively(scan, required=scan.engine is ReadEngine.SPARK)
     if native is None:
-        return _with_arrow(scan.spark, scan.table, scan.plan)
+        return _with_arrow(scan)
     return _selected(with_conditions(native, scan.plan), scan.plan)
 
 
@@ -198,11 +198,14 @@ def _merged(scan: SparkScan) -> list[DataFrame]:
     return [rows] if base is None else [_selected(with_conditions(base, plan), plan), rows]
 
 
-def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> DataFrame:
-    reader = TaskReader.from_plan(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
-    if reader is None:  # Spark evaluates the SQL text, which may refer to any column.
+def _with_arrow(scan: SparkScan) -> DataFrame:
+    """Return the rows of slices without log files, read by tasks."""
+    plan, storage = scan.plan, scan.table.storage
+    if plan.filter is None or plan.filter.sql is None:
+        reader = TaskReader.from_plan(plan, storage)
+    else:  # Spark evaluates the SQL text, which may refer to any column.
         columns = tuple(plan.schema.names)
-        reader = TaskReader(table.storage, plan.schema, columns, None, plan.commit_times, plan.reading.invalid_text)
+        reader = TaskReader(storage, plan.schema, columns, None, plan.commit_times, plan.reading.invalid_text)
     tasks = read_tasks(plan)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -210,7 +213,7 @@ def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> Da
             for number in batch.column(0).to_pylist():
                 yield from reader.read(tasks[number])
 
-    rows = rows_of_tasks(spark.range(0, len(tasks), 1, len(tasks)), run, reader.output_schema)
+    rows = rows_of_tasks(scan.spark.range(0, len(tasks), 1, len(tasks)), run, reader.output_schema)
     return _selected(with_sql_conditions(rows, plan), plan)
 
 

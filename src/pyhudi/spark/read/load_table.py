@@ -64,9 +64,9 @@ def load_table(
     """
     refuse_other_formats(options or {})
     opts = Options.parse({**session_settings(spark, path), **(options or {})})
-    place = locate_table(path, opts)
-    client = TableMetaClient.open(place.root, opts)
-    query = replace(Query.from_options(opts, client.config), subpath=place.subpath)
+    location = locate_table(path, opts)
+    client = TableMetaClient.open(location.root, opts)
+    query = replace(Query.from_options(opts, client.config), subpath=location.subpath)
     if predicate is not None:
         return read_pruned(spark, client, query, predicate, opts)
     return read(spark, client, query, opts=opts)

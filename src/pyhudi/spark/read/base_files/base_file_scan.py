@@ -6,7 +6,7 @@ the same source of partition columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Protocol
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -42,7 +42,6 @@ from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 STREAM_METADATA = "_spark_metadata"
 """Folders of Spark's own streams. What is below, at any depth, is not listed by its readers of files and streams."""
@@ -118,7 +117,8 @@ def read_natively(scan: SparkScan, *, required: bool, extras: ScanExtras | None 
     if numbers is not None:
         plan = replace(plan, tasks=_numbered(plan.tasks, numbers))
         more = None if more is None else _numbered(more, numbers)
-    sources = partition_columns(scan.with_plan(plan), numbered=numbers is not None)
+    scan = scan.with_plan(plan)
+    sources = partition_columns(scan, numbered=numbers is not None)
     if sources is None:
         if required:
             names = ", ".join(plan.partition_columns.values)
@@ -127,7 +127,7 @@ def read_natively(scan: SparkScan, *, required: bool, extras: ScanExtras | None 
     try:
         files = plan.tasks.num_rows + (0 if more is None else more.num_rows)
         with read_settings(scan.spark, files, root):
-            return _read(scan.spark, scan.table, plan, sources, replace(extras, files=more))
+            return _read(scan, sources, replace(extras, files=more))
     except Exception as e:  # PySpark has no class for this error of the JVM
         if required or not is_missing_file_system(e):
             raise
@@ -139,7 +139,7 @@ def _why_not_by_spark(plan: ScanPlan, root: str) -> str | None:
     paths = plan.tasks["base_path"]
     if has_stream_metadata(root) or pc.any(pc.match_substring_regex(paths, f"(^|/){STREAM_METADATA}/")).as_py():
         return f"Spark leaves out all files in folders named {STREAM_METADATA}, which its own streams have"
-    if not HAS_VARIANTS and _has_variants(pa.struct(list(plan.schema))):
+    if not HAS_VARIANTS and _contains(plan.schema, is_variant):
         return "this release of Spark has no variants, and would read shredded ones as null"
     if plan.bootstrapped()[0].tasks.num_rows:
         return "Spark cannot read bootstrapped files, whose columns are in two files each"
@@ -159,37 +159,30 @@ def _unreadable(reason: str) -> QueryError:
     return QueryError(f"{reason}; leave out {options.READ_ENGINE.key}")
 
 
-def _has_variants(data_type: pa.DataType) -> bool:
-    return is_variant(data_type) or any(_has_variants(data_type.field(i).type) for i in range(data_type.num_fields))
-
-
 def _has_orc_times(plan: ScanPlan) -> bool:
     """Return True if columns with timestamps are read from ORC files. They store instants as local times in a zone that
     the file names, and local times as numbers."""
     paths = plan.tasks["base_path"]
-    return _has_times(pa.struct(list(plan.schema))) and bool(pc.any(pc.ends_with(paths, ".orc")).as_py())
+    return _contains(plan.schema, pa.types.is_timestamp) and bool(pc.any(pc.ends_with(paths, ".orc")).as_py())
 
 
-def _has_times(data_type: pa.DataType) -> bool:
-    return pa.types.is_timestamp(data_type) or any(
-        _has_times(data_type.field(i).type) for i in range(data_type.num_fields)
-    )
+def _contains(schema: pa.Schema, is_searched: Callable[[pa.DataType], bool]) -> bool:
+    """Return True if a condition is true of the type of a column, or of a type inside of it."""
+
+    def contains(data_type: pa.DataType) -> bool:
+        return is_searched(data_type) or any(contains(data_type.field(i).type) for i in range(data_type.num_fields))
+
+    return any(contains(field.type) for field in schema)
 
 
 def _numbered(tasks: pa.Table, numbers: FileNumbers) -> pa.Table:
     return tasks.append_column(SCANNED_FILE, [numbers.numbers_of(tasks["base_path"])])
 
 
-def _read(
-    spark: SparkSession,
-    table: TableSnapshot,
-    plan: ScanPlan,
-    sources: list[PartitionColumns],
-    extras: ScanExtras,
-) -> DataFrame:
-    parts = []
-    for part in _with_more(file_parts(table, plan, plan.tasks), plan.schema, extras.files):
-        reader = _PartReader(spark, table, plan, part, extras)
+def _read(scan: SparkScan, sources: list[PartitionColumns], extras: ScanExtras) -> DataFrame:
+    plan, parts = scan.plan, []
+    for part in _with_more(file_parts(scan.table, plan, plan.tasks), plan.schema, extras.files):
+        reader = _PartReader(scan, part, extras)
         for source in sources:
             tasks = part.tasks.filter(pc.is_in(part.tasks["partition"], value_set=source.partitions))
             if tasks.num_rows:
@@ -217,16 +210,10 @@ def _with_more(parts: list[FilePart], schema: pa.Schema, more: pa.Table | None) 
 class _PartReader:
     """Reader of files with the same columns, which returns the columns and types of the plan."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        table: TableSnapshot,
-        plan: ScanPlan,
-        part: FilePart,
-        extras: ScanExtras,
-    ) -> None:
-        self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, extras.numbers
-        self._positions = extras.has_positions
+    def __init__(self, scan: SparkScan, part: FilePart, extras: ScanExtras) -> None:
+        plan = scan.plan
+        self._scan, self._schema, self._numbers = scan, plan.schema, extras.numbers
+        self._has_positions = extras.has_positions
         names = {c: part.names_of(c) for c in plan.schema.names}
         stored = pa.schema(
             [_stored_field(part, plan, c).with_name(n) for c, file_names in names.items() for n in file_names]
@@ -236,7 +223,7 @@ class _PartReader:
         changed = {f.name: converted_column(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
         self._stored_schema = spark_schema(schema_in_files(stored))
-        self._files = FileReader(spark, self._stored_schema)
+        self._files = FileReader(scan.spark, self._stored_schema)
 
     def read(self, source: PartitionColumns, tasks: pa.Table) -> DataFrame:
         """Return the rows of some of the files. Thread-safe."""
@@ -248,7 +235,7 @@ class _PartReader:
         changed |= {name: constant(value, self._schema.field(name)) for name, value in source.constants.items()}
         if self._numbers is not None:
             changed |= {} if source.numbered else {SCANNED_FILE: self._numbers.column()}
-        if self._positions:
+        if self._has_positions:
             changed[SCANNED_ROW] = sf.col("_metadata.row_index")
         # A select takes calls to the JVM for each column, milliseconds in total. Columns of folders come last. In Spark
         # Connect, `withColumns` would drop the metadata that marks vectors.
@@ -256,21 +243,21 @@ class _PartReader:
         in_order = source.folders is None or rows.columns == expected
         if self._as_named and in_order and not self._has_vectors:
             return rows.withColumns(changed) if changed else rows
-        helpers = [*([SCANNED_FILE] if self._numbers else []), *([SCANNED_ROW] if self._positions else [])]
+        helpers = [*([SCANNED_FILE] if self._numbers else []), *([SCANNED_ROW] if self._has_positions else [])]
         names = [*self._schema.names, *helpers]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted_name(n) for n in names))
 
     def _uris(self, tasks: pa.Table) -> list[str]:
-        return [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
+        return [self._scan.table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
 
     def _read_in_folders(self, source: PartitionColumns, folders: Folders, tasks: pa.Table) -> DataFrame:
         first_uri = self._uris(tasks.slice(0, 1))
-        place = "{0.scheme}://{0.netloc}".format(urlsplit(first_uri[0]))
-        if place not in _reached:  # A mount hides errors of its file system, and logs one for each file.
+        file_system = "{0.scheme}://{0.netloc}".format(urlsplit(first_uri[0]))
+        if file_system not in _reached:  # A mount hides errors of its file system, and logs one for each file.
             self._files.read(first_uri)
-            _reached.add(place)
+            _reached.add(file_system)
         try:
-            return FileReader(self._spark, self._in_folders(source), folders).read(source.uris(tasks))
+            return FileReader(self._scan.spark, self._in_folders(source), folders).read(source.uris(tasks))
         except Exception as e:  # PySpark has no class for this error of the JVM
             if is_mount_error(e):
                 self._files.read(first_uri)  # Raises the error of the file system.
