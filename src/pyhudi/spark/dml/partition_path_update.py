@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -29,7 +28,8 @@ _DELETED_BY_STATEMENT = "_pyhudi_deleted_by_statement"
 _LEFT, _GONE = "_pyhudi_left", "_pyhudi_gone"
 
 
-class PartitionPathUpdate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PartitionPathUpdate:
     """Changes of rows that may move to other partitions.
 
     Attributes:
@@ -191,12 +191,12 @@ def _remaining_records(moving: DataFrame, stored: DataFrame, leaving_keys: DataF
     return before.unionByName(away).groupBy(*names).agg(F.sum(_LEFT).alias(_LEFT), F.sum(_GONE).alias(_GONE))
 
 
-def _target_conflicts(added: DataFrame, places: DataFrame) -> DataFrame:
+def _target_conflicts(added: DataFrame, remaining: DataFrame) -> DataFrame:
     """Return one row: key and partition of a row that moves to where a record remains or another one is added (null:
     there is none), and whether a row replaces a record that the statement deletes."""
     names = [RECORD_KEY, PARTITION_PATH]
     grouped = added.groupBy(*names).agg(F.count(F.lit(1)).alias(_COUNT), F.max(_MOVED).alias(_MOVED))
-    arriving = grouped.where(F.col(_MOVED)).join(places, names, "left")
+    arriving = grouped.where(F.col(_MOVED)).join(remaining, names, "left")
     conflict = (F.col(_COUNT) > 1) | (F.coalesce(F.col(_LEFT), F.lit(0)) > 0)
     return arriving.agg(F.min(F.when(conflict, F.struct(*names))), F.max(F.coalesce(F.col(_GONE), F.lit(0)) > 0))
 

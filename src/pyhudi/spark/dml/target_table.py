@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -248,8 +248,8 @@ def _groups(plan: ScanPlan) -> pa.Table:
     return pa.Table.from_arrays([plan.tasks["partition"], plan.tasks["file_id"]], schema=GROUP_SCHEMA)
 
 
-def _tops(fields: object, schema: StructType) -> frozenset[str]:
-    return frozenset(top_column(name, schema.names) for name in fields)  # type: ignore[attr-defined]
+def _tops(fields: Iterable[str], schema: StructType) -> frozenset[str]:
+    return frozenset(top_column(name, schema.names) for name in fields)
 
 
 def _stored(read: DataFrame, schema: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:

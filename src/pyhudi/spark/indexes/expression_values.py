@@ -217,8 +217,10 @@ def _summary(index: ExpressionIndex, data_type: pa.DataType, values: pa.Array) -
             return pa.array([{"type": None, "text": None}], FILTER_TYPE)
         options = {**_BLOOM_DEFAULTS, **dict(index.bloom)}
         texts = values.cast(pa.string())
-        entries, most = int(options["numentries"]), int(options["maxentries"])
-        built = bloom_filter.BloomFilter.build(texts, entries, float(options["fpp"]), most, options["filtertype"])
+        entries, max_entries = int(options["numentries"]), int(options["maxentries"])
+        built = bloom_filter.BloomFilter.build(
+            texts, entries, float(options["fpp"]), max_entries, options["filtertype"]
+        )
         return pa.StructArray.from_arrays(
             [pa.array([built.kind]), pa.array([built.serialize()])], fields=list(FILTER_TYPE)
         )

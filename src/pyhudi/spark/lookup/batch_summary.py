@@ -63,9 +63,9 @@ def summarize(rows: DataFrame, fields: Sequence[str], *, global_keys: bool) -> B
     ranges: dict[str, tuple[Any, Any]] = {}
     nulls: set[str] = set()
     for i, name in enumerate(fields):
-        least, most, null = summary[3 + 3 * i : 6 + 3 * i]
-        ranges[name] = (least, most)
-        if null:
+        minimum, maximum, has_null = summary[3 + 3 * i : 6 + 3 * i]
+        ranges[name] = (minimum, maximum)
+        if has_null:
             nulls.add(name)
     if not fields:
         ranges[RECORD_KEY] = (summary[3], summary[4])

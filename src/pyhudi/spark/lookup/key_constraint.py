@@ -48,7 +48,7 @@ class KeyConstraint:
             KeyConstraintError: The batch does not meet the condition.
         """
         summaries = coalesced(summarize_keys(rows, self.columns, [PARTITION_PATH])).collect()
-        if any(most > 1 or ambiguous for _, _, most, ambiguous in summaries):
+        if any(max_rows_of_key > 1 or ambiguous for _, _, max_rows_of_key, ambiguous in summaries):
             raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
         return [(path, count) for path, count, _, _ in summaries]
 

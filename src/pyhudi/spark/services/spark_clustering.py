@@ -179,12 +179,12 @@ def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Ar
     """Return the lower bounds of the ranges of the columns in a group, from a sample of each of its slices. Runs a
     Spark job."""
     task_context, count = job.task_context, len(job.groups[number].slices)
-    most = max(1, task_context.order.sample_size // count)
+    sample_size = max(1, task_context.order.sample_size // count)
 
     def sample(position: int) -> bytes:
         read_context = replace(task_context.read_context, columns=task_context.order.roots)
         rows = read_slice(read_context, task_context.group(number).slices[position])
-        sampled = task_context.order.sample(rows, most)
+        sampled = task_context.order.sample(rows, sample_size)
         return b"" if sampled is None else table_to_bytes(sampled)
 
     parts = [table_from_bytes(sampled) for sampled in run_numbered_tasks(spark, count, sample) if sampled]

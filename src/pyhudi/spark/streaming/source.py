@@ -91,8 +91,8 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
     changes = _wants_changes(opts)
     from_path = opts.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH)
     schema = CHANGES_SCHEMA if changes else query_columns(table, current.schema, partitions_from_path=from_path)
-    most = opts.get_typed(options.STREAMING_MAX_INSTANTS)
-    start = _start(table, opts, limited=most is not None)
+    max_instants = opts.get_typed(options.STREAMING_MAX_INSTANTS)
+    start = _start(table, opts, limited=max_instants is not None)
     layout = table.active.layout
     reader = (
         spark.readStream.format("binaryFile")
@@ -100,8 +100,8 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
         .option("pathGlobFilter", _COMPLETED)
         .option("maxFileAge", _FOREVER)  # modification times may be old if files were copied
     )
-    if most is not None:
-        reader = reader.option("maxFilesPerTrigger", _limit(table, most))
+    if max_instants is not None:
+        reader = reader.option("maxFilesPerTrigger", _limit(table, max_instants))
     tasks = parallelism(spark)
     planner = (_ChangePlanner if changes else _RowPlanner)(path, opts, start, schema, tasks, layout)
     pieces = (

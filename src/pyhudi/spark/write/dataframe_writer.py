@@ -263,7 +263,7 @@ def _with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
     except Exception as failure:
         text = f"the write is committed, but the record index was not built: {failure}"
         _log.warning("%s", text)
-        return replace(result, warnings=(*result.warnings, text))
+        return result.with_warning(text)
     return result
 
 

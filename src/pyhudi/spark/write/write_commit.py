@@ -17,7 +17,7 @@ from pyhudi.spark.write.precommit_validation import StagedTable, validate_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
@@ -109,7 +109,7 @@ def commit_write(job: WriteJob, tx: Transaction, metadata: CommitMetadata, index
         outcome.completion,
         job.client is None,
         metadata.stats.select(WRITE_STAT_SCHEMA.names),
-        metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
+        REPLACED_SCHEMA.empty_table() if metadata.replaced is None else metadata.replaced,
         outcome.warnings,
         outcome.millis,
     )

@@ -105,9 +105,13 @@ class ClauseEvaluator:
         Raises:
             QueryError: One has a window function, an aggregate, or a function that makes several rows.
         """
-        given = [(n, clause.condition) for n, clause in self._numbered(kinds) if _may_call_function(clause.condition)]
-        if given:
-            row_expression_types(rows, {f"the condition of clause {n + 1}": as_column(value) for n, value in given})
+        conditions = {
+            f"the condition of clause {number + 1}": as_column(clause.condition)
+            for number, clause in self._numbered(kinds)
+            if _may_call_function(clause.condition)
+        }
+        if conditions:
+            row_expression_types(rows, conditions)
 
     def _clause_number(self, kinds: Sequence[ClauseKind]) -> Column:
         chosen = F.lit(None).cast("int")

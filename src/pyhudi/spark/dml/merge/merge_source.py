@@ -132,11 +132,11 @@ class MergeSource:
         with task_errors():
             summary = summarize_keys(rows, names).first()
         assert summary is not None
-        count, most, odd = summary
+        count, max_rows_of_key, is_ambiguous = summary
         pairs = self._equated_types()
         # If types differ, Spark casts: two strings may equal the same number.
-        unique = (most or 0) <= 1 and all(table_type == source_type for table_type, source_type in pairs)
-        return SourceSummary(count or 0, unique, exact=not odd and are_equal_as_key_text(pairs))
+        unique = (max_rows_of_key or 0) <= 1 and all(table_type == source_type for table_type, source_type in pairs)
+        return SourceSummary(count or 0, unique, exact=not is_ambiguous and are_equal_as_key_text(pairs))
 
     def _equated_types(self) -> list[tuple[T.DataType | None, T.DataType | None]]:
         """Return the types of the equated columns, in the table and in the source."""

@@ -87,9 +87,9 @@ def _bits(types: Mapping[str, DataType], batch: BatchSummary) -> tuple[int, ...]
     ranges = [batch.ranges[name] for name in types]
     if len(ranges) < 2 or not all(isinstance(kind, IntegralType) for kind in types.values()):
         return ()
-    if any(least is None or least < 0 for least, _ in ranges):
+    if any(minimum is None or minimum < 0 for minimum, _ in ranges):
         return ()
-    bits = tuple(most.bit_length() for _, most in ranges)
+    bits = tuple(maximum.bit_length() for _, maximum in ranges)
     return bits if sum(bits) < _LONG_BITS else ()
 
 

@@ -125,9 +125,9 @@ def _among_keys_of_batch(search: KeySearch, keys: KeyColumns, scanned: DataFrame
 def _within(base: DataFrame, keys: KeyColumns, batch: BatchSummary) -> DataFrame:
     """Keep rows within the key ranges of the batch; Spark's readers skip row groups by them."""
     for name in keys.names:
-        least, most = batch.ranges.get(name, (None, None))
-        if name in base.columns and least is not None and most is not None:
-            base = base.where(F.col(quoted([name])).between(F.lit(least), F.lit(most)))
+        minimum, maximum = batch.ranges.get(name, (None, None))
+        if name in base.columns and minimum is not None and maximum is not None:
+            base = base.where(F.col(quoted([name])).between(F.lit(minimum), F.lit(maximum)))
     return base
 
 

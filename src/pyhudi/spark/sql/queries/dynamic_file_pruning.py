@@ -72,8 +72,8 @@ def _is_worthwhile(spark: SparkSession, large: DataFrame, small: DataFrame) -> b
         return False
     option = options.SQL_JOIN_PRUNING_MIN_BYTES
     min_bytes = spark.conf.get(option.key, None)
-    least = Options.parse({} if min_bytes is None else {option.key: min_bytes}).get_typed(option)
-    return read.size_bytes >= max(least, _SMALLER * keys.size_bytes)
+    threshold = Options.parse({} if min_bytes is None else {option.key: min_bytes}).get_typed(option)
+    return read.size_bytes >= max(threshold, _SMALLER * keys.size_bytes)
 
 
 def _among(large: DataFrame, key: JoinKey, small: TableRead) -> str | None:

@@ -78,7 +78,7 @@ def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
     except Exception as failure:  # the rows are committed, so this is not an error
         text = f"the bootstrap is committed, but the record index could not be maintained: {failure}"
         _log.warning("%s", text)
-        return replace(result, warnings=(*result.warnings, text))
+        return result.with_warning(text)
     return result
 
 

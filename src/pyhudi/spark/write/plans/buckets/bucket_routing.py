@@ -80,5 +80,5 @@ def no_position() -> Column:
 def _task_placement(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
     """Return the placement keys of the file groups' tasks, from the sizes of base files, and the number of tasks."""
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
-    most = max_tasks(job)
-    return assign_tasks(sizes, most, min_tasks=min(most, _MIN_TASKS))
+    limit = max_tasks(job)
+    return assign_tasks(sizes, limit, min_tasks=min(limit, _MIN_TASKS))

@@ -110,18 +110,14 @@ class FileGroupPlan:
         if IS_DELETE not in self.batch.rows.columns or (locations is not None and not locations.deletes):
             return None  # none is
         is_deleted = F.col(IS_DELETE) & F.col(FILE_ID).isNotNull()
-        job = self.job
-        if job.changes is not None:
-            # deletes have the ordering values of the stored records, but not those by new values, which may lose
-            if job.merging.mode is MergeMode.CUSTOM:
+        job, mode = self.job, self.job.merging.mode
+        by_operation = job.changes is None and job.operation is Operation.DELETE
+        if mode is not MergeMode.COMMIT_TIME_ORDERING and not by_operation:
+            # The stored record may win against a delete. It does not win against one of a statement, which has its
+            # ordering values, nor, with a global index, against a row that has become a delete, because it has won
+            # already: its record moves to another partition. Rows that new values mark as deletes are neither.
+            stored_may_win = not job.global_keys if job.changes is None else mode is MergeMode.CUSTOM
+            if stored_may_win:
                 return None
-            if job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
-                is_deleted &= ~is_delete(self.batch.rows.schema, job.merging)
-            return self.batch.rows.where(is_deleted).select(RECORD_KEY, PARTITION_PATH)
-        if job.operation is not Operation.DELETE and job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
-            if not job.global_keys:
-                return None
-            # where ordering values count, the stored record may win against a delete; but a row that has become one
-            # has won already: its record moves to another partition
             is_deleted &= ~is_delete(self.batch.rows.schema, job.merging)
         return self.batch.rows.where(is_deleted).select(RECORD_KEY, PARTITION_PATH)

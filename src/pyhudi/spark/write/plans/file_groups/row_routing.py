@@ -100,9 +100,9 @@ def _placed_groups(groups: pa.Table, cores: int, max_tasks: int) -> tuple[pa.Tab
     """Return the file groups with the placement keys of their tasks (``task``), and the number of tasks."""
     # log files are small, but their rows have to be encoded
     total, size = (pc.sum(groups[name]).as_py() or 0 for name in ("rows", "size"))
-    fewest = max(-(-total // _TASK_ROWS), min(cores, size // _TASK_BYTES), 1)
-    fewest = min(max_tasks, max(groups.num_rows, 1), fewest)
-    keys, tasks = assign_tasks(groups["size"].to_numpy().astype(np.int64), max_tasks, min_tasks=fewest)
+    worthwhile = max(-(-total // _TASK_ROWS), min(cores, size // _TASK_BYTES), 1)
+    min_tasks = min(max_tasks, max(groups.num_rows, 1), worthwhile)
+    keys, tasks = assign_tasks(groups["size"].to_numpy().astype(np.int64), max_tasks, min_tasks=min_tasks)
     return groups.append_column("task", pa.array(keys, pa.int32())), tasks
 
 
@@ -134,34 +134,34 @@ def _insert_columns(rows: DataFrame, targets: pa.Table, groups: pa.Table) -> tup
     """Return rows with helper columns for the routing of new records, and the columns with id, base file and task of
     their file group."""
     at = pc.index_in(group_keys(targets), value_set=group_keys(groups))
-    facts = {
+    properties = {
         _IDS: targets["file_id"].combine_chunks(),
         _PATHS: targets["base_path"].combine_chunks(),
         _TASKS: groups["task"].combine_chunks().take(at),
     }
-    return _target_columns(rows, targets, facts)
+    return _target_columns(rows, targets, properties)
 
 
 def _target_columns(
-    rows: DataFrame, targets: pa.Table, facts: Mapping[str, pa.Array]
+    rows: DataFrame, targets: pa.Table, properties: Mapping[str, pa.Array]
 ) -> tuple[DataFrame, dict[str, Column]]:
-    """Return rows with helper columns, and columns with the facts about the target of each new record."""
+    """Return rows with helper columns, and columns with these properties of the target of each new record."""
     if targets.num_rows <= MAX_LITERALS and pc.count_distinct(targets["partition"]).as_py() == targets.num_rows:
-        one_each = pa.table({PARTITION_PATH: targets["partition"], **facts})
+        one_each = pa.table({PARTITION_PATH: targets["partition"], **properties})
         return looked_up(rows, one_each, [PARTITION_PATH])
     # one row per partition: its targets, and the lookup table from a hash to one of them (counted from 1)
-    routes = small_frame(rows.sparkSession, pa.table(_target_arrays(targets, facts)))
+    routes = small_frame(rows.sparkSession, pa.table(_target_arrays(targets, properties)))
     bucket = _bucket()
     joined = rows.join(F.broadcast(routes), PARTITION_PATH, "left")
-    return joined, {name: F.element_at(name, bucket) for name in facts}
+    return joined, {name: F.element_at(name, bucket) for name in properties}
 
 
-def _target_arrays(targets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+def _target_arrays(targets: pa.Table, properties: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """Return columns with one row per partition: the lookup table from hashes to targets, and properties of targets."""
     rows = targets["rows"].to_numpy()
     runs = pc.run_end_encode(targets["partition"].combine_chunks())
     ends = runs.run_ends.cast(pa.int32())
     bounds = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     lookup = [target_lookup_table(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
-    lists = {name: pa.ListArray.from_arrays(bounds, values) for name, values in facts.items()}
+    lists = {name: pa.ListArray.from_arrays(bounds, values) for name, values in properties.items()}
     return {PARTITION_PATH: runs.values, _SLOTS: pa.array(lookup, pa.list_(pa.int32())), **lists}

@@ -55,8 +55,8 @@ class TableState:
     @classmethod
     def load(cls, job: WriteJob, active: ActiveTimeline | None) -> TableState:
         """Return the state at a timeline; None: there is no table yet."""
-        slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [GROUP_INSTANT_SCHEMA.empty_table()]
-        logged = LogContents()
+        slices, logged = SLICE_SCHEMA.empty_table(), LogContents()
+        clustering = compaction = GROUP_INSTANT_SCHEMA.empty_table()
         if active is not None:
             slices = job.slices(active)
             clustering, compaction = pending_clustering_groups(active), pending_compaction_groups(active)
@@ -95,7 +95,11 @@ class TableState:
             return LOG_SLICES_SCHEMA.empty_table()
         config = self.job.config
         return log_slices(
-            *(groups, self.slices, self.compaction), named_by_slice=config.version < 8, with_names=config.cdc_enabled
+            groups,
+            self.slices,
+            self.compaction,
+            named_by_slice=config.version < 8,
+            with_names=config.cdc_enabled,
         )
 
     def _check(self, workload: WorkloadProfile) -> None:
@@ -120,8 +124,8 @@ def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) 
     if job.operation not in _FILLS or not limit or replaces_deleted or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
         return SMALL_FILES_SCHEMA.empty_table()
     has_logs = job.config.table_type is TableType.MERGE_ON_READ
-    most = job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES) if has_logs else None
-    return find_small_files(slices, busy, limit, most)
+    max_files = job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES) if has_logs else None
+    return find_small_files(slices, busy, limit, max_files)
 
 
 def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> LogContents:

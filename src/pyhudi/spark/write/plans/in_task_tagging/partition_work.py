@@ -97,10 +97,10 @@ def partition_shares(partitions: pa.Table, bases: pa.Table, table_type: TableTyp
     if table_type is TableType.COPY_ON_WRITE:
         files = pc.value_counts(bases["partition"].combine_chunks())
         at = pc.index_in(partitions["partition"].combine_chunks(), value_set=files.field("values"))
-        most = np.minimum(pc.fill_null(files.field("counts").take(at), 1).to_numpy(), np.round(size / _SHARED))
+        limit = np.minimum(pc.fill_null(files.field("counts").take(at), 1).to_numpy(), np.round(size / _SHARED))
         seconds = lookup + rewrite
         idle = np.round(cores * seconds / max(seconds.sum(), 1e-9))
-        count = np.clip(np.minimum(most, idle), 1, None).astype(np.int64)
+        count = np.clip(np.minimum(limit, idle), 1, None).astype(np.int64)
     number = np.repeat(np.arange(len(count)), count)
     first = np.repeat(np.cumsum(count) - count, count)
     share = [
