@@ -26,8 +26,8 @@ def print_instants(
     Raises:
         InstantNotFoundError: There are none.
     """
-    found = rows_where(history, requested=instant).to_pylist()
-    if not found:
+    rows = rows_where(history, requested=instant).to_pylist()
+    if not rows:
         raise InstantNotFoundError(f"{table.path} has no {noun} {instant!r}; `{listed_by}` shows those that it has")
-    for row in found:
+    for row in rows:
         out.facts(row, instant_facts(row))

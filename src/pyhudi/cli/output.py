@@ -112,8 +112,8 @@ class Output:
 
     def _table(self, rows: Any, columns: Sequence[ShownColumn] | None, limit: int, nothing: str) -> None:
         # one row more tells whether there are more
-        found = list(_limited(_batches(rows), limit + 1 if limit else None))
-        table = pa.Table.from_batches(found, schema=rows.schema)
+        batches = list(_limited(_batches(rows), limit + 1 if limit else None))
+        table = pa.Table.from_batches(batches, schema=rows.schema)
         total = _number_of_rows(rows)
         if not table.num_rows:
             self.note(f"({nothing})")

@@ -92,14 +92,14 @@ def with_table(function: Function) -> Function:
     @_path
     @_options
     @functools.wraps(function)
-    def run(path: str, given: dict[str, str], **arguments: Any) -> Any:
-        return function(pyhudi.HudiTable.for_path(path, given), **arguments)
+    def run(path: str, options: dict[str, str], **arguments: Any) -> Any:
+        return function(pyhudi.HudiTable.for_path(path, options), **arguments)
 
     return run
 
 
 def with_path(function: Function) -> Function:
-    """Give a command the argument PATH and the options as ``path`` and ``given``."""
+    """Give a command the argument PATH and the options as ``path`` and ``options``."""
     return _path(_options(function))
 
 
@@ -137,13 +137,13 @@ def as_pairs(_: click.Context, param: click.Parameter, pairs: Iterable[str]) -> 
     Raises:
         BadParameter: A pair has another form.
     """
-    found = {}
+    values = {}
     for pair in pairs:
         key, equal, value = pair.partition("=")
         if not equal or not key.strip():
             raise BadParameter(f"{pair!r} is not KEY=VALUE", param=param)
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values
 
 
 def as_options(ctx: click.Context, param: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
@@ -164,21 +164,21 @@ def as_known_pairs(ctx: click.Context, param: click.Parameter, pairs: Iterable[s
     return _with_known_keys(as_pairs(ctx, param, pairs), param)
 
 
-def _checked(found: dict[str, str], param: click.Parameter) -> dict[str, str]:
+def _checked(options: dict[str, str], param: click.Parameter) -> dict[str, str]:
     try:
-        Options.parse(_with_known_keys(found, param))
+        Options.parse(_with_known_keys(options, param))
     except ConfigError as error:
         raise BadParameter(str(error), param=param) from error
-    return found
+    return options
 
 
-def _with_known_keys(found: dict[str, str], param: click.Parameter) -> dict[str, str]:
-    for key in found:
+def _with_known_keys(options: dict[str, str], param: click.Parameter) -> dict[str, str]:
+    for key in options:
         if not is_known(key):
             similar = suggest(key)
             hint = f"did you mean {similar!r}?" if similar else "`pyhudi options search` finds the known ones"
             raise BadParameter(f"unknown option {key!r}; {hint}", param=param)
-    return found
+    return options
 
 
 def properties_of(path: Path) -> dict[str, str]:
@@ -256,6 +256,6 @@ def _options(function: Function) -> Function:
     @traceback_option
     @functools.wraps(function)
     def run(*values: Any, pairs: dict[str, str], options_file: dict[str, str], **arguments: Any) -> Any:
-        return function(*values, given={**options_file, **pairs}, **arguments)
+        return function(*values, options={**options_file, **pairs}, **arguments)
 
     return run

@@ -21,14 +21,14 @@ _NOT_BOOTSTRAPPED = "no files were bootstrapped by metadata only"
 @with_path
 @with_spark
 @with_output
-def run(path: str, *, given: dict[str, str], out: Output) -> None:
+def run(path: str, *, options: dict[str, str], out: Output) -> None:
     """Create a table over the Parquet or ORC files of the folder -o hoodie.bootstrap.base.path=…
 
     The files stay where they are. Copying of rows (-o hoodie.bootstrap.mode.selector=…) requires --spark.
 
     Python: pyhudi.bootstrap_table(PATH, options)
     """
-    done = pyhudi.bootstrap_table(path, given, spark=session_if_any())
+    done = pyhudi.bootstrap_table(path, options, spark=session_if_any())
     print_result(done, out, f"bootstrapped by {done.instant}: {done.num_files:,} files with {done.num_rows:,} rows")
 
 
@@ -45,8 +45,8 @@ def mapping(
 
     Python: HudiTable.for_path(PATH).inspect.bootstrap_mapping(PARTITION, …)
     """
-    found = table.inspect.bootstrap_mapping(partition, file_ids or None)
-    out.rows(found, BOOTSTRAP_MAPPING, limit=limit, nothing=_NOT_BOOTSTRAPPED)
+    rows = table.inspect.bootstrap_mapping(partition, file_ids or None)
+    out.rows(rows, BOOTSTRAP_MAPPING, limit=limit, nothing=_NOT_BOOTSTRAPPED)
 
 
 @bootstrap.command("partitions")

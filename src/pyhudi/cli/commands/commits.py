@@ -66,10 +66,10 @@ def files(
 
     Python: HudiTable.for_path(PATH).inspect.commits()
     """
-    found = table.inspect.commits().to_arrow() if instant is None else _files_of(table, instant)
-    found = rows_where(found, partition=partition, file_id=file_group)
+    rows = table.inspect.commits().to_arrow() if instant is None else _files_of(table, instant)
+    rows = rows_where(rows, partition=partition, file_id=file_group)
     instant_shown = (text_column("requested", "instant", is_whole=True),) if instant is None else ()
-    out.rows(found, (*instant_shown, *WRITTEN_FILES), limit=limit, nothing="no files were written")
+    out.rows(rows, (*instant_shown, *WRITTEN_FILES), limit=limit, nothing="no files were written")
 
 
 @commits.command("partitions")
@@ -92,22 +92,25 @@ def partitions(table: pyhudi.HudiTable, *, out: Output, instant: str, limit: int
 @click.argument("other", type=TablePath(), metavar="OTHER")
 @with_limit
 @with_output
-def compare(path: str, *, given: dict[str, str], out: Output, other: str, limit: int | None) -> None:
+def compare(path: str, *, options: dict[str, str], out: Output, other: str, limit: int | None) -> None:
     """List the completed writes, archived ones included, that only one of the tables PATH and OTHER has, newest first:
     how far a copy is behind.
 
     Python: HudiTable.for_path(PATH).history(archived=True)
     """
     of_both = [
-        (place, rows_where(_writes(pyhudi.HudiTable.for_path(place, given), archived=True), state="COMPLETED"))
-        for place in (path, other)
+        (
+            table_path,
+            rows_where(_writes(pyhudi.HudiTable.for_path(table_path, options), archived=True), state="COMPLETED"),
+        )
+        for table_path in (path, other)
     ]
     rows = []
-    for (place, mine), (_, theirs) in (of_both, of_both[::-1]):
+    for (table_path, mine), (_, theirs) in (of_both, of_both[::-1]):
         own = mine.filter(pc.invert(pc.is_in(mine["requested"], theirs["requested"].combine_chunks())))
-        rows.append(own.append_column("only_in", pa.array([place] * own.num_rows, pa.string())))
-    found = pa.concat_tables(rows).sort_by([("requested", "descending")])
-    out.rows(found, COMPARED, limit=limit, nothing="both tables have the same writes")
+        rows.append(own.append_column("only_in", pa.array([table_path] * own.num_rows, pa.string())))
+    newest_first = pa.concat_tables(rows).sort_by([("requested", "descending")])
+    out.rows(newest_first, COMPARED, limit=limit, nothing="both tables have the same writes")
 
 
 def _writes(table: pyhudi.HudiTable, *, archived: bool) -> pa.Table:
@@ -121,10 +124,10 @@ def _files_of(table: pyhudi.HudiTable, instant: str) -> pa.Table:
     Raises:
         InstantNotFoundError: The active timeline has no such completed write with files.
     """
-    found = rows_where(table.inspect.commits().to_arrow(), requested=instant)
-    if not found.num_rows:
+    written = rows_where(table.inspect.commits().to_arrow(), requested=instant)
+    if not written.num_rows:
         raise InstantNotFoundError(
             f"the active timeline of {table.path} has no completed write {instant!r} with files; "
             "`pyhudi commits list` shows its writes"
         )
-    return found
+    return written

@@ -27,8 +27,8 @@ def list_files(
 
     Python: HudiTable.for_path(PATH).inspect.files(all_versions=…)
     """
-    found = rows_where(table.inspect.files(all_versions=all_versions).to_arrow(), partition=partition)
-    out.rows(found, FILES, limit=limit, nothing="no files")
+    rows = rows_where(table.inspect.files(all_versions=all_versions).to_arrow(), partition=partition)
+    out.rows(rows, FILES, limit=limit, nothing="no files")
 
 
 @files.command("slices")
@@ -44,8 +44,8 @@ def slices(
 
     Python: HudiTable.for_path(PATH).inspect.file_slices(all_versions=…)
     """
-    found = rows_where(table.inspect.file_slices(all_versions=all_versions).to_arrow(), partition=partition)
-    out.rows(found, SLICES, limit=limit, nothing="no file slices")
+    rows = rows_where(table.inspect.file_slices(all_versions=all_versions).to_arrow(), partition=partition)
+    out.rows(rows, SLICES, limit=limit, nothing="no file slices")
 
 
 @files.command("log-blocks")

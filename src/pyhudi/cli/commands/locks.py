@@ -60,7 +60,7 @@ def validate(table: pyhudi.HudiTable, *, out: Output) -> None:
     report = table.services.validate_lock_audit()
     errors, warnings = list(report.errors), list(report.warnings)
     lists = (("errors", errors), ("warnings", warnings))
-    shown = [("holdings", f"{report.holdings:,}"), *((name, "\n".join(found) or "none") for name, found in lists)]
+    shown = [("holdings", f"{report.holdings:,}"), *((name, "\n".join(texts) or "none") for name, texts in lists)]
     out.facts({"holdings": report.holdings, "errors": errors, "warnings": warnings}, shown)
     if report.errors:
         click.get_current_context().exit(FAILED)

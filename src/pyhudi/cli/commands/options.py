@@ -31,8 +31,8 @@ def search(*, out: Output, words: tuple[str, ...], with_unused: bool, limit: int
 
     Python: pyhudi.config.option_search.find_options(["clean", "retained"])
     """
-    found = [option.as_texts() for option in find_options(words, with_unused=with_unused)]
-    out.rows(pa.Table.from_pylist(found, schema=_SCHEMA), _COLUMNS, limit=limit, nothing="no option has these words")
+    rows = [option.as_texts() for option in find_options(words, with_unused=with_unused)]
+    out.rows(pa.Table.from_pylist(rows, schema=_SCHEMA), _COLUMNS, limit=limit, nothing="no option has these words")
 
 
 @options.command("show")
@@ -44,5 +44,5 @@ def show(*, out: Output, key: str) -> None:
 
     Python: pyhudi.config.option_search.option_facts("hoodie.clean.policy")
     """
-    found: OptionFacts = option_facts(key)
-    out.facts(found.as_texts())
+    facts: OptionFacts = option_facts(key)
+    out.facts(facts.as_texts())

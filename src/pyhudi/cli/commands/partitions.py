@@ -24,8 +24,8 @@ def list_partitions(table: pyhudi.HudiTable, *, out: Output, limit: int | None) 
 
     Python: HudiTable.for_path(PATH).inspect.partitions()
     """
-    found = table.inspect.partitions().to_arrow()
-    out.rows(found, partition_columns(found.schema), limit=limit, nothing="no partitions")
+    rows = table.inspect.partitions().to_arrow()
+    out.rows(rows, partition_columns(rows.schema), limit=limit, nothing="no partitions")
 
 
 @partitions.command("expire")

@@ -100,9 +100,9 @@ def lookup(
 
     Python: HudiTable.for_path(PATH).lookup(["7"])
     """
-    found = table.lookup(keys, columns) if by is None else table.lookup(_typed(table, by, keys), columns, by=by)
+    rows = table.lookup(keys, columns) if by is None else table.lookup(_typed(table, by, keys), columns, by=by)
     hide = out.form is OutputFormat.TABLE and not meta and columns is None
-    out.rows(found.select(_shown(found.schema)) if hide else found, limit=limit)
+    out.rows(rows.select(_shown(rows.schema)) if hide else rows, limit=limit)
 
 
 def _rows(query: pyhudi.Scan, out: Output, *, hide: bool) -> pa.RecordBatchReader:

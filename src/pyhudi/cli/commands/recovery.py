@@ -9,7 +9,7 @@ from pyhudi.cli.columns import COMMITS, INSTANTS, SAVEPOINTS, instant_rows, rows
 from pyhudi.cli.effects import Confirmation, shown_progress, with_confirmation
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, with_limit, with_output, with_table
-from pyhudi.cli.results import print_result
+from pyhudi.cli.results import print_affected, print_result
 from pyhudi.cli.structure import Command, noun
 
 savepoint = noun("savepoint", "Savepoints: create, list, delete.")
@@ -53,9 +53,8 @@ def delete(table: pyhudi.HudiTable, *, out: Output, instant: str, confirmation: 
     """
 
     def show(plan_out: Output) -> bool:
-        found = rows_where(table.services.savepoints().to_arrow(), instant=instant)
-        plan_out.rows(found, SAVEPOINTS, nothing=f"no savepoint {instant}")
-        return bool(found.num_rows)
+        rows = rows_where(table.services.savepoints().to_arrow(), instant=instant)
+        return print_affected(rows, SAVEPOINTS, plan_out, f"no savepoint {instant}")
 
     if confirmation.ask("Delete this savepoint?", show, out):
         print_result(table.services.delete_savepoint(instant), out)
@@ -98,9 +97,8 @@ def rollback(table: pyhudi.HudiTable, *, out: Output, instant: str, confirmation
     """
 
     def show(plan_out: Output) -> bool:
-        found = rows_where(table.history().to_arrow(), requested=instant)
-        plan_out.rows(found, COMMITS, nothing=f"the active timeline has no instant {instant}")
-        return bool(found.num_rows)
+        rows = rows_where(table.history().to_arrow(), requested=instant)
+        return print_affected(rows, COMMITS, plan_out, f"the active timeline has no instant {instant}")
 
     if confirmation.ask("Roll back this write?", show, out):
         print_result(table.services.rollback(instant), out)

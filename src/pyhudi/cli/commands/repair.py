@@ -13,7 +13,7 @@ from pyhudi.cli.columns import ORPHANS
 from pyhudi.cli.effects import Confirmation, with_confirmation, with_spark
 from pyhudi.cli.output import Output
 from pyhudi.cli.parameters import InstantTime, as_known_pairs, properties_of, with_output, with_path, with_table
-from pyhudi.cli.results import print_result
+from pyhudi.cli.results import print_affected, print_result
 from pyhudi.cli.structure import noun
 from pyhudi.report.row_table import ShownColumn, text_column
 
@@ -51,9 +51,8 @@ def orphans(table: pyhudi.HudiTable, *, out: Output, partitions: tuple[str, ...]
     named = list(partitions) or None
 
     def show(plan_out: Output) -> bool:
-        found = table.services.delete_orphan_files(partitions=named, dry_run=True)
-        plan_out.rows(found, ORPHANS, nothing="all data files belong to writes")
-        return bool(found.num_rows)
+        rows = table.services.delete_orphan_files(partitions=named, dry_run=True)
+        return print_affected(rows, ORPHANS, plan_out, "all data files belong to writes")
 
     if confirmation.ask("Delete these files?", show, out):
         out.rows(table.services.delete_orphan_files(partitions=named, dry_run=False), ORPHANS)
@@ -70,9 +69,8 @@ def clean_files(table: pyhudi.HudiTable, *, out: Output, confirmation: Confirmat
     """
 
     def show(plan_out: Output) -> bool:
-        found = table.services.repair_clean_files(dry_run=True)
-        plan_out.rows(found, _CLEAN_FILES, nothing="all plans can be read")
-        return bool(found.num_rows)
+        rows = table.services.repair_clean_files(dry_run=True)
+        return print_affected(rows, _CLEAN_FILES, plan_out, "all plans can be read")
 
     if confirmation.ask("Delete these plans?", show, out):
         out.rows(table.services.repair_clean_files(), _CLEAN_FILES)
@@ -89,9 +87,9 @@ def partition_metadata(table: pyhudi.HudiTable, *, out: Output, confirmation: Co
     """
 
     def show(plan_out: Output) -> bool:
-        found = table.services.repair_partition_metadata(dry_run=True)
-        plan_out.rows(found, _PARTITION_METADATA, limit=None)
-        return False in found["is_present"].to_pylist()
+        rows = table.services.repair_partition_metadata(dry_run=True)
+        plan_out.rows(rows, _PARTITION_METADATA, limit=None)
+        return False in rows["is_present"].to_pylist()
 
     if confirmation.ask("Write the missing files?", show, out):
         out.rows(table.services.repair_partition_metadata(), _PARTITION_METADATA, limit=None)
@@ -108,9 +106,9 @@ def migrate_partition_metadata(table: pyhudi.HudiTable, *, out: Output, confirma
     """
 
     def show(plan_out: Output) -> bool:
-        found = table.services.migrate_partition_metadata(dry_run=True)
-        plan_out.rows(found, _MIGRATED, limit=None)
-        return True in found["has_text"].to_pylist()
+        rows = table.services.migrate_partition_metadata(dry_run=True)
+        plan_out.rows(rows, _MIGRATED, limit=None)
+        return True in rows["has_text"].to_pylist()
 
     if confirmation.ask("Convert these files?", show, out):
         out.rows(table.services.migrate_partition_metadata(), _MIGRATED, limit=None)
@@ -140,7 +138,7 @@ def migrate_partition_metadata(table: pyhudi.HudiTable, *, out: Output, confirma
 def properties(
     path: str,
     *,
-    given: dict[str, str],
+    options: dict[str, str],
     out: Output,
     file: Path | None,
     put: dict[str, str],
@@ -159,13 +157,11 @@ def properties(
 
     def change(*, dry_run: bool) -> pa.Table:
         if file is None:
-            return pyhudi.HudiTable.for_path(path, given).services.change_properties(put, remove, dry_run=dry_run)
-        return pyhudi.overwrite_properties(path, wanted, given, dry_run=dry_run)
+            return pyhudi.HudiTable.for_path(path, options).services.change_properties(put, remove, dry_run=dry_run)
+        return pyhudi.overwrite_properties(path, wanted, options, dry_run=dry_run)
 
     def show(plan_out: Output) -> bool:
-        found = change(dry_run=True)
-        plan_out.rows(found, _PROPERTIES, nothing="the table has these properties already")
-        return bool(found.num_rows)
+        return print_affected(change(dry_run=True), _PROPERTIES, plan_out, "the table has these properties already")
 
     question = "Change these properties?" if file is None else "Replace the properties?"
     if confirmation.ask(question, show, out):
@@ -195,9 +191,9 @@ def deduplicate(
     """
 
     def show(plan_out: Output) -> bool:
-        found = table.services.deduplicate(partition, dedupe_type=dedupe_type, dry_run=True)
-        plan_out.rows(found.groups, _DUPLICATES, nothing="no duplicate keys")
-        return bool(found.num_keys)
+        duplicates = table.services.deduplicate(partition, dedupe_type=dedupe_type, dry_run=True)
+        plan_out.rows(duplicates.groups, _DUPLICATES, nothing="no duplicate keys")
+        return bool(duplicates.num_keys)
 
     if confirmation.ask("Remove the surplus rows?", show, out):
         print_result(table.services.deduplicate(partition, dedupe_type=dedupe_type), out)

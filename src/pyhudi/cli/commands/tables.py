@@ -56,7 +56,7 @@ def report(table: pyhudi.HudiTable) -> None:
 @table.command("create")
 @with_path
 @with_output
-def create(path: str, given: dict[str, str], out: Output) -> None:
+def create(path: str, options: dict[str, str], out: Output) -> None:
     """Create an empty table with the properties that the options say.
 
     At least -o hoodie.table.name=…; of the others (record key, partition path, table type …) the documentation of
@@ -64,7 +64,7 @@ def create(path: str, given: dict[str, str], out: Output) -> None:
 
     Python: HudiTable.create(PATH, options)
     """
-    created = pyhudi.HudiTable.create(path, given)
+    created = pyhudi.HudiTable.create(path, options)
     detail = created.detail()
     out.facts(detail, _readable(detail))
 
