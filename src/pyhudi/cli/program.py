@@ -8,15 +8,10 @@ import click
 
 from pyhudi import __version__
 from pyhudi.cli.commands import (
-    archive,
     bootstrap,
-    cleaning,
-    clustering,
     columns,
     commits,
-    compaction,
     files,
-    indexes,
     locks,
     metadata,
     options,
@@ -25,11 +20,11 @@ from pyhudi.cli.commands import (
     recovery,
     repair,
     stats,
-    sync,
     tables,
     timeline,
     versions,
 )
+from pyhudi.cli.commands.services import archive, cleaning, clustering, compaction, indexes, sync
 from pyhudi.cli.failures import readable_failures, readable_warnings
 from pyhudi.cli.parameters import TRACEBACK
 from pyhudi.cli.structure import Noun
