@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import Operation, TableType
+from pyhudi.config.enums import Operation
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.read.query.table_location import refuse_nested_table
-from pyhudi.services.post_commit_services import (
-    clean_and_archive,
-    cluster_after_commit,
-    compact_after_commit,
-    handle_service_failure,
-    run_async_services,
-)
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
-from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.table_lineage import snapshot_ids
-from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.session import check_not_stopped, check_workers, stopped_session_errors
 from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.spark.write.operations.bootstrap import write_bootstrap
-from pyhudi.spark.write.operations.delete_partition import delete_partitions
 from pyhudi.spark.write.operations.overwrite_table import overwrite_table
-from pyhudi.spark.write.operations.partition_expiry import delete_expired_partitions
 from pyhudi.spark.write.row_change_locations import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import identifies_records
 from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
-from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_job import IdempotentCommit, WriteJob
 from pyhudi.spark.write.write_preparation import prepare_write
+from pyhudi.spark.write.write_services import with_record_index, write_with_services
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
@@ -52,8 +39,6 @@ from pyhudi.write.settings.write_target import open_existing
 from pyhudi.write.write_checks import check_table_exists
 from pyhudi.write.write_operations import check_operation, type_name, with_operation_of_payload
 from pyhudi.write.write_result import WriteResult
-
-_log = logging.getLogger(__name__)
 
 APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "errorifexists"
 _MODES = {APPEND: APPEND, OVERWRITE: OVERWRITE, IGNORE: IGNORE, ERROR: ERROR, "error": ERROR, "default": ERROR}
@@ -216,9 +201,9 @@ def _write_once(request: _WriteRequest) -> WriteResult:
     fresh = client is None or replaces
     job = request.job(None if fresh else client, operation)
     if client is not None and replaces:
-        return _with_record_index(job, overwrite_table(client, job))
+        return with_record_index(job, overwrite_table(client, job))
     try:
-        return _run_with_services(job)
+        return write_with_services(job)
     except TableExistsError:
         if client is not None or save_mode == ERROR:
             raise
@@ -237,41 +222,6 @@ def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: 
     table_options = client.config.validate_against(opts)
     UpgradeDowngrade(client, table_options, SparkCompactionRunner(spark), SparkFileStatsReader(spark)).run(to)
     return client.reload()
-
-
-def _run_with_services(job: WriteJob) -> WriteResult:
-    """Write, and run the table services that the options request during and after the write."""
-    spark = job.df.sparkSession
-    stats_reader = SparkFileStatsReader(spark)
-    with run_async_services(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
-        result = delete_partitions(job) if job.operation is Operation.DELETE_PARTITION else execute_write(job)
-    if result.instant is None:
-        return result
-    clean_and_archive(job.storage, job.opts, stats_reader)
-    if job.config.table_type is TableType.MERGE_ON_READ:
-        compact_after_commit(job.storage, job.opts, SparkCompactionRunner(spark))
-    cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
-    if job.opts.get_typed(options.TTL_INLINE) and job.opts.get_typed(options.TABLE_SERVICES_ENABLED):
-        _expire_after_commit(job)
-    return _with_record_index(job, result)
-
-
-def _with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
-    """Build the record index if the options request it. Raises nothing, because the rows are committed."""
-    try:
-        ensure_record_index(job.df.sparkSession, job.storage, job.opts)
-    except Exception as failure:
-        text = f"the write is committed, but the record index was not built: {failure}"
-        _log.warning("%s", text)
-        return result.with_warning(text)
-    return result
-
-
-def _expire_after_commit(job: WriteJob) -> None:
-    """Drop the partitions that have expired. The rows are committed, so an error is logged, unless
-    `hoodie.fail.writes.on.inline.table.service.exception` is set to true."""
-    with handle_service_failure("the deletion of expired partitions", job.opts):
-        delete_expired_partitions(job.df.sparkSession, TableMetaClient.open(job.storage, job.opts), job.opts)
 
 
 def write_changes(
@@ -305,7 +255,7 @@ def write_changes(
     rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
     job = prepare_write(rows, client.storage, client, opts, operation, changes=changes)
     job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
-    return sync_after_write(df.sparkSession, client.storage, opts, _run_with_services(job))
+    return sync_after_write(df.sparkSession, client.storage, opts, write_with_services(job))
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:
