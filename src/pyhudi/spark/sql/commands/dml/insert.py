@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, TableType
+from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.assignments.column_assignments import column_of
 from pyhudi.spark.dml.replace_where import replace_where_pinned
@@ -23,6 +23,11 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import own_schema, with_write_options, write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
 from pyhudi.spark.sql.commands.dml.insert_columns import InsertColumns
+from pyhudi.spark.sql.commands.dml.insert_operations import (
+    insert_into_options,
+    is_dynamic_overwrite,
+    overwrite_operation,
+)
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions, partition_values
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -39,8 +44,6 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_result import WriteResult
-
-_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
@@ -236,12 +239,12 @@ class _Insertion:
         aligned = self.columns.aligned(rows, schema, static, values)
         replaced: list[str] = []
         if not self.overwrite:
-            operation = _insert_into(opts, client.config)
+            operation = insert_into_options(opts, client.config)
         else:
-            operation = {options.OPERATION.key: _overwrite(spark, opts, client.config, static)}
+            operation = {options.OPERATION.key: overwrite_operation(spark, opts, client.config, static)}
             if values is not None and values.path is not None:
                 replaced = [values.path]
-            elif static and not _is_dynamic(spark, opts):
+            elif static and not is_dynamic_overwrite(spark, opts):
                 replaced = matching_partitions(spark, table, static, values)
         return PlannedInsert(aligned, operation, tuple(replaced))
 
@@ -259,37 +262,6 @@ class _Insertion:
     def aligned(self, spark: SparkSession, table: CatalogTable, rows: DataFrame) -> DataFrame:
         """Return the rows with the table's columns."""
         return self.columns.aligned(rows, own_schema(spark, table), {}, None)
-
-
-def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
-    """Return the operation of INSERT OVERWRITE, by the rules of Apache Hudi: it replaces the partitions that match the
-    static values; without static values, the whole table, or in dynamic mode the partitions of the rows."""
-    if config.partition_fields and (static or _is_dynamic(spark, opts)):
-        return "insert_overwrite"
-    return "insert_overwrite_table"
-
-
-def _is_dynamic(spark: SparkSession, opts: Options) -> bool:
-    mode = opts.get_typed(options.OVERWRITE_MODE) or str(spark.conf.get(_OVERWRITE_MODE, "static"))
-    return mode.upper() == "DYNAMIC" or opts.text(options.OPERATION) == "insert_overwrite"
-
-
-def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
-    """Return the options of INSERT INTO. Settings that release 0.14 deprecated apply if the operation is not set."""
-    operation = options.OPERATION.key
-    chosen = opts.get_typed(options.SQL_INSERT_INTO_OPERATION)
-    if chosen:
-        return {operation: options.OPERATION.parse(chosen, opts.spelling(options.SQL_INSERT_INTO_OPERATION))}
-    configured = opts.text(options.OPERATION)
-    if configured:
-        return {operation: configured}
-    if opts.get_typed(options.SQL_BULK_INSERT_ENABLE):
-        return {operation: "bulk_insert"}
-    mode = opts.get_typed(options.SQL_INSERT_MODE) if config.record_keys else None
-    if mode is SqlInsertMode.STRICT and config.table_type is TableType.COPY_ON_WRITE:
-        return {operation: "insert", options.INSERT_DUP_POLICY.key: str(DuplicatePolicy.FAIL)}
-    upserts = mode in (SqlInsertMode.UPSERT, SqlInsertMode.STRICT)
-    return {operation: "upsert" if upserts else "insert"}
 
 
 def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callable[[StructType], Column]:
