@@ -68,11 +68,11 @@ def refuse_layout(target: Any) -> None:
         raise layout_method_error(layout)
 
 
-def partition_columns(given: Any) -> tuple[str, ...] | None:
-    """Return the argument ``partitionBy``, one name or several, as names; None if it is not given."""
-    if given is None:
+def partition_columns(partition_by: Any) -> tuple[str, ...] | None:
+    """Return the argument ``partitionBy``, one name or several, as names; None if it is None."""
+    if partition_by is None:
         return None
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:

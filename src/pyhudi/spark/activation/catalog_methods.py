@@ -80,7 +80,8 @@ def run_statement(method: str) -> Wrapper:
 
 def list_views(original: Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.listViews``: without Hudi tables, which the catalog keeps as views."""
-    from pyhudi.spark.sql.catalog_listing import EXTERNAL_TYPE, MANAGED_TYPE, listed_tables
+    from pyhudi.spark.sql.catalog import EXTERNAL_TYPE, MANAGED_TYPE
+    from pyhudi.spark.sql.catalog_listing import listed_tables
 
     views = listed_tables(catalog._sparkSession, original(catalog, *args, **kwargs))
     return [view for view in views if view.tableType not in (MANAGED_TYPE, EXTERNAL_TYPE)]

@@ -25,6 +25,8 @@ from pyhudi.sql.statements import Name
 from pyhudi.sql.table_properties import MARK, table_options
 
 LOCATION, MANAGED = MARK + "location", MARK + "managed"
+MANAGED_TYPE, EXTERNAL_TYPE = "MANAGED", "EXTERNAL"
+"""Types of tables that Spark shows."""
 _ENCODED = MARK + "encoded"
 """All properties as JSON in hexadecimal digits. Spark redacts values that may be secrets or addresses, and values of
 such keys (``spark.redaction.regex``, ``spark.sql.redaction.options.regex``): a location that contains "url", for
@@ -63,6 +65,11 @@ class CatalogTable:
     def sql(self) -> str:
         """The name as SQL."""
         return quoted(self.name)
+
+    @property
+    def catalog_type(self) -> str:
+        """The type that Spark shows: `MANAGED_TYPE` or `EXTERNAL_TYPE`."""
+        return MANAGED_TYPE if self.managed else EXTERNAL_TYPE
 
     @property
     def is_path(self) -> bool:
@@ -163,9 +170,9 @@ def _has_other_path(spark: SparkSession) -> bool:
     """Return True if Spark looks for names without a database in another one than the current one first."""
     if spark.version.startswith("3.") or str(spark.conf.get(_PATH_ENABLED, "false")).lower() != "true":
         return False
-    places = str(collect_statement(spark, "SELECT current_path()")[0][0]).lower().split(",")
+    entries = str(collect_statement(spark, "SELECT current_path()")[0][0]).lower().split(",")
     current = f"{spark.catalog.currentCatalog()}.{spark.catalog.currentDatabase()}".lower()
-    first = next((place for place in places if not place.startswith("system.")), current)
+    first = next((entry for entry in entries if not entry.startswith("system.")), current)
     return first.replace("`", "") != current
 
 
@@ -204,8 +211,8 @@ def _decoded_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def properties_in_details(information: str) -> dict[str, str] | None:
     """Return the properties of a Hudi table, the catalog's own among them, from what SHOW TABLE EXTENDED prints; None
     for anything else."""
-    found = _ENCODED_TEXT.search(information)
-    return None if found is None else dict(json.loads(bytes.fromhex(found[1])))
+    encoded = _ENCODED_TEXT.search(information)
+    return None if encoded is None else dict(json.loads(bytes.fromhex(encoded[1])))
 
 
 def encoded_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -223,7 +230,7 @@ def _described(
     at = heads.index(_DETAILS)
     details = {row[0]: row[1] for row in rows[at + 1 :]}
     if (details.get("Provider") or "").lower() in PATH_PROVIDERS:
-        managed = details.get("Type") == "MANAGED"
+        managed = details.get("Type") == MANAGED_TYPE
         return CatalogTable(full_name(spark, name), details["Location"], properties, managed, foreign=True)
     if details.get("Type") != "VIEW" or "View Text" not in details:
         return None
@@ -232,11 +239,11 @@ def _described(
         if not head or head.startswith("#"):
             break
         columns.append(head)
-    place = _name_parts(details.get("View Catalog and Namespace") or "")
+    namespace = _name_parts(details.get("View Catalog and Namespace") or "")
     names = _listed_names(details.get("View Query Output Columns") or "")
     by_name = len(names) == len(columns) == len({name.lower() for name in names})
     created = details.get("Created Time") or ""
-    return CatalogView(details["View Text"], place, tuple(columns), names if by_name else (), created)
+    return CatalogView(details["View Text"], namespace, tuple(columns), names if by_name else (), created)
 
 
 def _name_parts(text: str) -> Name:

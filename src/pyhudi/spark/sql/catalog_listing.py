@@ -14,14 +14,21 @@ from pyspark.sql.catalog import Column, Table
 
 from pyhudi.errors import HudiError
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.sql.catalog import LOCATION, MANAGED, SESSION_CATALOG, find_table, properties_in_details
+from pyhudi.spark.sql.catalog import (
+    EXTERNAL_TYPE,
+    LOCATION,
+    MANAGED,
+    MANAGED_TYPE,
+    SESSION_CATALOG,
+    find_table,
+    properties_in_details,
+)
 from pyhudi.spark.sql.spark_statements import collect_statement, result_frame
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_properties import MARK
 
 _SCHEMA = "\nSchema: root"
-MANAGED_TYPE, EXTERNAL_TYPE = "MANAGED", "EXTERNAL"
 _IS_HUDI = re.compile(rf"\b{re.escape(LOCATION)}=")
 _IS_MANAGED = re.compile(rf"\b{re.escape(MANAGED)}=true\b")
 
@@ -118,9 +125,7 @@ def shown_table(spark: SparkSession, table: Table) -> Table:
     if not _is_kept_view(table) or not table.namespace:
         return table
     entry = find_table(spark, (*_database(table), table.name))
-    if entry is None:
-        return table
-    return table._replace(tableType=MANAGED_TYPE if entry.managed else EXTERNAL_TYPE)
+    return table if entry is None else table._replace(tableType=entry.catalog_type)
 
 
 def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> list[Column]:

@@ -68,8 +68,8 @@ def checked_own_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> pa
 def without_collations(df: DataFrame) -> DataFrame:
     """Return the frame with texts that are compared by their bytes: keys that are equal by a collation only, as ``a``
     and ``A``, are those of different records."""
-    plain = ((field.name, field.dataType, uncollated_type(field.dataType)) for field in df.schema.fields)
-    collated = {name: F.col(quoted([name])).cast(kind) for name, given, kind in plain if given != kind}
+    types = ((field.name, field.dataType, uncollated_type(field.dataType)) for field in df.schema.fields)
+    collated = {name: F.col(quoted([name])).cast(plain) for name, data_type, plain in types if data_type != plain}
     if not collated or len(set(df.columns)) < len(df.columns):  # Names that come twice are refused later.
         return df
     return df.withColumns(collated)

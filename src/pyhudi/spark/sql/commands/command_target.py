@@ -25,17 +25,17 @@ def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
     return with_options(settings, table.write_options)
 
 
-def with_write_options(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
+def with_write_options(table: CatalogTable, options: Mapping[str, str] | None) -> CatalogTable:
     """Return a table with the options of a write over its properties, and over the settings of the session.
 
     Args:
         table: The table.
-        given: Options of the write; ``path`` is none of them.
+        options: Options of the write; ``path`` is none of them.
 
     Raises:
         ConfigError: An option is misspelt or belongs to another format, and ignoring it would change the write.
     """
-    added = {key: value for key, value in (given or {}).items() if key != "path"}
+    added = {key: value for key, value in (options or {}).items() if key != "path"}
     refuse_misspelled_properties(added)
     chosen = table_options(added)
     Options.parse(chosen)  # warns of unknown ones

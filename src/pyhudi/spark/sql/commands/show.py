@@ -114,7 +114,7 @@ def _described_as_json(spark: SparkSession, table: CatalogTable) -> DataFrame:
     entry = {key: value for key, value in json.loads(described.collect()[0][0]).items() if not key.startswith("view_")}
     config = SqlTable.from_catalog(spark, table).load_config()
     entry |= {
-        "type": "MANAGED" if table.managed else "EXTERNAL",
+        "type": table.catalog_type,
         "provider": "hudi",
         "location": table.location,
         "table_properties": shown_properties(table.properties, config.table_type, table.location),
@@ -205,10 +205,10 @@ def _described_column(spark: SparkSession, table: CatalogTable, schema: StructTy
     name = column.lower()
     bare = name.removeprefix(f"{table.name[0].lower()}.").removeprefix(f"{table.name[1].lower()}.")
     fields = {field.name.lower(): field for field in schema.fields}
-    found = fields.get(name) or fields.get(bare)
-    if found is None:
+    field = fields.get(name) or fields.get(bare)
+    if field is None:
         raise QueryError(f"{table.sql} has no column {column!r}; it has {', '.join(schema.names)}")
-    described = {"col_name": found.name, "data_type": found.dataType.simpleString(), "comment": comment_of(found)}
+    described = {"col_name": field.name, "data_type": field.dataType.simpleString(), "comment": comment_of(field)}
     shown = [(key, "NULL" if value is None else value) for key, value in described.items()]
     return result_frame(spark, "info_name string, info_value string", shown)
 
@@ -220,7 +220,7 @@ def _table_details(table: CatalogTable, config: TableConfig) -> list[tuple[str, 
         "Catalog": SESSION_CATALOG,
         "Database": table.name[0],
         "Table": table.name[1],
-        "Type": "MANAGED" if table.managed else "EXTERNAL",
+        "Type": table.catalog_type,
         "Provider": "hudi",
         "Table Properties": "[" + ", ".join(f"{k}={v}" for k, v in properties.items()) + "]",
         "Location": table.location,

@@ -79,15 +79,15 @@ def _refused_constraint(columns: str) -> UnsupportedTableError | None:
     cursor, depth, start = Cursor(columns), 0, True
     while not cursor.done:
         words = () if depth else next((words for words in _CONSTRAINTS if cursor.sees(*words)), ())
-        found = " ".join(words) if not start or cursor.word(len(words)) == "(" else ""
-        if found == "PRIMARY KEY":
+        constraint = " ".join(words) if not start or cursor.word(len(words)) == "(" else ""
+        if constraint == "PRIMARY KEY":
             return UnsupportedTableError(
                 "a Hudi table has its record key in TBLPROPERTIES (primaryKey = 'column, …'), and no PRIMARY KEY among "
                 "its columns: move it there"
             )
-        if found:
+        if constraint:
             return UnsupportedTableError(
-                f"a Hudi table has no constraints such as {found}: leave it out, and check rows before they are "
+                f"a Hudi table has no constraints such as {constraint}: leave it out, and check rows before they are "
                 "written, or by hoodie.precommit.validators"
             )
         depth += _DEPTHS.get(cursor.word(), 0)

@@ -40,14 +40,14 @@ def explain_change(spark: SparkSession, table: CatalogTable, statement: ExplainC
     """
     match statement.change:
         case Insert():
-            facts, rows = _insert(spark, table, statement.change)
+            lines, rows = _insert(spark, table, statement.change)
         case Merge():
-            facts, rows = _merge(spark, table, statement.change)
+            lines, rows = _merge(spark, table, statement.change)
         case Update() | Delete():
-            facts, rows = _change(spark, table, statement.change)
+            lines, rows = _change(spark, table, statement.change)
     plan = _plan_of_rows(statement.head, rows)
     title = f"== Hudi {type(statement.change).__name__.upper()} of {table.sql} =="
-    text = "\n".join([title, *facts, "", "== Rows ==", plan])
+    text = "\n".join([title, *lines, "", "== Rows ==", plan])
     return result_frame(spark, "plan string", [(text,)])
 
 
@@ -74,13 +74,13 @@ def _merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> tuple[
         how = f"upsert of the source, whose keys are looked up by the index {index}; a join if a key is there twice"
         return [f"table       {table_type}", f"executes    {how}"], rows
     target = pinned.read(spark)
-    facts = [
+    lines = [
         f"table       {table_type}",
         f"executes    {planned_join(merge, target).describe()}",
         f"writes      {_IN_PLACE[table_type]}",
         target.plan.explain(),
     ]
-    return facts, merge.source
+    return lines, merge.source
 
 
 def _pinned(spark: SparkSession, table: CatalogTable) -> TargetSnapshot:

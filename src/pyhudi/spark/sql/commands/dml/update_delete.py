@@ -62,8 +62,8 @@ def _resolved(
     """Return the assigned values (none: it is a DELETE), and the rows. Names are qualified only where they have to
     be."""
     alias = statement.alias or statement.name[-1]
-    given = statement.assigned if isinstance(statement, Update) else {}
-    assigned = {name: subqueries.rewritten(value) for name, value in given.items()}
+    new_values = statement.assigned if isinstance(statement, Update) else {}
+    assigned = {name: subqueries.rewritten(value) for name, value in new_values.items()}
     where = None if statement.where is None else subqueries.rewritten(statement.where)
     plain = {name: _plain(name, alias, pinned) for name in assigned}
     values = {name: _plain(value, alias, pinned) for name, value in assigned.items()}

@@ -41,8 +41,8 @@ def hive_sync(spark: SparkSession, arguments: Arguments) -> Rows:
     for name in _OF_HIVE_SERVER:
         if arguments.values[name]:
             warn(f"{name} has no effect: the metastore is asked, not HiveServer2", OptionWithoutEffectWarning)
-    given = {key: value for key, value in arguments.as_options(_OPTIONS).items() if value}
-    client, opts = arguments.opened(spark, given)
+    sync_options = {key: value for key, value in arguments.as_options(_OPTIONS).items() if value}
+    client, opts = arguments.opened(spark, sync_options)
     in_database = _in_database(spark, opts, str(arguments.text("table")))
     sync_table(client, with_hive_settings(spark, in_database), new_timestamps=True)
     return [("hive sync success.",)]
