@@ -31,7 +31,6 @@ _LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
 
 SliceWork = Callable[[FileSlice], Iterator[pa.RecordBatch]]
 RowWork = Callable[[Mapping[str, Any]], Iterator[pa.RecordBatch]]
-Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, sch
 def run_on_rows(spark: SparkSession, pieces: tuple[bytes, ...], work: RowWork, schema: pa.Schema) -> DataFrame:
     """Run ``work`` on each row of the pieces (`cut_rows`), in one task for each piece, as `run_on_slices`."""
 
-    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():

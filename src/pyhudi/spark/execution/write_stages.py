@@ -16,14 +16,15 @@ from pyhudi.write.tasks.in_task_tagging import TOO_MANY_ROWS, InTaskTagging, in_
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
 
+WriteTask = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
+"""Writes the rows of a task, and returns its status (`pyhudi.write.write_status`)."""
 _STATUS_SCHEMA = f"{STATUS} binary"
-Batches = Iterable[pa.RecordBatch]
 
 
 def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: bool) -> pa.Table:
     """Write rows on the tasks that they are on; return the write stats of all files. Runs a Spark job."""
 
-    def work(batches: Batches, task: TaskId) -> bytes:
+    def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
         return bulk_insert_task(batches, context, task, sorted_input=sorted_input)
 
     return run_write_tasks(rows, work)
@@ -33,7 +34,7 @@ def run_upsert(rows: DataFrame, context: WriteContext, *, adaptive: bool = True)
     """Write routed rows (`pyhudi.spark.write.plans.file_groups.row_routing.route`); return the write stats of all
     files. Runs a Spark job. ``adaptive``: the plan of the rows may improve while it is executed."""
 
-    def work(batches: Batches, task: TaskId) -> bytes:
+    def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
         return upsert_task(batches, context, task)
 
     return decode_stats(_statuses(rows, work, adaptive=adaptive))
@@ -43,7 +44,7 @@ def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTa
     """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.in_task_tagging`); return the
     write stats of all files, or None if there are more than ``lookup.max_rows``. Runs a Spark job."""
 
-    def work(batches: Batches, task: TaskId) -> bytes:
+    def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
         return in_task_tagging_task(batches, context, task, lookup)
 
     # rows that have been counted are cached
@@ -53,12 +54,12 @@ def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTa
     return None if TOO_MANY_ROWS in statuses else decode_stats(statuses)
 
 
-def run_write_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
+def run_write_tasks(rows: DataFrame, work: WriteTask) -> pa.Table:
     """Run ``work`` in each task on its rows; return the write stats of all tasks. Runs a Spark job."""
     return decode_stats(_statuses(rows, work))
 
 
-def _statuses(rows: DataFrame, work: Callable[[Batches, TaskId], bytes], *, adaptive: bool = True) -> list[bytes]:
+def _statuses(rows: DataFrame, work: WriteTask, *, adaptive: bool = True) -> list[bytes]:
     packed, unpacking = pack_rows(rows)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

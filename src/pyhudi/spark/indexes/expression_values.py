@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import task_errors
@@ -32,7 +33,6 @@ from pyhudi.spark.spark_types import spark_schema
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
-Batches = Iterator[pa.RecordBatch]
 _NUMBER, _DATA = "number", "data"
 _BYTES_A_ROW = 4 * 1024 * 1024
 """Approximate size in bytes of the chunks in which task results are sent to the driver."""

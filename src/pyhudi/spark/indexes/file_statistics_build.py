@@ -8,7 +8,7 @@ for each partition. Filters are spilled to the disks of the executors.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
@@ -37,6 +37,7 @@ from pyhudi.metadata.writer.initial_statistics import (
 from pyhudi.spark.execution.arrow_batch_limits import MAX_ROWS
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.key_ranges import task_count
@@ -53,7 +54,6 @@ _FILES_TOGETHER = 512
 _TASK, _GROUP, _KEY, _VALUE = "task", "group", "key", "value"
 _ROWS = f"{_TASK} int, {_GROUP} int, {_KEY} string, {_VALUE} binary"
 _DONE = "stat string, bounds binary"
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)

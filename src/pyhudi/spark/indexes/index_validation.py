@@ -8,7 +8,7 @@ and one example of each difference get to the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.execution.row_tasks import Batches, rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import SlicePieces, file_task_count, parallelism, run_on_slices
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -55,7 +55,6 @@ MISSING, LEFT, ELSEWHERE, TWICE = (
 _ENTRIES = pa.schema(
     [("index", pa.string()), ("entry", pa.string()), ("location", pa.string()), ("indexed", pa.int64())]
 )
-Batches = Iterator[pa.RecordBatch]
 
 
 def index_differences(spark: SparkSession, table: TableSnapshot, opts: Options) -> pa.Table:

@@ -9,7 +9,7 @@ each operation and each merge mode.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from pyhudi.metadata.records.file_group_hash import secondary_file_group_index_o
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism, run_on_rows
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP
@@ -53,7 +54,6 @@ _ENTRY, _REMOVED = "_pyhudi_entry", "_pyhudi_entry_removed"
 _ENTRIES = pa.schema(
     [(_ENTRY, pa.string()), (_REMOVED, pa.bool_()), (INDEX_GROUP, pa.int32()), (PLACEMENT_KEY, pa.int32())]
 )
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ columns are read by Spark, range-partitioned over tasks by the sort columns, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -31,7 +31,8 @@ from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.execution.write_stages import run_write_tasks
+from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.write_stages import WriteTask, run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 SORTED_IN_TASK = 48 * 1024 * 1024
 """Maximum size in bytes of the files that a task sorts in memory."""
 _CURVE_POSITION = "_pyhudi_curve_position"
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _in_tasks(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) ->
     return decode_stats(run_numbered_tasks(spark, len(numbers), rewrite))
 
 
-def _writing(task_context: ClusteringTaskContext) -> Callable[[Iterable[pa.RecordBatch], TaskId], bytes]:
+def _writing(task_context: ClusteringTaskContext) -> WriteTask:
     """Return a function that writes the rows of a task, which belong to one partition, in the order they come in."""
 
     def write(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:

@@ -6,7 +6,7 @@ the old file groups; the replaced files remain readable by time travel until the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from pyhudi.services.repair.duplicate_keys import (
     refuse_planned,
 )
 from pyhudi.spark.column_names import quoted_name
-from pyhudi.spark.execution.write_stages import run_write_tasks
+from pyhudi.spark.execution.write_stages import WriteTask, run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
@@ -58,7 +58,6 @@ OPERATION = type_name(Operation.UPSERT)
 """Operation type in the commit metadata. INSERT_OVERWRITE would say that the partition has no other file groups than
 the new ones (`pyhudi.timeline.operation_types.OVERWRITES`)."""
 _MAX_TASKS = 10_000
-Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
 
 
 def preview_deduplication(
@@ -182,7 +181,7 @@ def _bucket_ids(table: TableSnapshot, duplicates: Deduplication) -> Mapping[str,
     return {file_id: file_id[: file_id.index("-")] + tail for file_id in duplicates.groups["file_id"].to_pylist()}
 
 
-def _writing(context: WriteContext, partition: str, buckets: Mapping[str, str]) -> Work:
+def _writing(context: WriteContext, partition: str, buckets: Mapping[str, str]) -> WriteTask:
     """Return a function that writes the rows of a task in the order they come in, one file group or bucket after the
     other."""
 

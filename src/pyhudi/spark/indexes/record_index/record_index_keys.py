@@ -25,7 +25,7 @@ from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, Reco
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.execution.row_tasks import Batches, rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, file_task_count, parallelism, run_on_rows
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
@@ -36,7 +36,6 @@ from pyhudi.write.location_columns import PLACEMENT_KEY
 _KEYS = pa.schema(
     [(RECORD_KEY, pa.string()), *((name, pa.int32()) for name in (INDEX_LOCATION, INDEX_GROUP, PLACEMENT_KEY))]
 )
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import sorted_by_index_group, task_count
-from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting, slice_keys
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -27,9 +27,10 @@ from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGrou
 from pyhudi.metadata.records.record_locations import decode_locations, encode_locations
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import ranges_by_group, sorted_by_index_group
-from pyhudi.spark.indexes.record_index.record_index_keys import Batches, KeyRouting
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import WriteFence

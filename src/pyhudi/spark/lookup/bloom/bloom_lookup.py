@@ -6,7 +6,7 @@ if some incoming keys pass its filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
@@ -25,6 +25,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import resolve
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.bloom.bloom_filter_sources import BloomFilters, FilterSource, metadata_of, stored_ranges
@@ -37,7 +38,6 @@ from pyhudi.write.location_columns import ROW_POSITION
 _MIN_KEY, _MAX_KEY = "_pyhudi_min_key", "_pyhudi_max_key"
 _WANTED, _WANTED_PARTITION = "_pyhudi_wanted", "_pyhudi_wanted_partition"
 _KEY = TEXT.in_locations[0]
-Batches = Iterator[pa.RecordBatch]
 
 
 def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFrame, KeyColumns]:

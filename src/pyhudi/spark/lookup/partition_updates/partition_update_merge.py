@@ -8,7 +8,7 @@ unchanged to the old location, and merged there like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_field
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.helper_columns import SEARCHED_FILE
 from pyhudi.spark.keys.key_generator import partition_path_of
 from pyhudi.spark.spark_errors import failure
@@ -34,7 +35,6 @@ from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 _NEW, _OLD, _LOCATIONS = "_pyhudi_incoming", "_pyhudi_previous", "_pyhudi_locations_of_key"
 _GONE, _STAYS, _PATH, _OUT = "_pyhudi_merged_away", "_pyhudi_stays", "_pyhudi_merged_path", "_pyhudi_merged_row"
 _KEY = "_pyhudi_merged_key"
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)

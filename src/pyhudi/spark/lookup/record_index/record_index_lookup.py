@@ -6,7 +6,7 @@ group, and whether keys are repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
@@ -53,7 +54,6 @@ _LOCATIONS = StructType(
     ]
 )
 _BY = (PARTITION_PATH, OLD_PARTITION, OLD_FILE_ID, IS_DELETE)
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from pyhudi.read.execution.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.key_lookup import KeyLookup
@@ -29,8 +30,6 @@ from pyhudi.table.bootstrap_index import is_skeleton
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.write.location_columns import ROW_POSITION
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)

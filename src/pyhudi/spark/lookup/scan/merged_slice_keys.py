@@ -7,7 +7,7 @@ about the incoming one: whether a record moves to another partition, or is a dup
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -23,14 +23,13 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import SEARCHED_FILE
 from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW_POSITION, UNKNOWN_POSITION
-
-Batches = Iterator[pa.RecordBatch]
 
 
 def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:

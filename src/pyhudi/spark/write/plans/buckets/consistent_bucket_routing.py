@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
@@ -17,11 +17,10 @@ from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, partitions_with_buckets
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.row_serialization import pack_rows
+from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @lru_cache(maxsize=1_000)
