@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from pyhudi.arrow.group_runs import group_runs
 from pyhudi.config import options
@@ -29,7 +29,7 @@ from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.bloom.bloom_filter_sources import BloomFilters, FilterSource, metadata_of, stored_ranges
-from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, read_positioned_rows
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, positioned_schema, read_positioned_rows
 from pyhudi.spark.lookup.scan.key_columns import TEXT, KeyColumns, extra_name
 from pyhudi.spark.lookup.scan.key_search import KeySearch
 from pyhudi.storage import Storage
@@ -72,14 +72,7 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     tasks = lookup.opts.get_typed(options.BLOOM_INDEX_PARALLELISM)
     pairs = pairs.repartition(tasks, SEARCHED_FILE) if tasks else pairs.repartition(SEARCHED_FILE)
     fields = [StructField(extra_name(name), resolve(rows.schema, name, "ordering")[1]) for name in extra]
-    out = StructType(
-        [
-            StructField(_KEY, StringType()),
-            *fields,
-            StructField(SEARCHED_FILE, IntegerType()),
-            StructField(ROW_POSITION, LongType()),
-        ]
-    )
+    out = positioned_schema(StructType([StructField(_KEY, StringType()), *fields]))
     more = from_spark_json(StructType([StructField(n, f.dataType) for n, f in zip(extra, fields, strict=True)]).json())
     source, invalid_text = FilterSource.from_files(lookup, files, metadata), lookup.invalid_text
 

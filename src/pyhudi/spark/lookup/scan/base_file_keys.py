@@ -128,7 +128,7 @@ def with_file_no(spark: SparkSession, rows: DataFrame, files: BaseFiles) -> Data
 def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
     storage, invalid_text = lookup.client.storage, lookup.invalid_text
     target = from_spark_json(schema.json())
-    out = StructType([*schema.fields, StructField(SEARCHED_FILE, IntegerType()), StructField(ROW_POSITION, LongType())])
+    out = positioned_schema(schema)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
@@ -158,13 +158,32 @@ def read_positioned_rows(
     start = 0
     with open_base(storage, path, invalid_text) as base:
         for batch in base.batches(schema):
-            have = batch.schema.names
-            columns: list[pa.Array] = [
-                batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type)
-                for f in schema
-            ]
             end = start + batch.num_rows
-            columns.append(pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows))
-            columns.append(pa.array(np.arange(start, end, dtype=np.int64)))
-            yield pa.RecordBatch.from_arrays(columns, names=[*schema.names, SEARCHED_FILE, ROW_POSITION])
+            yield positioned_batch(batch, schema, number, pa.array(np.arange(start, end, dtype=np.int64)))
             start = end
+
+
+def positioned_schema(schema: StructType) -> StructType:
+    """Return columns with `SEARCHED_FILE` and `ROW_POSITION`."""
+    return StructType(
+        [*schema.fields, StructField(SEARCHED_FILE, IntegerType()), StructField(ROW_POSITION, LongType())]
+    )
+
+
+def positioned_batch(batch: pa.RecordBatch, schema: pa.Schema, number: int, positions: pa.Array) -> pa.RecordBatch:
+    """Return the rows of a file as a batch of `positioned_schema`.
+
+    Args:
+        batch: The rows.
+        schema: Columns to return; those that the rows lack are null.
+        number: Number of the file.
+        positions: Positions of the rows in it.
+    """
+    columns = [
+        batch.column(f.name).cast(f.type) if f.name in batch.schema.names else pa.nulls(batch.num_rows, f.type)
+        for f in schema
+    ]
+    numbers = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
+    return pa.RecordBatch.from_arrays(
+        [*columns, numbers, positions], names=[*schema.names, SEARCHED_FILE, ROW_POSITION]
+    )

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import BaseRowMatches, open_slice, read_slice
@@ -27,9 +26,9 @@ from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import SEARCHED_FILE
 from pyhudi.spark.lookup.key_lookup import KeyLookup
-from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, positioned_batch, positioned_schema
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.write.location_columns import ROW_POSITION, UNKNOWN_POSITION
+from pyhudi.write.location_columns import UNKNOWN_POSITION
 
 
 def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
@@ -59,7 +58,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     names = [name for name in schema.names if name in table_schema.schema.names]
     context = replace(context, columns=tuple(names))
     arrow_schema = from_spark_json(schema.json())
-    out = StructType([*schema.fields, StructField(SEARCHED_FILE, IntegerType()), StructField(ROW_POSITION, LongType())])
+    out = positioned_schema(schema)
     slices, include_deleted = files.table, lookup.include_deleted
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -69,7 +68,9 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
                 row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
                 file_slice = FileSlice.from_row(row)
                 merged = _with_deleted(context, file_slice) if include_deleted else read_slice(context, file_slice)
-                yield from _rows(merged, number, arrow_schema)
+                for rows in merged:
+                    unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), rows.num_rows)
+                    yield positioned_batch(rows, arrow_schema, number, unknown)
 
     tasks = file_task_count(spark, len(files))
     numbers = small_frame(spark, pa.table({SEARCHED_FILE: slices["file_no"]}))
@@ -88,16 +89,3 @@ def _with_deleted(context: SliceContext, file_slice: FileSlice) -> Batches:
         yield from (part.rows for part in matches.parts(base_rows))
         for records in matches.unmatched():
             yield log_records.changes(records).rows.select(list(context.columns))
-
-
-def _rows(merged: Batches, number: int, schema: pa.Schema) -> Batches:
-    for batch in merged:
-        have = set(batch.schema.names)
-        columns = [
-            batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in schema
-        ]
-        numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
-        unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), batch.num_rows)
-        yield pa.RecordBatch.from_arrays(
-            [*columns, numbers, unknown], names=[*schema.names, SEARCHED_FILE, ROW_POSITION]
-        )
