@@ -101,9 +101,9 @@ def index_differences(spark: SparkSession, table: TableSnapshot, opts: Options) 
         record_index=has_record_index,
         by_partition=by_partition,
     )
-    found = _counted(rows.union(_stored_entries(spark, metadata, names, by_partition=by_partition)))
+    differences = _counted(rows.union(_stored_entries(spark, metadata, names, by_partition=by_partition)))
     with task_errors():
-        counts = found.collect()
+        counts = differences.collect()
     problems = [f"{row[0]} {row.problem} ({row.number:,}), such as {row.entry!r}" for row in counts]
     nulls = [pa.nulls(len(problems), field.type) for field in list(DIFFERENCE_SCHEMA)[1:]]
     return pa.Table.from_arrays([pa.array(problems, pa.string()), *nulls], schema=DIFFERENCE_SCHEMA)
@@ -170,8 +170,8 @@ def _stored_entries(
                     if name != RECORD_INDEX:
                         yield _entries(name, keys, "", indexed=1)
                         continue
-                    places = decode_locations(records.column(payload)).combine_chunks()
-                    partitions, ids = (places[column].chunk(0) for column in ("partition", "file_id"))
+                    locations = decode_locations(records.column(payload)).combine_chunks()
+                    partitions, ids = (locations[column].chunk(0) for column in ("partition", "file_id"))
                     entries = _with_partition(keys, partitions) if by_partition else keys
                     yield _entries(name, entries, _location(partitions, ids), indexed=1)
 
@@ -194,6 +194,7 @@ def _location(partition: Any, file_id: Any) -> Any:
 
 def _entries(index: str, entries: pa.Array, locations: pa.Array | str, *, indexed: int) -> pa.RecordBatch:
     count = len(entries)
-    places = pa.repeat(pa.scalar(locations), count) if isinstance(locations, str) else locations
-    columns = [pa.repeat(pa.scalar(index), count), entries, places, pa.repeat(pa.scalar(indexed, pa.int64()), count)]
+    if isinstance(locations, str):
+        locations = pa.repeat(pa.scalar(locations), count)
+    columns = [pa.repeat(pa.scalar(index), count), entries, locations, pa.repeat(pa.scalar(indexed, pa.int64()), count)]
     return pa.RecordBatch.from_arrays(columns, schema=_ENTRIES)

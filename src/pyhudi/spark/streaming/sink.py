@@ -49,7 +49,7 @@ class StreamingSink:
         """
         self.path = path
         self.opts = check_sink_options(sink_options)
-        self._given = dict(sink_options)
+        self._sink_options = dict(sink_options)
         self._storage = open_storage(path, self.opts)
         self._identifier = self.opts.get_typed(options.STREAMING_CHECKPOINT_IDENTIFIER)
         self._compactor = AsyncCompactor(self._storage, self.opts)
@@ -120,13 +120,13 @@ class StreamingSink:
     def _options(self) -> dict[str, str]:
         """Return the options of a batch, with those of asynchronous compaction translated to those of a batch write."""
         if not self._is_merge_on_read():
-            return self._given
+            return self._sink_options
         if self.opts.get_typed(options.STREAMING_DISABLE_COMPACTION):
             none = dict.fromkeys((options.COMPACT_INLINE.key, options.COMPACT_SCHEDULE_INLINE.key), "false")
-            return {**self._given, **none}
+            return {**self._sink_options, **none}
         if self._compactor.is_wanted:
-            return {**self._given, options.COMPACT_SCHEDULE_INLINE.key: "true"}
-        return self._given
+            return {**self._sink_options, options.COMPACT_SCHEDULE_INLINE.key: "true"}
+        return self._sink_options
 
     def _is_merge_on_read(self) -> bool:
         try:

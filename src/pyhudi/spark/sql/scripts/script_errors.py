@@ -32,7 +32,7 @@ def _condition_of(error: Exception) -> ErrorCondition | None:
         sqlstate = error.getSqlState()
         if name and sqlstate:
             return ErrorCondition(name.upper(), sqlstate.upper())
-    found = _CONDITION.search(str(error))  # PySpark does not translate all errors of Spark
-    if found:
-        return ErrorCondition(found["name"], found["sqlstate"])
+    match = _CONDITION.search(str(error))  # PySpark does not translate all errors of Spark
+    if match:
+        return ErrorCondition(match["name"], match["sqlstate"])
     return ErrorCondition() if isinstance(error, HudiError | PySparkException) else None

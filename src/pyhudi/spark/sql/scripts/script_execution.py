@@ -130,10 +130,10 @@ class _ScriptExecution:
 
     def _handle(self, condition: ErrorCondition) -> bool:
         """Run the handler for a condition. Return False if there is none."""
-        found = self.scopes.handler(condition)
-        if found is None:
+        handler_in_scope = self.scopes.handler(condition)
+        if handler_in_scope is None:
             return False
-        scope, handler = found
+        scope, handler = handler_in_scope
         with self.scopes.back_in(scope, returns=handler.continues), suppress(_Exited):
             # as in Spark, an EXIT handler of a block around this one, for an error of this handler, leaves this handler
             self.run(handler.body)

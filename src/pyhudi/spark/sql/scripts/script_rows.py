@@ -27,8 +27,8 @@ def show_row(spark: SparkSession, row: Row, schema: StructType, view: str) -> No
         schema: The schema of the rows before they were fetched.
         view: The name of the view.
     """
-    held = spark.createDataFrame([row], with_python_types(schema))
-    cast_columns(held, schema).createOrReplaceTempView(view)
+    local_row = spark.createDataFrame([row], with_python_types(schema))
+    cast_columns(local_row, schema).createOrReplaceTempView(view)
 
 
 @dataclass

@@ -86,11 +86,11 @@ class ScriptStatements:
 
     def holds(self, condition: str) -> bool:
         """Evaluate a condition. NULL does not hold."""
-        found = self.run(f"SELECT ({condition}) AS holds")
-        data_type = found.schema[0].dataType
+        rows = self.run(f"SELECT ({condition}) AS holds")
+        data_type = rows.schema[0].dataType
         if not isinstance(data_type, BooleanType):
             raise QueryError(f"the condition {condition!r} of a script is no BOOLEAN but {data_type.simpleString()}")
-        return bool(found.collect()[0][0])
+        return bool(rows.collect()[0][0])
 
     def snapshot(self, query: str) -> DataFrame:
         """Return the rows that a query has now. Spark Connect resolves variables only when rows are read."""

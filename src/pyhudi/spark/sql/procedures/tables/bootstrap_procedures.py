@@ -79,15 +79,15 @@ def show_bootstrap_mapping(spark: SparkSession, arguments: Arguments) -> Rows:
     if by not in _SORTED_BY:
         raise QueryError(f"sort_by is one of {', '.join(_SORTED_BY)}, not {by!r}")
     order = "descending" if arguments.flag("desc") else "ascending"
-    found = bootstrap_mapping(arguments.client(spark).storage, partition, ids).select(_SORTED_BY)
-    rows = [tuple(row.values()) for row in found.sort_by([(by, order)]).to_pylist()]
+    mapping = bootstrap_mapping(arguments.client(spark).storage, partition, ids).select(_SORTED_BY)
+    rows = [tuple(row.values()) for row in mapping.sort_by([(by, order)]).to_pylist()]
     return arguments.limited(rows)
 
 
 def show_bootstrap_partitions(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the partitions that are bootstrapped by metadata only."""
-    found = bootstrap_partitions(arguments.client(spark).storage)
-    return [(partition,) for partition in found["partition"].to_pylist()]
+    partitions = bootstrap_partitions(arguments.client(spark).storage)
+    return [(partition,) for partition in partitions["partition"].to_pylist()]
 
 
 PROCEDURES: dict[str, Procedure] = {
