@@ -10,7 +10,7 @@ from pyhudi.config import options
 from pyhudi.config.option_registry import canonical
 from pyhudi.spark.sql.spark_statements import REDACTED, collect_statement
 
-_ROWS_OF_QUERIES = frozenset(
+SNAPSHOT_OPTIONS = frozenset(
     option.key
     for option in (
         options.QUERY_TYPE,
@@ -20,6 +20,7 @@ _ROWS_OF_QUERIES = frozenset(
         options.END_INSTANTTIME,
     )
 )
+"""Options of queries that choose the rows of a table."""
 _PREFIX = "hoodie."
 _SPARK_PREFIX = "spark."
 """Spark takes no other settings on its command line and from its defaults file."""
@@ -35,7 +36,7 @@ def session_options(spark: SparkSession) -> dict[str, str]:
 def stream_options(spark: SparkSession) -> dict[str, str]:
     """Return the session's settings of Apache Hudi that apply to streams. Settings that select the rows of queries do
     not, as in Apache Hudi, where streams take them from their own options only."""
-    return {key: value for key, value in session_options(spark).items() if canonical(key) not in _ROWS_OF_QUERIES}
+    return {key: value for key, value in session_options(spark).items() if canonical(key) not in SNAPSHOT_OPTIONS}
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.config import options
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.config.option_registry import canonical
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError
@@ -14,34 +13,19 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, find_table
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.query_scope import parse_table_name
 from pyhudi.spark.sql.queries.query_sources import table_frame
-from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.session_config import SNAPSHOT_OPTIONS, session_options
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Name
-from pyhudi.sql.token_cursor import Cursor
-
-_SNAPSHOT_OPTIONS = frozenset(
-    option.key
-    for option in (
-        options.AS_OF_INSTANT,
-        options.QUERY_TYPE,
-        options.BEGIN_INSTANTTIME,
-        options.END_INSTANTTIME,
-        options.INCREMENTAL_FORMAT,
-    )
-)
-"""Options that choose the rows of a table."""
 
 
 def parse_name(text: str) -> Name | None:
     """Parse a table name. Return None if the text is not one; Spark reports that itself."""
     try:
-        cursor = Cursor(text)
-        name = cursor.name()
-        cursor.finish()
+        return parse_table_name(text)
     except SqlSyntaxError:
         return None
-    return name
 
 
 def table_of_name(spark: SparkSession, text: str) -> CatalogTable | None:
@@ -87,7 +71,7 @@ def read_table(spark: SparkSession, text: str, read_options: Mapping[str, str] |
     prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
     if not prepared.reads_hudi_tables:
         return None
-    chosen = [key for key in read_options or {} if canonical(key) in _SNAPSHOT_OPTIONS]
+    chosen = [key for key in read_options or {} if canonical(key) in SNAPSHOT_OPTIONS]
     if chosen:
         raise QueryError(f"{quoted(name)} is a view, to which {min(chosen)} does not apply; read its tables with it")
     refuse_misspelled_query(read_options or {})

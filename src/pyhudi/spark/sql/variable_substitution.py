@@ -35,10 +35,10 @@ def _substituted(spark: SparkSession, text: str, within: tuple[str, ...]) -> str
     return _REFERENCE.sub(partial(_value, spark, within), text)
 
 
-def _value(spark: SparkSession, within: tuple[str, ...], found: re.Match[str]) -> str:
-    prefix, name = found.groups()
+def _value(spark: SparkSession, within: tuple[str, ...], reference: re.Match[str]) -> str:
+    prefix, name = reference.groups()
     if prefix not in _OF_SESSION:
-        return found[0]
+        return reference[0]
     if name in within:
         raise SqlSyntaxError(f"the variable ${{{name}}} refers to itself: {' → '.join((*within, name))}")
     return _substituted(spark, str(spark.conf.get(name, "")), (*within, name))

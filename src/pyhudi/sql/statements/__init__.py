@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pyhudi.sql.scripts.script_nodes import Script
 from pyhudi.sql.statements.ddl_statements import (
+    INDEX_STATEMENTS,
     AddColumn,
     AddColumns,
     AlterColumns,
@@ -64,6 +65,7 @@ from pyhudi.sql.statements.view_statements import (
 )
 
 __all__ = [
+    "INDEX_STATEMENTS",
     "AddColumn",
     "AddColumns",
     "AlterColumns",

@@ -185,3 +185,7 @@ class RefreshIndex:
 
     index: str
     name: Name
+
+
+INDEX_STATEMENTS = (CreateIndex, DropIndex, RefreshIndex)
+"""Statements that only Hudi tables have."""

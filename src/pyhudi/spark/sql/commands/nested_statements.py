@@ -26,8 +26,6 @@ from pyhudi.sql.rewriting.parameter_literals import SqlLiteral, has_positional_p
 from pyhudi.sql.scripts.script_nodes import Block, Script
 from pyhudi.sql.token_cursor import Cursor, literal_text
 
-_ONLY_OF_HUDI = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
-
 
 def uses_hudi_tables(spark: SparkSession, script: Script) -> bool:
     """Return True if a statement or condition of a script uses a Hudi table, or if it executes computed texts and has
@@ -204,7 +202,7 @@ def _uses_hudi_tables(spark: SparkSession, part: str, namespace: s.Name | None =
             return True
         case s.Call(procedure=procedure):
             return procedure in signatures()
-    if isinstance(statement, _ONLY_OF_HUDI) or is_hudi(statement.name):
+    if isinstance(statement, s.INDEX_STATEMENTS) or is_hudi(statement.name):
         return True
     match statement:
         case s.Insert(query=query) | s.ChangeView(query=str(query)):

@@ -16,8 +16,6 @@ from pyhudi.spark.sql.spark_statements import empty_result
 from pyhudi.spark.sql.statement_call import StatementCall
 from pyhudi.sql import statements as s
 
-_HUDI_STATEMENTS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
-
 
 def run_on_other_table(call: StatementCall, statement: Any) -> DataFrame:
     """Execute a statement on a table that is not a Hudi table or does not exist.
@@ -27,7 +25,7 @@ def run_on_other_table(call: StatementCall, statement: Any) -> DataFrame:
         QueryError: It would change a view of Hudi tables.
     """
     spark = call.spark
-    if isinstance(statement, _HUDI_STATEMENTS):
+    if isinstance(statement, s.INDEX_STATEMENTS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
     if isinstance(statement, s.Insert | s.Update | s.Delete | s.Merge):
         refuse_view_target(spark, statement.name, type(statement).__name__.upper())
