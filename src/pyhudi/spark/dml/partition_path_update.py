@@ -89,18 +89,17 @@ def split_partition_path_updates(
         UnsupportedTableError: Rows swap partitions, in a table whose rows cannot be told apart by their file groups.
     """
     new_values = assignments.values
-    helpers = [F.col(name) for name in target.helpers]
+    locations = [F.col(name) for name in target.helpers]
     before = assignments.stored or {name: F.col(quoted([name])) for name in new_values}
     new = [value.alias(name) for name, value in new_values.items()]
     old = F.struct(*(before[name].alias(name) for name in new_values)).alias(_OLD)
     values = rows.select(
-        *new, *helpers, old, assignments.deleted.alias(IS_DELETE), assignments.deleted.alias(_DELETED_BY_STATEMENT)
+        *new, *locations, old, assignments.deleted.alias(IS_DELETE), assignments.deleted.alias(_DELETED_BY_STATEMENT)
     )
     values = cached.add(values.withColumn(IS_DELETE, F.col(IS_DELETE) | is_delete(values.schema, target.merging)))
     keyed = with_keys(values, target.spec, "")
     names = list(new_values)
     moved = F.col(STORED_PATH).isNotNull() & ~F.col(IS_DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))
-    locations = [F.col(name) for name in target.helpers]
     no_locations = [
         F.lit(None).cast("bigint" if name == ROW_POSITION else "string").alias(name) for name in target.helpers
     ]

@@ -91,8 +91,7 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
     # as fast as a window function, and independent of the session's settings for windows
     rest = [name for name in df.columns if name not in by]
     columns = [F.lit(True).alias("_pyhudi_any"), *(F.col(quoted([name])) for name in rest)]
-    strength = _strength(order)
-    winners = placed.groupBy(*by).agg(F.max_by(F.struct(*columns), strength).alias(_WINNER))
+    winners = placed.groupBy(*by).agg(F.max_by(F.struct(*columns), _precedence(order)).alias(_WINNER))
     return winners.select(
         *(F.col(name if name in by else quoted([_WINNER, name])) for name in df.columns),
     )
@@ -159,7 +158,7 @@ def _padded(column: Column) -> Column:
     return F.array_join(F.transform(F.split(column, "[.]"), lambda part: F.lpad(part, SEQUENCE_DIGITS, "0")), ".")
 
 
-def _strength(order: Sequence[Column]) -> Column:
+def _precedence(order: Sequence[Column]) -> Column:
     """Return the ordering values followed by the position, so that no two rows are equal."""
     return F.struct(*(part.alias(f"o{i}") for i, part in enumerate(order)), F.col(POSITION).alias("p"))
 

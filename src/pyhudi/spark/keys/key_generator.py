@@ -45,7 +45,7 @@ def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
         RecordKeyError: A key field is missing, or has a type that keys cannot have.
         SchemaMismatchError: A partition field is missing.
     """
-    zone = jvm_zone(df.sparkSession) if _needs_zone(df.schema, spec) else "UTC"
+    zone = _zone(df, spec)
     key = _auto_key(instant) if spec.auto_keys else record_key(df.schema, spec, zone)
     return df.withColumns({RECORD_KEY: key, PARTITION_PATH: partition_path(df.schema, spec, zone)})
 
@@ -68,7 +68,7 @@ def partition_path_of(df: DataFrame, spec: KeySpec) -> Column:
     Raises:
         SchemaMismatchError: A partition field is missing.
     """
-    return partition_path(df.schema, spec, jvm_zone(df.sparkSession) if _needs_zone(df.schema, spec) else "UTC")
+    return partition_path(df.schema, spec, _zone(df, spec))
 
 
 def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
@@ -152,6 +152,11 @@ def _auto_key(instant: str) -> Column:
     partition = F.shiftright(row, _ROW_BITS)
     number = row.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
     return F.concat_ws("_", F.lit(instant), partition.cast("string"), number.cast("string"))
+
+
+def _zone(df: DataFrame, spec: KeySpec) -> str:
+    """Return the time zone of the JVM if keys or partition paths depend on it."""
+    return jvm_zone(df.sparkSession) if _needs_zone(df.schema, spec) else "UTC"
 
 
 def _needs_zone(schema: StructType, spec: KeySpec) -> bool:
