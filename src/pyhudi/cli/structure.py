@@ -65,11 +65,6 @@ class Noun(click.Group):
 
 
 def noun(name: str, summary: str) -> Noun:
-    """Return an empty group of commands.
-
-    Args:
-        name: The noun.
-        summary: One line of help.
-    """
+    """Return an empty group of commands."""
     settings: dict[str, Any] = {"no_args_is_help": True}
     return Noun(name, help=summary, short_help=summary, **settings)

@@ -18,9 +18,6 @@ def remove_unloadable_hudi_configs(spark: SparkSession) -> None:
     The session catalog is reset to that of Spark, with a warning. Spark itself skips an extension that it cannot load,
     with an entry in its log.
 
-    Args:
-        spark: Session to check.
-
     Raises:
         SetupError: Spark cannot run jobs, because Kryo is configured with a class of the jar when Spark starts.
     """

@@ -195,9 +195,6 @@ def stopped_session_errors(spark: SparkSession) -> Iterator[None]:
     """Return a context manager for work of a session that raises the error of `check_not_stopped` if the session is
     stopped meanwhile; the errors of PySpark are then about Java objects that are gone.
 
-    Args:
-        spark: The session.
-
     Raises:
         SetupError: It has been stopped.
     """

@@ -58,11 +58,7 @@ CATALOG_STATEMENTS = tuple(_STATEMENTS)
 
 
 def run_statement(method: str) -> Wrapper:
-    """Return the wrapper of one of `CATALOG_STATEMENTS`.
-
-    Args:
-        method: Its name.
-    """
+    """Return the wrapper of one of `CATALOG_STATEMENTS`."""
     statement = _STATEMENTS[method]
 
     def run(original: Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

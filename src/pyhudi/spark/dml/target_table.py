@@ -73,11 +73,6 @@ class TargetSnapshot:
     def pin(cls, spark: SparkSession, path: str, statement_opts: Options) -> TargetSnapshot:
         """Pin the table at its newest snapshot.
 
-        Args:
-            spark: The session.
-            path: Path of the table.
-            statement_opts: Options of the statement.
-
         Raises:
             ConfigError: The table has no columns.
             SetupError: The session has been stopped.
@@ -105,12 +100,7 @@ class TargetSnapshot:
         return partition_reads(self.table, frozenset(partitions).__contains__)
 
     def partition_keys(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
-        """Return the record keys and partition paths of all records of some partitions.
-
-        Args:
-            spark: The session.
-            partitions: Partition paths.
-        """
+        """Return the record keys and partition paths of all records of some partitions."""
         meta = self.client.config.populate_meta_fields
         columns = [RECORD_KEY, PARTITION_PATH] if meta else self.schema.names
         rows = self._partitions(spark, partitions, columns, self.opts)

@@ -54,13 +54,6 @@ def update(
 ) -> ChangeResult:
     """Assign new values to columns of some rows, in one commit.
 
-    Args:
-        spark: The session.
-        path: Path of the table.
-        opts: Options of the statement.
-        assigned: New values by column.
-        selection: The rows.
-
     Returns:
         Numbers of the changed rows.
 
@@ -83,12 +76,6 @@ def update_pinned(
     spark: SparkSession, pinned: TargetSnapshot, assigned: Mapping[str, object], selection: RowSelection
 ) -> ChangeResult:
     """Run `update` once, on a snapshot of a table.
-
-    Args:
-        spark: The session.
-        pinned: The table.
-        assigned: New values by column.
-        selection: The rows.
 
     Returns:
         Numbers of the changed rows.
@@ -131,8 +118,8 @@ def update_pinned(
 def planned_update(
     spark: SparkSession, pinned: TargetSnapshot, assigned: Mapping[str, object], selection: RowSelection
 ) -> tuple[TargetTable, DataFrame]:
-    """Return the table of `update_pinned`, and the new values of the rows, without running the update. Arguments and
-    errors as there."""
+    """Return the table of `update_pinned`, and the new values of the rows, without running the update. Errors as
+    there."""
     target, rows = planned_delete(spark, pinned, selection)
     values = _assigned_values(rows, target, assigned, selection.alias)
     return target, rows.select(*(value.alias(name) for name, value in values.items()))
@@ -141,8 +128,7 @@ def planned_update(
 def planned_delete(
     spark: SparkSession, pinned: TargetSnapshot, selection: RowSelection
 ) -> tuple[TargetTable, DataFrame]:
-    """Return the table of `delete_pinned`, and the rows to delete, without running the statement. Arguments and errors
-    as there."""
+    """Return the table of `delete_pinned`, and the rows to delete, without running the statement. Errors as there."""
     target, rows = _selected_rows(spark, pinned, selection)
     return target, rows.drop(*target.helpers)
 
@@ -199,12 +185,6 @@ def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
 def delete(spark: SparkSession, path: str, opts: Options, selection: RowSelection) -> ChangeResult:
     """Delete the rows that meet a condition, or all, in one commit.
 
-    Args:
-        spark: The session.
-        path: Path of the table.
-        opts: Options of the statement.
-        selection: The rows.
-
     Returns:
         Number of the deleted rows.
 
@@ -219,7 +199,7 @@ def delete(spark: SparkSession, path: str, opts: Options, selection: RowSelectio
 
 
 def delete_pinned(spark: SparkSession, pinned: TargetSnapshot, selection: RowSelection) -> ChangeResult:
-    """Run `delete` once, on a snapshot of a table. Arguments, result and errors as of `update_pinned`."""
+    """Run `delete` once, on a snapshot of a table. Errors as of `update_pinned`."""
     target, rows = _selected_rows(spark, pinned, selection)
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(IS_DELETE))

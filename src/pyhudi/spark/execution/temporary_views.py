@@ -18,12 +18,7 @@ from pyhudi.spark.session import original_method, spark_sql
 
 @contextmanager
 def temporary_view(frame: DataFrame, name: str) -> Iterator[None]:
-    """Return a context manager in which a DataFrame is a temporary view.
-
-    Args:
-        frame: The DataFrame.
-        name: The name of the view.
-    """
+    """Return a context manager in which a DataFrame is a temporary view."""
     view = with_separate_plan(frame)
     original_method(type(view).createOrReplaceTempView)(view, name)
     try:

@@ -61,11 +61,6 @@ def index_differences(spark: SparkSession, table: TableSnapshot, opts: Options) 
     """Compare the record index and the secondary indexes with the rows of a table. Runs a Spark job, which reads these
     indexes, and the record keys and indexed columns of all rows.
 
-    Args:
-        spark: The session.
-        table: The table.
-        opts: Options of reads.
-
     Returns:
         One row per index and difference (`DIFFERENCE_SCHEMA`), whose ``problem`` has the number of entries and the
         first of them. Indexes that pyhudi does not maintain are not compared, such as those of floating-point columns,

@@ -25,12 +25,7 @@ def key_failure(message: Column) -> Column:
 @contextmanager
 def key_errors(df: DataFrame, spec: KeySpec) -> Iterator[None]:
     """Return a context manager for Spark actions on rows with keys, which re-raises errors of tasks (`task_errors`). If
-    keys are null or empty, one aggregate over the input counts such rows for the message.
-
-    Args:
-        df: The input, without keys.
-        spec: Specification of the keys.
-    """
+    keys are null or empty, one aggregate over the input counts such rows for the message."""
 
     def with_count(error: HudiError) -> HudiError:
         if not isinstance(error, RecordKeyError) or spec.unset_key_message not in str(error):
@@ -49,10 +44,6 @@ def key_errors(df: DataFrame, spec: KeySpec) -> Iterator[None]:
 def check_keys(df: DataFrame, spec: KeySpec) -> None:
     """Check that no record key is null or empty. Runs one aggregate over the key columns; none if the schema rules out
     null and empty keys, or a registered generator makes them of the columns.
-
-    Args:
-        df: The rows, without keys.
-        spec: Specification of the keys.
 
     Raises:
         RecordKeyError: Keys are null or empty. The message has the number of rows.

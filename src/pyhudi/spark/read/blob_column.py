@@ -53,11 +53,7 @@ def register_read_blob(spark: SparkSession, options: Mapping[str, str]) -> None:
 
 
 def read_blob_sql(blob: str) -> str:
-    """Return the SQL of the bytes of a blob, which calls `FUNCTION`.
-
-    Args:
-        blob: SQL of the blob.
-    """
+    """Return the SQL of the bytes of a blob, which calls `FUNCTION`."""
     place = f"({blob}).{REFERENCE}"
     members = f"({blob}).{TYPE}, {place}.{PATH}, {place}.`{OFFSET}`, {place}.{LENGTH}"
     return f"coalesce(IF(({blob}).{TYPE} = '{INLINE}', ({blob}).{DATA}, NULL), {FUNCTION}({members}))"

@@ -159,9 +159,6 @@ def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
 def positioned_rows(scan: SparkScan) -> DataFrame | None:
     """Return the rows of a scan with their positions in base files. Lazy.
 
-    Args:
-        scan: The scan.
-
     Returns:
         The columns of the plan and `SCANNED_ROW`; None if Spark cannot number the rows, or slices have log files.
     """

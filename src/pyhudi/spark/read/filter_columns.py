@@ -60,10 +60,6 @@ def _commit_times(times: CommitTimes) -> Column:
 def filter_column(row_filter: RowFilter, schema: pa.Schema) -> Column:
     """Convert a filter to a Spark condition.
 
-    Args:
-        row_filter: The filter.
-        schema: Columns of the rows.
-
     Raises:
         QueryError: The filter is a pyarrow expression, which Spark cannot evaluate.
     """

@@ -45,10 +45,6 @@ def with_snapshot_id(frame: DataFrame, table: TableSnapshot) -> DataFrame:
 def snapshot_ids(frame: DataFrame, storage: Storage) -> frozenset[str]:
     """Return the ids of the snapshots of a table that a DataFrame reads. No query is executed.
 
-    Args:
-        frame: The DataFrame.
-        storage: Storage of the table.
-
     Returns:
         A text for each snapshot; empty if the DataFrame does not read the table. If that cannot be found out, it
         counts as a snapshot, always the same.

@@ -19,10 +19,6 @@ def with_variables(spark: SparkSession, text: str) -> str:
     """Return the text of a statement with the values of the session's settings in place of its variables, those that
     are not set being empty. Their values may have variables, too.
 
-    Args:
-        spark: The session.
-        text: The statement.
-
     Raises:
         SqlSyntaxError: A variable refers to itself.
     """

@@ -160,11 +160,6 @@ def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> Non
 def create_for_stream(rows: DataFrame, text: str, spec: TableSpec) -> CatalogTable | None:
     """Create a table with the columns of a stream.
 
-    Args:
-        rows: The stream.
-        text: The table's name.
-        spec: Partition columns and options.
-
     Returns:
         The table; None if the text is not a table name.
     """

@@ -26,12 +26,6 @@ def check_sync_options(spark: SparkSession, opts: Options) -> None:
 def sync_after_write(spark: SparkSession, storage: Storage, opts: Options, result: WriteResult) -> WriteResult:
     """Sync the table of a write to the catalog if the options request it, and something was committed.
 
-    Args:
-        spark: Session of the write.
-        storage: Storage of the table.
-        opts: Options of the write.
-        result: Its result.
-
     Returns:
         The result, with a warning if the sync failed and its errors are ignored.
 

@@ -159,10 +159,6 @@ def whole_rows(df: DataFrame, schema: pa.Schema) -> DataFrame:
     """Return the rows with all columns of the table, of its types, null where the rows lack them. Lazy.
 
     Nothing inside of columns is required, so that they can take stored values.
-
-    Args:
-        df: Rows to write.
-        schema: The table's columns.
     """
     missing = [field for field in spark_schema(schema).fields if field.name not in df.columns]
     rows = as_in_table(df, schema.names, schema)

@@ -77,10 +77,6 @@ def renamed_fields(source: StructType, target: StructType) -> StructType:
     """Return a struct with the names of the fields of another one, by position; as it is if it has more or fewer.
 
     Structs in arrays and maps keep their names, as in Spark's INSERT with a list of columns.
-
-    Args:
-        source: The struct.
-        target: The one with the names.
     """
     if len(source) != len(target):
         return source

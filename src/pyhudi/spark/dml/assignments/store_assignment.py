@@ -87,9 +87,6 @@ class StoreRules:
     def for_changes(cls, spark: SparkSession) -> StoreRules:
         """Return the rules of an UPDATE or MERGE.
 
-        Args:
-            spark: The session.
-
         Raises:
             InvalidOptionError: There is no such policy.
         """

@@ -200,12 +200,7 @@ class MergeBuilder:
 
 
 def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | None:
-    """Return the rows that are upserted if a MERGE is equivalent to an upsert; None if it is a join.
-
-    Args:
-        merge: The MERGE.
-        target: Its table.
-    """
+    """Return the rows that are upserted if a MERGE is equivalent to an upsert; None if it is a join."""
     kinds = {(clause.kind, clause.action) for clause in merge.clauses}
     whole = all(clause.values is None and clause.condition is None for clause in merge.clauses)
     upsert = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
@@ -220,10 +215,6 @@ def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | No
 
 def planned_join(merge: MergeBuilder, target: TargetTable) -> MergeJoin:
     """Return the join of the source with the table that a MERGE executes.
-
-    Args:
-        merge: The MERGE.
-        target: Its table.
 
     Raises:
         SchemaMismatchError: A column of the source is missing, or has a reserved name.

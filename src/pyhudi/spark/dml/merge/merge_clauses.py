@@ -56,9 +56,6 @@ class Clause:
 def check_action(clause: Clause) -> None:
     """Check that a clause has an action which its rows allow.
 
-    Args:
-        clause: The clause.
-
     Raises:
         QueryError: It does not.
     """

@@ -42,9 +42,6 @@ _log = logging.getLogger(__name__)
 def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     """Write the key changes of a commit to the record index that is being built. Runs a Spark job.
 
-    Args:
-        commit: The commit.
-
     Returns:
         The update; None if it cannot be determined, so that the index cannot be built.
     """

@@ -19,10 +19,6 @@ from pyhudi.table.table_snapshot import TableSnapshot
 def check_merge_of_moved_records(lookup: KeyLookup, rows: DataFrame) -> None:
     """Check that whole stored records can be merged with incoming ones.
 
-    Args:
-        lookup: The table.
-        rows: The incoming rows.
-
     Raises:
         UnsupportedTableError: Files lack the partition columns, the table has defaults that partial updates ignore, or
             a nested column has other fields than in the table.

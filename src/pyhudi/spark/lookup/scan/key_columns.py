@@ -99,10 +99,6 @@ def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
     This does not hold for strings, because nothing marks the end of a string in keys of several fields; nor for
     timestamps, whose text depends on options; nor for floats (0.0 equals -0.0).
 
-    Args:
-        schema: Columns of the batch.
-        spec: Specification of keys.
-
     Returns:
         The fields; empty if keys have to be compared as texts.
     """

@@ -35,10 +35,6 @@ _MAX_LOG_BYTES = 1024 * 1024 * 1024
 def base_and_log_rows(scan: SparkScan, context: SliceContext) -> tuple[DataFrame, DataFrame] | None:
     """Return the rows of slices with log files in two parts.
 
-    Args:
-        scan: The scan.
-        context: Settings for merging slices.
-
     Returns:
         The remaining base rows, with all columns of the table and unfiltered; and the rows of the logs, with the
         columns and conditions of the plan, except SQL. None if slices should be merged as a whole.

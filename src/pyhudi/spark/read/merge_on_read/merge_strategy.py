@@ -34,9 +34,6 @@ def is_key_lookup(plan: ScanPlan) -> bool:
 def merged_rows(scan: SparkScan) -> tuple[DataFrame | None, DataFrame]:
     """Return the rows of slices with log files (with a key lookup: of all slices) in two parts.
 
-    Args:
-        scan: The scan.
-
     Returns:
         The base rows that Spark reads, with all columns of the table and unfiltered; None: there is no such part. And
         the rows that tasks merge, filtered by all conditions except SQL, with the columns of the plan, or all columns

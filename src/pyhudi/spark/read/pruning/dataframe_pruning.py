@@ -124,13 +124,7 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
 
 
 def text_of_condition(frame: DataFrame, condition: Column, schema: pa.Schema) -> str | None:
-    """Return a condition on a DataFrame as SQL text that is true for the same rows; None if that is not known.
-
-    Args:
-        frame: The DataFrame.
-        condition: The condition.
-        schema: Columns of the DataFrame.
-    """
+    """Return a condition on a DataFrame as SQL text that is true for the same rows; None if that is not known."""
     return condition_text(condition, schema, lambda word: _is_name(frame, word))
 
 

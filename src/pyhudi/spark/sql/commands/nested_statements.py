@@ -90,11 +90,6 @@ def hudi_statement_of(spark: SparkSession, statement: s.ExecuteImmediate, args: 
     """Return the statement that EXECUTE IMMEDIATE runs, if that uses Hudi tables; None otherwise, for Spark to run it.
     It has literals in place of its parameters, and sets the variables of INTO.
 
-    Args:
-        spark: The session.
-        statement: The statement.
-        args: Values of its own parameters.
-
     Raises:
         QueryError: The statement uses Hudi tables, and an argument is missing, named twice, or has a type without
             literals; or it is a script; or it has INTO, and runs something else than a query.

@@ -146,11 +146,6 @@ def _partition_details(table: CatalogTable, path: str) -> dict[str, str]:
 def show_partition(spark: SparkSession, table: CatalogTable, partition: PartitionSpec) -> DataFrame:
     """Run SHOW TABLE EXTENDED of one partition.
 
-    Args:
-        spark: The session.
-        table: The table.
-        partition: Values of its partition columns.
-
     Raises:
         QueryError: There is no such partition, or several have the values.
     """

@@ -130,12 +130,6 @@ def _check_permanent_view(spark: SparkSession, statement: CreateView) -> None:
 def check_clauses(spark: SparkSession, name: Name, clauses: str, query: str) -> None:
     """Refuse clauses of a permanent view that Spark evaluates with its query, if that reads Hudi tables.
 
-    Args:
-        spark: The session.
-        name: The view.
-        clauses: Text of the clauses.
-        query: The query.
-
     Raises:
         QueryError: The clauses have one of them.
     """

@@ -86,10 +86,6 @@ def refresh_loaded_view(spark: SparkSession, name: Name) -> bool:
     """Load the DataFrame of a temporary view again, with the same options. Warn of a view of a DataFrame that was
     derived from a loaded one, whose snapshot stays.
 
-    Args:
-        spark: The session.
-        name: The view's name.
-
     Returns:
         False for other views and tables, to which nothing is done.
     """

@@ -46,13 +46,7 @@ _settings: dict[Name, tuple[CatalogView, Mapping[str, str]]] = {}
 
 
 def stored_settings(spark: SparkSession, name: Name, view: CatalogView) -> Mapping[str, str]:
-    """Return the settings of a permanent view, in lower case but for the time zone.
-
-    Args:
-        spark: The session.
-        name: The view's full name.
-        view: The view.
-    """
+    """Return the settings of a permanent view, in lower case but for the time zone."""
     cached = _settings.get(name)
     if cached is None or cached[0] != view:
         defaults = {**_DEFAULTS, _ANSI: "true"} if spark.version.startswith("4.0") else _DEFAULTS

@@ -50,11 +50,6 @@ def run_script(spark: SparkSession, body: Block, run: RunSql) -> DataFrame:
     """Run a script. As in Spark, the statements before one that fails have been run then. Scripts that threads of one
     session run at the same time wait for each other.
 
-    Args:
-        spark: The session.
-        body: The script.
-        run: Runs a statement.
-
     Returns:
         The result of the last query; no columns if there is none.
 

@@ -129,12 +129,6 @@ class BucketRescaling:
 def rescale_buckets(spark: SparkSession, client: TableMetaClient, opts: Options, new_counts: NewCounts) -> WriteResult:
     """Rewrite the partitions whose number of buckets changes, and store the new numbers, in one commit.
 
-    Args:
-        spark: The session to run on.
-        client: The table.
-        opts: Options of the write.
-        new_counts: The new numbers.
-
     Returns:
         The result of the write.
 

@@ -29,11 +29,6 @@ _IN_PLACE = {
 def explain_change(spark: SparkSession, table: CatalogTable, statement: ExplainChange) -> DataFrame:
     """Run EXPLAIN of a statement that changes a table.
 
-    Args:
-        spark: The session.
-        table: The table.
-        statement: The statement.
-
     Returns:
         One row with the text, as of Spark's EXPLAIN: what is written, the file slices that are read, and Spark's plan
         of the rows.

@@ -67,13 +67,7 @@ def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> N
 
 
 def plan_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> PlannedInsert:
-    """Return what INSERT would write. Nothing is written; values of PARTITION are evaluated.
-
-    Args:
-        spark: The session.
-        table: The table.
-        statement: The statement.
-    """
+    """Return what INSERT would write. Nothing is written; values of PARTITION are evaluated."""
     table = with_write_options(table, statement.options)
     write_opts = write_options(spark, table)
     storage = open_storage(table.location, Options.parse(write_opts))

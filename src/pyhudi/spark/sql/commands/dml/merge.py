@@ -40,13 +40,7 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
 
 
 def plan_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> MergeBuilder:
-    """Return a MERGE that has not been run.
-
-    Args:
-        spark: The session.
-        table: The table.
-        statement: The statement.
-    """
+    """Return a MERGE that has not been run."""
     return _RepeatedMerge(spark, table, statement, Options.parse(write_options(spark, table))).builder()
 
 

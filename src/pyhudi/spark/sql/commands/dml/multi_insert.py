@@ -21,11 +21,6 @@ _FAILURE = re.compile(r"^(?:[\w.]*Exception|Error occurred during query planning
 def run_inserts(call: StatementCall, statement: MultiInsert, run: Callable[[str], DataFrame]) -> DataFrame:
     """Run several INSERTs after one FROM, one after the other if some are into Hudi tables.
 
-    Args:
-        call: The call.
-        statement: The statement.
-        run: Runs one INSERT.
-
     Raises:
         UnsupportedTableError: The INSERTs read a Hudi table that they change.
         QueryError: A later one cannot be planned, so that none is run.

@@ -10,11 +10,6 @@ from pyhudi.errors import QueryError
 def check_planned(instants: Collection[str], planned: Collection[str], service: str) -> None:
     """Refuse instants without a plan.
 
-    Args:
-        instants: Instants that a call names.
-        planned: Instants of the pending plans.
-        service: The service, for the message.
-
     Raises:
         QueryError: There is no plan at one of them. The message has the instants of the pending plans.
     """
