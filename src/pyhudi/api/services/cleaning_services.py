@@ -111,7 +111,8 @@ class CleaningServices(ServiceBase):
             The result, or the plan with ``dry_run``.
 
         Raises:
-            ConfigError: `hoodie.keep.max.commits` is not greater than `hoodie.keep.min.commits`.
+            ConfigError: `hoodie.keep.max.commits` is not greater than `hoodie.keep.min.commits`, and cleaning
+                retains commits.
             TransactionError: A restore is pending.
             CorruptInstantError: The active or the archived timeline cannot be read.
             LockError: The lock of the table could not be acquired.

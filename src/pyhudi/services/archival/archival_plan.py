@@ -83,7 +83,8 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
         only_if_due: Archive nothing unless there are more than `hoodie.keep.max.commits` commits.
 
     Raises:
-        ConfigError: `hoodie.keep.max.commits` is not greater than `hoodie.keep.min.commits`.
+        ConfigError: `hoodie.keep.max.commits` is not greater than `hoodie.keep.min.commits`, and cleaning
+            retains commits.
         CorruptInstantError: The timeline cannot be read.
     """
     timeline = table.active.timeline

@@ -42,7 +42,8 @@ def archive_table(
         progress: Called before and after instants are archived.
 
     Raises:
-        ConfigError: `hoodie.keep.max.commits` is not greater than `hoodie.keep.min.commits`.
+        ConfigError: `hoodie.keep.max.commits` is not greater than `hoodie.keep.min.commits`, and cleaning
+            retains commits.
         TransactionError: A restore is pending.
         CorruptInstantError: The timeline or the archived timeline cannot be read.
         LockError: The lock of the table could not be acquired, or was lost.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import CleanPolicy
 from pyhudi.errors import ConfigError
 from pyhudi.timeline.archive import archive_log_writer
 from pyhudi.timeline.archive.lsm_timeline_writer import BATCH, LsmTimelineWriter
@@ -68,10 +69,11 @@ def commits_to_keep(opts: Options) -> tuple[int, int]:
     """Return the number of commits that archival leaves, and the number at which it starts.
 
     Raises:
-        ConfigError: The latter is not greater than the former, which Apache Hudi refuses, too.
+        ConfigError: The latter is not greater than the former, and cleaning retains commits. Apache Hudi refuses it,
+            too, but not if cleaning retains hours or file versions.
     """
     min_commits, max_commits = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
-    if max_commits <= min_commits:
+    if max_commits <= min_commits and opts.get_typed(options.CLEAN_POLICY) is CleanPolicy.KEEP_LATEST_COMMITS:
         raise ConfigError(
             f"{options.KEEP_MAX_COMMITS.key}={max_commits} must be greater than "
             f"{options.KEEP_MIN_COMMITS.key}={min_commits}; increase the former or lower the latter"

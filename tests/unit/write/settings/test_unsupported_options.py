@@ -4,6 +4,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, InvalidOptionError, OptionWithoutEffectWarning
+from pyhudi.timeline.archive.archiver import commits_to_keep
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 
 
@@ -60,6 +61,14 @@ def test_archival_that_would_start_before_its_end_is_refused(given: dict[str, st
     refusal = rf"^hoodie\.keep\.max\.commits={most} must be greater than hoodie\.keep\.min\.commits={least}; increase"
     with pytest.raises(ConfigError, match=refusal):
         check_unsupported_options(Options.parse(given))
+
+
+@pytest.mark.parametrize("policy", ["KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"])
+def test_limits_of_archival_are_compared_where_cleaning_retains_commits(policy: str) -> None:
+    """As in Apache Hudi 0.15.0 to 1.2.0."""
+    given = Options.parse({"hoodie.clean.policy": policy, "hoodie.keep.min.commits": "40"})
+    check_unsupported_options(given)
+    assert commits_to_keep(given) == (40, 30)
 
 
 def test_archival_adapts_to_what_the_cleaner_retains() -> None:
