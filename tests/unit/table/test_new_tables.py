@@ -174,6 +174,19 @@ def test_mode_and_payload_class_must_agree(contradicting: dict[str, str], versio
         )
 
 
+def test_the_default_strategy_of_older_releases_contradicts_no_payload_class() -> None:
+    """0.15.0 has it with all payload classes, and stores it with them."""
+    given = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+        "hoodie.datasource.write.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    }
+    config = TableConfig.for_new_table(Options.parse({**given, "hoodie.write.table.version": "6"}))
+    assert config.merging.mode == "COMMIT_TIME_ORDERING"
+    with pytest.raises(ConfigError, match="means COMMIT_TIME_ORDERING"):
+        TableConfig.for_new_table(Options.parse({**given, "hoodie.write.table.version": "9"}))
+
+
 @pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", "CUSTOM"])
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_the_payload_class_decides_with_its_own_mode_and_custom(version: str, mode: str) -> None:

@@ -49,6 +49,8 @@ def _new_settings(opts: Options) -> MergeSettings:
         deletes = {}
     if payload:
         settings = from_payload(payload, ordering, deletes)
+        if strategy == EVENT_TIME_STRATEGY and opts.get_typed(options.WRITE_TABLE_VERSION) < 8:
+            strategy = None  # the default of releases before 1.0, in which the payload class alone decides
         modes = {
             opts.spelling(options.MERGE_MODE): mode,
             opts.spelling(options.MERGE_STRATEGY_ID): MODE_OF_STRATEGY.get(strategy or ""),
