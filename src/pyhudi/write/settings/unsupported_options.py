@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.config import Options, options
-from pyhudi.config.option import compile_regex
+from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 from pyhudi.keygen.timestamp_settings import is_unknown_offset
 from pyhudi.metrics.publish import check_metrics_options
@@ -103,8 +103,13 @@ _CLASSES_WITHOUT_EFFECT = (
     "hoodie.bootstrap.full.input.provider",
 )
 """Options that have no effect, and are warned of if they name a class that is not one of Apache Hudi."""
-_REGEXES = (options.CLEAN_PARTITION_REGEX, options.CLUSTERING_PARTITION_REGEX, options.COMPACTION_PARTITION_REGEX)
-"""Regular expressions of the services that run after a write."""
+_REGEXES: tuple[tuple[Option[str | None], tuple[Option[bool], ...]], ...] = (
+    (options.CLEAN_PARTITION_REGEX, (options.AUTO_CLEAN,)),
+    (options.CLUSTERING_PARTITION_REGEX, (options.CLUSTERING_INLINE, options.CLUSTERING_SCHEDULE_INLINE)),
+    (options.COMPACTION_PARTITION_REGEX, (options.COMPACT_INLINE, options.COMPACT_SCHEDULE_INLINE)),
+)
+"""Regular expressions of services, and the options with which these run after a write. Those of services that run
+elsewhere, as in Apache Hudi, may be in the syntax of Java."""
 
 
 def check_unsupported_options(opts: Options) -> None:
@@ -117,15 +122,16 @@ def check_unsupported_options(opts: Options) -> None:
 
     Raises:
         ConfigError: An option cannot be ignored, or contradicts another one. The message has an alternative.
-        InvalidOptionError: A filter of partitions of a service is not a regular expression.
+        InvalidOptionError: A filter of partitions of a service after the write is not a regular expression.
     """
     allows_updates(opts)
     commits_to_keep(opts)
     check_metrics_options(opts)
     check_callback_options(opts)
     query_validations(opts)
-    for option in _REGEXES:
-        compile_regex(option, opts.get_typed(option) or "")
+    for option, services in _REGEXES:
+        if opts.get_typed(options.TABLE_SERVICES_ENABLED) and any(map(opts.get_typed, services)):
+            compile_regex(option, opts.get_typed(option) or "")
     for key, why in _options_with_effect(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _options_with_effect(opts, _WITHOUT_EFFECT):

@@ -77,17 +77,21 @@ def test_archival_adapts_to_what_the_cleaner_retains() -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("key", "service"),
     [
-        "hoodie.clean.partition.filter.regex",
-        "hoodie.clustering.plan.strategy.partition.regex.pattern",
-        "hoodie.compaction.partition.path.regex",
+        ("hoodie.clean.partition.filter.regex", "hoodie.clean.automatic"),
+        ("hoodie.clustering.plan.strategy.partition.regex.pattern", "hoodie.clustering.inline"),
+        ("hoodie.clustering.plan.strategy.partition.regex.pattern", "hoodie.clustering.schedule.inline"),
+        ("hoodie.compaction.partition.path.regex", "hoodie.compact.inline"),
     ],
 )
-def test_patterns_of_services_are_checked_before_the_write(key: str) -> None:
+def test_patterns_of_services_are_checked_before_the_write(key: str, service: str) -> None:
     with pytest.raises(InvalidOptionError, match=rf"'san\(' of option '{key}'"):
-        check_unsupported_options(Options.parse({key: "san("}))
-    check_unsupported_options(Options.parse({key: "san.*"}))
+        check_unsupported_options(Options.parse({key: "san(", service: "true"}))
+    check_unsupported_options(Options.parse({key: "san.*", service: "true"}))
+    java = {key: r"\p{Alpha}+"}
+    check_unsupported_options(Options.parse({**java, service: "false"}))
+    check_unsupported_options(Options.parse({**java, service: "true", "hoodie.table.services.enabled": "false"}))
 
 
 @pytest.mark.parametrize("policy", ["CLEAN", "ROLLBACK_FAILED_WRITES", "CLEANS"])
