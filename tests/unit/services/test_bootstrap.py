@@ -320,6 +320,13 @@ def test_the_index_tells_the_sources(source: Path, tmp_path: Path):
         index.source_of("2024-01-01", "nobody")
 
 
+def test_options_of_the_lock_are_checked_before_the_table_is_created(source: Path, tmp_path: Path):
+    lock = {"hoodie.write.lock.provider": "ZookeeperBasedLockProvider", "hoodie.write.lock.zookeeper.url": "zookeeper"}
+    with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
+        pyhudi.bootstrap_table(tmp_path / "table", options_for(source, **lock))
+    assert not (tmp_path / "table").exists()
+
+
 def test_a_source_that_changed_is_refused(source: Path, tmp_path: Path):
     pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
     table = HudiTable.for_path(str(tmp_path / "table"))

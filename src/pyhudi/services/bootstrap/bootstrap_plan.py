@@ -32,6 +32,7 @@ from pyhudi.table.bootstrap_index import FULL_BOOTSTRAP, METADATA_BOOTSTRAP
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_checks import check_writable
 
@@ -65,6 +66,7 @@ class BootstrapPlan:
 
         Raises:
             ConfigError: Options are missing, or do not match the source.
+            SetupError: The lock requires a package that is not installed.
             SchemaMismatchError: Key or ordering columns are missing in the source.
             UnsupportedTableError: The source cannot be bootstrapped in this way.
         """
@@ -95,6 +97,7 @@ class BootstrapPlan:
         schema = _first_columns(source, listed, config) if columns is None else as_nullable(to_table_types(columns))
         check_partition_values(source, listed, config, spec, schema)
         opts = config.validate_against(opts)
+        make_lock_provider(storage, opts)  # its options are checked before the table is created
         merging = config.merging_of_write(opts)
         check_writable(config, merging, Operation.BULK_INSERT, opts)
         _check_columns(schema, spec, merging)

@@ -14,6 +14,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,13 @@ class WriteTarget:
             opts: Options of the write, which must match an existing table.
 
         Raises:
-            ConfigError: Options contradict each other or the table.
+            ConfigError: Options contradict each other or the table, or the lock of a new table lacks some.
+            SetupError: The lock of a new table requires a package that is not installed.
         """
         if client is None:
             config = TableConfig.for_new_table(opts)
+            # its options are checked before the table is created
+            make_lock_provider(storage, {**opts, options.TABLE_NAME.key: config.name})
         else:
             config, opts = client.config, client.config.validate_against(opts)
         return cls(storage, config, config.merging_of_write(opts), opts)
