@@ -10,8 +10,8 @@ _LOCK = "hoodie.write.lock."
 LOCK_PROVIDER = optional_text(
     _LOCK + "provider",
     "Lock provider by Apache Hudi's class name. Default: a lock of the local file system for the writers of one "
-    "machine; for several writers (`hoodie.write.concurrency.mode`) on an object store, the "
-    "StorageBasedLockProvider.",
+    "machine; for several writers (`hoodie.write.concurrency.mode`) with the address of ZooKeeper, the "
+    "ZookeeperBasedLockProvider, and otherwise on an object store, the StorageBasedLockProvider.",
 )
 LOCK_WAIT_TIME_MS = integer(_LOCK + "wait_time_ms", 60_000, "Time limit of one attempt to acquire the lock.")
 LOCK_RETRY_WAIT_MS = integer(_LOCK + "wait_time_ms_between_retry", 1000, "Wait between retries within one attempt.")

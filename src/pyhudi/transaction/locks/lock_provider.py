@@ -9,9 +9,10 @@
 * ``DynamoDBBasedLockProvider``, ``DynamoDBBasedImplicitPartitionKeyLockProvider``: an item in DynamoDB
 * ``HiveMetastoreBasedLockProvider``: a lock in a Hive metastore
 
-Without the option, all processes of this host share a lock that leaves no files in a local table. Object stores have
-none: with several writers (``hoodie.write.concurrency.mode``) their default is ``StorageBasedLockProvider``, with a
-single writer a lock between the threads of this process.
+Without the option, several writers (``hoodie.write.concurrency.mode``) with ``hoodie.write.lock.zookeeper.url`` have
+``ZookeeperBasedLockProvider``. Otherwise all processes of this host share a lock that leaves no files in a local table.
+Object stores have none: with several writers their default is ``StorageBasedLockProvider``, with a single writer a lock
+between the threads of this process.
 """
 
 from __future__ import annotations
