@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
+from pyhudi.errors import InvalidOptionError
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.instant import State
@@ -45,6 +46,21 @@ def _groups(sizes: dict[str, list[int | None]], hour: int = 0, **given: Any) -> 
     for row in plan.inputs.to_pylist():
         found[row["group"]].append(int(row["file_id"].rpartition("-")[2]))
     return found, plan.outputs
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("SparkSizeBasedClusteringPlanStrategy", "SparkSingleFileSortPlanStrategy"),
+        *("JavaSizeBasedClusteringPlanStrategy", "SparkRecentDaysClusteringPlanStrategy"),
+    ],
+)
+def test_strategies_are_named_with_and_without_their_package(name: str) -> None:
+    now, package = datetime(2026, 11, 4), "org.apache.hudi.client.clustering.plan.strategy."
+    with_package = PlanStrategy.from_options(Options.parse({f"{PLAN}class": package + name}), 50, now)
+    assert PlanStrategy.from_options(Options.parse({f"{PLAN}class": name}), 50, now) == with_package
+    with pytest.raises(InvalidOptionError, match="FlinkSizeBased"):
+        PlanStrategy.from_options(Options.parse({f"{PLAN}class": f"{package}FlinkSizeBasedClusteringPlanStrategy"}), 50)
 
 
 def test_largest_first_as_many_as_fit():
