@@ -1,0 +1,1 @@
+"""Lookup of keys by bloom filters."""
