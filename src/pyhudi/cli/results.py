@@ -34,7 +34,7 @@ def print_plan(plan: object, rows: pa.Table, columns: Sequence[ShownColumn], out
     return bool(rows.num_rows)
 
 
-def print_affected(rows: Any, columns: Sequence[ShownColumn], out: Output, nothing: str) -> bool:
+def print_affected(rows: pa.Table, columns: Sequence[ShownColumn], out: Output, nothing: str) -> bool:
     """Print what a command would change, and return whether there is anything. ``nothing``: text if there is not."""
     out.rows(rows, columns, nothing=nothing)
     return bool(rows.num_rows)
