@@ -126,7 +126,11 @@ def test_after_a_death_the_rollback_of_a_table_with_metadata_is_finished(
 
 
 @pytest.mark.parametrize(
-    "folder", ["/elsewhere", "../elsewhere", "s3://elsewhere", "", "timeline", "./timeline/", "metadata/x", ".temp"]
+    "folder",
+    [
+        *("/elsewhere", "../elsewhere", "s3://elsewhere", ""),
+        *("timeline", "./timeline/", "metadata/x", ".temp", ".bucket_index/x", "lock", "hoodie.properties"),
+    ],
 )
 def test_copies_of_instants_stay_in_the_table_beside_its_files(
     mor: MorTable, seen: list[tuple[str, Rows]], folder: str

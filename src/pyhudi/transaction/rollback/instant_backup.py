@@ -25,10 +25,14 @@ _OF_THE_TABLE = frozenset(
         ".schema",
         ".index_defs",
         ".bootstrap",
+        ".bucket_index",
         ".locks",
+        "lock",
+        "hoodie.properties",
     }
 )
-"""Folders in which copies would be deleted with the instant, or be taken for files of the table."""
+"""Folders and files of a table. Copies in such a folder would be deleted with the instant, or be taken for files of the
+table, and a folder with the name of such a file, for the lock of a dead process."""
 
 
 def backup_folder(opts: Options) -> str | None:
