@@ -84,8 +84,10 @@ def _refuse_moved(active: ActiveTimeline, there: ActiveTimeline) -> None:
         return
     undone, replaced = _undone_commits(active), replaced_groups(active, active.timeline)
     moved = [i for i in left if i.requested not in undone and _has_effect(there, i, replaced)]
-    if any(not i.is_completed for i in moved):  # of a completed one that was undone, no file is left
-        undone = _archived_undone_commits(active, min(i.requested for i in moved))
+    # a rollback leaves no file of a completed commit, but the plan of a compaction, which is executed again
+    half = [i.requested for i in moved if not i.is_completed and i.action != Action.COMPACTION]
+    if half:
+        undone = _archived_undone_commits(active, min(half)).intersection(half)
         moved = [i for i in moved if i.requested not in undone]
     if moved:
         if Layout.from_properties(load_properties(storage)) != layout:

@@ -11,6 +11,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableWarning, TransactionError
+from pyhudi.table import moved_instants
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
@@ -175,3 +176,18 @@ def test_a_half_copied_commit_that_was_rolled_back_and_archived(tmp_path: Path, 
     assert not mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
     assert mor.rows()["a0"]["v"] == "v7"
     mor.delta([row("a0", "a", 9, "new")])
+
+
+@pytest.mark.parametrize(("version", "to"), [(6, 8), (9, 6)])
+def test_a_moved_compaction_with_an_archived_rollback(
+    tmp_path: Path, version: int, to: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rollback is that of an attempt. The plan is still to be executed, and log files follow it."""
+    mor = make(tmp_path / "t", version)
+    plan = mor.table.services.schedule_compaction({"hoodie.compact.inline.max.delta.commits": "1"})
+    mor.delta([row("a0", "a", 8, "v8")])
+    (mor.root / FOLDERS[to]).mkdir(exist_ok=True)
+    shutil.move(mor.root / FOLDERS[version] / f"{plan.instant}.compaction.requested", mor.root / FOLDERS[to])
+    monkeypatch.setattr(moved_instants, "_archived_undone_commits", lambda *_: {plan.instant})
+    with pytest.raises(TransactionError, match=REFUSED):
+        mor.delta([row("a0", "a", 9, "v9")])
