@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import NonRetryableConflictError, QueryError, TableExistsError
+from pyhudi.errors import ConfigError, NonRetryableConflictError, QueryError, TableExistsError
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.write.dataframe_writer import write
@@ -379,6 +379,14 @@ def test_dynamodb_locks(spark: SparkSession, tmp_path: Path) -> None:
             time.sleep(0.02)
         assert server.requests.count("delete_item") >= 3
     assert [row[0] for row in rows_of(path)] == ["p1", "q1", "r1"]
+
+
+def test_the_lock_is_checked_before_a_table_is_created(spark: SparkSession, tmp_path: Path) -> None:
+    path, several = tmp_path / "table", {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    lock = several | {"hoodie.write.lock.zookeeper.url": "zookeeper"}
+    with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
+        write(frame(spark, ROWS), str(path), options("upsert") | lock)
+    assert not path.exists()
 
 
 def test_conflict_retries(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
