@@ -164,9 +164,15 @@ def test_a_clean_whose_lock_was_lost_is_not_completed(mor: MorTable) -> None:
     check(mor, before)
 
 
-def test_a_plan_of_files_that_are_needed_is_refused(mor: MorTable) -> None:
-    active = mor.client.active_timeline()
+@pytest.mark.parametrize("by", ["latest snapshot", "savepoint"])
+def test_a_plan_of_files_that_are_needed_is_refused(mor: MorTable, by: str) -> None:
     needed = mor.table.inspect.files()["path"].to_pylist()[0]
+    if by == "savepoint":
+        mor.table.services.savepoint()
+        mor.delta([row(f"{p}0", p, 9, "newer") for p in FILE_IDS])
+        assert mor.table.services.compact()
+        assert needed not in mor.table.inspect.files()["path"].to_pylist()
+    active = mor.client.active_timeline()
     partition, _, name = needed.rpartition("/")
     record = {
         "earliestInstantToRetain": None,
@@ -184,7 +190,7 @@ def test_a_plan_of_files_that_are_needed_is_refused(mor: MorTable) -> None:
         Action.CLEAN, "20990101000000000", encode_record(Action.CLEAN, State.REQUESTED, record, mor.version)
     )
     before = files(mor)
-    with pytest.raises(TransactionError, match="that the table needs"):
+    with pytest.raises(TransactionError, match=f"would delete 1 files that the table needs, such as '{needed}'"):
         mor.table.services.clean()
     assert files(mor) == before
 
