@@ -175,7 +175,6 @@ def test_cleans(both: Table) -> None:
     both.check()
 
 
-@pytest.mark.slow
 @RELEASES
 def test_archives(both: Table) -> None:
     both.ours.services.clean()
