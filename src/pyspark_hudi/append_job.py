@@ -15,6 +15,7 @@ from pyhudi.arrow.empty_offsets import with_offsets
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, IndexType, Operation, SortMode
 from pyhudi.config.misspelled_options import refuse_misspelled
+from pyhudi.config.option import Option
 from pyhudi.errors import HudiError, QueryError, UnsupportedTableError
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
@@ -55,7 +56,6 @@ from pyhudi.write.write_status import decode_stats
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from pyhudi.config.option import Option
 
 ACTIVATE = "call pyhudi.activate(spark) first"
 _BULK_INSERT = f"{options.OPERATION.key}={Operation.BULK_INSERT}"

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pyhudi.catalog_sync.sync_after_commit import check_sync_after_commit, sync_after_commit
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelled
@@ -19,7 +21,6 @@ from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_result import WriteResult
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 

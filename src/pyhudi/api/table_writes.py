@@ -11,12 +11,12 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.config.options import OPERATION, PARTITIONS_TO_DELETE
 from pyhudi.errors import ConfigError
+from pyhudi.write.write_result import ChangeResult, WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from pyhudi.spark.dml.merge.merge_builder import MergeBuilder
-    from pyhudi.write.write_result import ChangeResult, WriteResult
 
 
 class TableWrites(ABC):

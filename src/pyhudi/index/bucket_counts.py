@@ -11,16 +11,14 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, FormatError, InvalidOptionError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import BUCKET_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 FOLDER = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
 FIRST_INSTANT = "00000000000000"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +12,9 @@ from pyhudi.config.enums import BucketIndexEngine, IndexType, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts
 from pyhudi.index.bucket_hash import hashed_values, java_list_hash
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.index.bucket_file_ids import bucket_numbers
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import first_keys
 from pyhudi.merge.base_file_readers import read_footer
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
-
-if TYPE_CHECKING:
-    from pyhudi.index.bucket_index import BucketIndex
-    from pyhudi.storage import Storage
 
 _FILES_ASKED = 16
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,9 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.merge.base_file_readers import row_counts
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
+from pyhudi.storage import Storage
 
 _SAMPLE = 256
 """Number of footers that are read, while others wait for the lock of the table."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.merge.base_file_readers import open_base, read_footer
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.storage import Storage
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.meta_client import TableMetaClient
 
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 

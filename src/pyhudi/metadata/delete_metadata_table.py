@@ -13,14 +13,10 @@ leftovers after a crash are never misread:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import META_FOLDER, METADATA_FOLDER, METADATA_META_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 
 def has_metadata_table(config: TableConfig) -> bool:

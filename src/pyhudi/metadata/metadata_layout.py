@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,15 +15,13 @@ from pyhudi.config import property_keys
 from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import AlreadyExistsError
 from pyhudi.format.file_names import file_names_of
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER, METADATA_META_FOLDER
 from pyhudi.table.config.properties_text import format_properties, table_checksum
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline_layout import Layout
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
 
 
 class MetadataPartition(StrEnum):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
+from pyhudi.merge.file_slice import SliceContext
+from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.schema.partition_values import PathColumns
@@ -18,10 +19,6 @@ from pyhudi.read.selection.selected_slices import InstantBounds
 from pyhudi.schema.evolution.schema_projection import FileNames
 from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.view.file_slicing import has_log_files
-
-if TYPE_CHECKING:
-    from pyhudi.merge.file_slice import SliceContext
-    from pyhudi.merge.key_filter import KeyFilter
 
 
 @dataclass(frozen=True, slots=True)

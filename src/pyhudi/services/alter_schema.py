@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
@@ -19,8 +18,10 @@ from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.latest_schema import newest_columns
@@ -30,10 +31,6 @@ from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import action_of
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 SchemaChange = Callable[[InternalSchema], InternalSchema]
 """A change of columns, such as `pyhudi.schema.evolution.schema_changes.rename_column` with its arguments."""

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
+from pyhudi.config.option import Option
 from pyhudi.errors import LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.clustering.clustering_planner import pending_clusterings, schedule_clustering
@@ -19,15 +20,11 @@ from pyhudi.services.clustering.clustering_runner import ClusteringResult, Clust
 from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
 from pyhudi.services.compaction.compaction_runner import CompactionResult, CompactionRunner, run_pending_compactions
 from pyhudi.services.service_plans import BusyPlans
+from pyhudi.services.service_result import ServiceResult
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
-
-if TYPE_CHECKING:
-    from pyhudi.config.option import Option
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.services.service_result import ServiceResult
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
 
 _INLINE: tuple[Option[bool], ...] = (
     options.COMPACT_INLINE,

@@ -8,7 +8,7 @@ of them, and they are removed from the timeline.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +18,15 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import ARCHIVE_BEYOND_SAVEPOINT
 from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.storage.concurrent_reads import read_each
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import load_whole_timeline
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
@@ -42,11 +45,6 @@ from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.table_checks import current_config
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "restore"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
@@ -14,10 +14,12 @@ from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions, is_metadata_enabled
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.services.snapshot_availability import check_not_cleaned
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
@@ -36,12 +38,6 @@ from pyhudi.transaction.rollback.rollback_planner import files_of_instant
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.table_checks import current_snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "rollback"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +15,7 @@ from pyhudi.services.snapshot_availability import check_not_cleaned, slices_at
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.clean_retention import base_and_log_files
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_avro import encode_record
@@ -27,9 +26,6 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.table_checks import current_snapshot
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "savepoint"
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
@@ -18,9 +19,6 @@ from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.single_writer_locks import in_process_plan_lock
 from pyhudi.transaction.table_checks import refuse_pending_restore
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
 
 _log = logging.getLogger(__name__)
 

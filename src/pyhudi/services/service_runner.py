@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import Operation
+from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.config.enums import Operation
-    from pyhudi.metadata.indexes.index_delta import IndexDelta
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.transaction.transaction import Transaction
 
 Job = TypeVar("Job", contravariant=True)
 

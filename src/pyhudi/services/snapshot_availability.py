@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,24 +10,20 @@ import pyarrow.compute as pc
 from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names, split_paths
 from pyhudi.services.cleaning.clean_planner import pending_cleans
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.concurrent_reads import read_ahead, read_each
 from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
 from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.plans.clean_plan import paths_of
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
 
 
 def slices_at(view: FileSystemView, instant: Instant) -> pa.Table:

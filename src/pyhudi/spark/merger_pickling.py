@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark import cloudpickle
 
 from pyhudi.config import options
 from pyhudi.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.merge_rules import MergeRules
 
 
 def check_picklable(rules: MergeRules) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,8 +18,6 @@ from pyhudi.errors import HudiError, SetupError
 from pyhudi.spark.java_runtime import ensure_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from pyspark.sql import DataFrame, SparkSession
 
 OLDEST_SPARK = (3, 5, 4)

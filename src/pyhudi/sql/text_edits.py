@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from pyhudi.sql.token_cursor import Token
+from pyhudi.sql.token_cursor import Token
 
 
 class TextEdit(NamedTuple):

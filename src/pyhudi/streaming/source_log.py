@@ -13,14 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pyhudi.errors import NotFoundError
 from pyhudi.format.file_names import file_name_of
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
+from pyhudi.storage import Storage
 
 CHECKPOINT_PROPERTY = "pyhudi.streaming.checkpoint"
 """Local property of Spark's tasks with the checkpoint location of a query that was started while pyhudi is active."""

@@ -5,30 +5,24 @@ Tables and their metadata tables are cleaned by the same rules.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pyhudi.arrow.arrays import numpy_mask
-from pyhudi.config import options
+from pyhudi.config import Options, options
 from pyhudi.config.enums import CleanPolicy
 from pyhudi.format.file_names import file_names_of
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, group_codes
 from pyhudi.timeline.instant import Instant, format_instant, parse_instant
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from pyhudi.config import Options
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 NEEDED_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("base_instant", pa.string())])
 """File groups of a pending plan, and the base instant from which it needs their slices."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import TransactionError
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.config.properties_file import load_properties
 from pyhudi.table.view.file_group_keys import in_groups
@@ -25,14 +26,8 @@ from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes, read_archived_timeline
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.instant import Instant
 
 _UNDOING = {Action.ROLLBACK: "commitsRollback", Action.RESTORE: "instantsToRollback"}
 """Actions that undo commits, and the fields of their records with the instants of these."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,12 +23,9 @@ from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.partition_metadata import partition_metadata_ms, read_partition_metadata
 from pyhudi.table.view.file_slicing import has_log_files
-from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
 from pyhudi.timeline.archive.archived_timeline import archived_completions
 from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant
-
-if TYPE_CHECKING:
-    from pyhudi.table.view.file_system_view import OpenTable
 
 _PACKAGE = "org.apache.hudi.table.action.ttl.strategy."
 _CLASSES = {

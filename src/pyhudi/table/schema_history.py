@@ -12,7 +12,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,12 +20,10 @@ from pyhudi.format.file_names import file_name_of
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.schema_projection import FileNames, file_names_of_columns
 from pyhudi.storage.table_paths import SCHEMA_FOLDER
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import LAYOUT_2
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
 
 LATEST_SCHEMA = "latest_schema"
 """Key of the commit metadata of tables that keep a schema history."""

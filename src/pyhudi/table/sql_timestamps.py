@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.name_resolution import field_type
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionKind
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 _SQL_TIMESTAMP = re.compile(r"(?:[^/=]+=)?\d{4,}-\d\d-\d\d \d\d%3A\d\d%3A\d\d")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.errors import (
     CorruptInstantError,
@@ -21,14 +21,12 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.format.file_names import file_name_of
+from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _REMEMBERED_BYTES = 1 << 16
 """Maximum size of commits whose decoded metadata is cached while they are among the most recent ones."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Instant
 from pyhudi.timeline.operation_types import INDEX, REWRITING_OPERATIONS
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
 
 _SERVICES = REWRITING_OPERATIONS | {INDEX}
 """Operations that rewrite existing data with the columns that the table had when they began."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyhudi.format.avro.container import is_container
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import (
     WRITE_ACTIONS,
@@ -24,10 +24,7 @@ from pyhudi.timeline.instant import (
     next_instant,
 )
 from pyhudi.timeline.plans.clustering_plan import contains_clustering
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.timeline.timeline_layout import Layout
 
 _PLAIN = (Action.COMMIT, Action.DELTA_COMMIT)
 

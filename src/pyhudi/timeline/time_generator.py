@@ -19,18 +19,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
 from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
-from pyhudi.storage import Lock, host_lock
+from pyhudi.storage import Lock, Storage, host_lock
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.timeline.instant import instant_of_millis, next_instant
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-
 
 _last_issued: dict[str, str] = {}
 _guard = threading.Lock()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.instant import Instant
 
 _log = logging.getLogger(__name__)
 

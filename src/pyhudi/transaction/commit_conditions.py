@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Instant
 from pyhudi.timeline.latest_schema import newest_columns
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts import schema_conflicts
 from pyhudi.transaction.conflicts.conflict_detection import find_concurrent_write
 from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.schema_versions import RecordedSchema, add_schema_version
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.indexes.index_delta import IndexDelta
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.instant import Instant
-    from pyhudi.timeline.timeline import Timeline
-    from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow.compute as pc
 
+from pyhudi.storage import Storage
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.markers import Markers
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
 def reconcile_against_markers(storage: Storage, instant: str, metadata: CommitMetadata) -> list[str]:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
+from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.storage import Storage
 
 _log = logging.getLogger(__name__)
 

@@ -7,23 +7,18 @@ touched, unless the user requests it by its instant, or it has been inactive for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow.compute as pc
 
-from pyhudi.config import options
+from pyhudi.config import Options, options
 from pyhudi.errors import BusyError
+from pyhudi.storage import Storage
 from pyhudi.storage.clock import now_ms
 from pyhudi.timeline import heartbeat
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def newest_rollback(active: ActiveTimeline) -> str:

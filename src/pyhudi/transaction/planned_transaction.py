@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,9 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import BusyError, ConflictError
 from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
@@ -37,10 +39,6 @@ from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
 from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_restore
 from pyhudi.transaction.transaction import Transaction
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.meta_client import TableMetaClient
 
 _TAKEN_FOR_DEAD = (
     "another process considered it dead and rolled it back. With several processes set "

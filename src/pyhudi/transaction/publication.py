@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError, CommitStateUnknownError, ConflictError, UnansweredError
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.rollback.rollback_status import find_rollback
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
-    from pyhudi.timeline.timeline import Timeline
 
 _log = logging.getLogger(__name__)
 

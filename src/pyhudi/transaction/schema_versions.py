@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Instant
 from pyhudi.transaction.commit_outcome import Conflicted
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.instant import Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,13 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import CONCURRENCY_MODE
 from pyhudi.errors import BusyError
-from pyhudi.storage import resolved_root
+from pyhudi.storage import Storage, resolved_root
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.storage import Storage
 
 _NEWS_AFTER = 5.0
 """Seconds of waiting after which it is logged."""

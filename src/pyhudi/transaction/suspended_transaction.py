@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.liveness_signals import NoSignals
 from pyhudi.transaction.transaction import Transaction
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pyhudi.config import Options
 from pyhudi.errors import CommitStateUnknownError, TransactionError
@@ -25,9 +25,11 @@ from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import update_from_commit
+from pyhudi.storage import Storage
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.schema_history import persist_history
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.schema_history import SchemaHistory, persist_history
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.fencing.write_fence import WriteFence
@@ -52,11 +54,6 @@ from pyhudi.transaction.rollback.rollback_status import find_rollback, refuse_if
 from pyhudi.transaction.schema_versions import RecordedSchema
 from pyhudi.transaction.table_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.write_start import start_write
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.table.schema_history import SchemaHistory
 
 _log = logging.getLogger(__name__)
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyhudi.config import Options
 from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.time_generator import ReservedTime
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.liveness_signals import LivenessSignals, liveness_signals
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_bootstrap
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.time_generator import ReservedTime
-    from pyhudi.timeline.timeline import Timeline
-    from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,14 +16,12 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import MergeMode, PartialUpdateMode
 from pyhudi.merge.mergers.merger_registry import registered
+from pyhudi.merge.mergers.record_merger import RecordMerger
 from pyhudi.merge.ordering_values import Index, Mask, as_mask, check_orderable, field_of, padded
 from pyhudi.schema.converters.arrow_avro import default_value
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.merge_settings import UNAVAILABLE_VALUE, MergeSettings
-
-if TYPE_CHECKING:
-    from pyhudi.merge.mergers.record_merger import RecordMerger
 
 
 @dataclass(frozen=True, slots=True)

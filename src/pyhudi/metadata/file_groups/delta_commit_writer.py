@@ -10,7 +10,7 @@ import secrets
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,15 +24,12 @@ from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.records.metadata_record import record_schema
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.fencing.write_fence import WriteFence
 
 ACKNOWLEDGED_KEY = "pyhudi.acknowledged.partitions"
 """Key in the metadata of delta commits with the partitions under construction that the write has updated completely."""

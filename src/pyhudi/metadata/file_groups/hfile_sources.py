@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -17,10 +17,8 @@ from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.log import BlockType, LogBlock, decode_deletes, scan_blocks
 from pyhudi.merge.logs.valid_log_blocks import BlockView, valid_blocks
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.storage import Storage
 from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 CACHE = ByteBoundedCache()
 """Blocks of base files and of log files, with their headers and indexes."""

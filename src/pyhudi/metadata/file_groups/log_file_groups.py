@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,13 +9,10 @@ from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice, Stat
 from pyhudi.metadata.records.record_changes import RecordChanges
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 
 def write_logs(files: GroupFiles, metadata_timeline: Timeline, records: RecordChanges) -> list[Stat]:

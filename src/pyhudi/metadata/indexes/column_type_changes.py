@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.name_resolution import field_type
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
 def retyped_indexes(table: TableSnapshot, metadata: CommitMetadata) -> list[str]:

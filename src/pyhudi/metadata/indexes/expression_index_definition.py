@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,10 +16,8 @@ from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_definitions import index_definition, is_supported_version, load_definitions
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.records.stats_values import is_supported
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 
 EXPRESSION = "expr_index"
 """Prefix of the names of their partitions in the metadata table."""

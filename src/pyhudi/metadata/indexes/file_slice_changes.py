@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +14,7 @@ from pyhudi.merge.file_slice import FileSlice
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_listing import files_of_listing
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, fold_slices
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _GROUP = ["partition", "file_id"]
 

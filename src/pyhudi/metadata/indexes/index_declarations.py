@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pyhudi.config import property_keys
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
@@ -21,11 +20,9 @@ from pyhudi.metadata.indexes.index_definitions import (
     store_definitions,
 )
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 _log = logging.getLogger(__name__)
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.errors import CorruptTableError, NotFoundError
 from pyhudi.metadata.metadata_layout import COLUMN_STATS
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import INDEX_DEFINITIONS_FOLDER
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.encoding.jackson_json import pretty
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
 
 DEFAULT_PATH = f"{INDEX_DEFINITIONS_FOLDER}/index.json"
 _ALL = "indexDefinitions"

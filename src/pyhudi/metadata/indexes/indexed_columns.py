@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,13 +16,11 @@ from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns, is_meta_column
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.latest_schema import newest_columns
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _ALWAYS = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
 

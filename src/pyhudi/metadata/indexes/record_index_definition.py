@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 
 _PARTITIONED = "isPartitioned"
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.metadata.indexes.index_definitions import index_definition, is_supported_version, load_definitions
 from pyhudi.metadata.records.metadata_keys import secondary_key
 from pyhudi.metadata.records.metadata_record import RecordType, encode
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 
 SECONDARY = "secondary_index"
 """Type of the index, and prefix of the names of its partitions."""

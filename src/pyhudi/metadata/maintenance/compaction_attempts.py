@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 from pyhudi.errors import NotFoundError
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_META_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 ATTEMPTS_FILE = f"{METADATA_META_FOLDER}/.aux/pyhudi_compaction_attempts.json"
 _MAX_DOUBLINGS = 6

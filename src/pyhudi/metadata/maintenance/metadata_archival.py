@@ -6,15 +6,11 @@ So do all instants since the last compaction, which readers need to determine th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.config import options
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archival_end, archive, can_archive, finish_archival
 from pyhudi.timeline.instant import Action, Instant
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 
 def archive_metadata_timeline(table: LockedTable) -> None:

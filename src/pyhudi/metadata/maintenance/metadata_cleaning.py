@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.storage import join_path
+from pyhudi.metadata.writer.locked_table import LockedTable
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.clean_retention import CleanRetention, expired_files
 from pyhudi.table.view.file_group_state import completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, ActionInstant, CleanPlan, clean_metadata
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 CLEAN_SUFFIX = "002"
 """Suffix of clean instants in metadata tables of version 6."""

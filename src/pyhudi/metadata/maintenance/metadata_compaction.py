@@ -18,7 +18,6 @@ import logging
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -38,23 +37,20 @@ from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import current_slices, metadata_block_view
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metadata.writer.rollback.instant_deletion import file_names_by_partition
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.compaction_operations import operations_of
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import COMPACT
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 COMPACTION_SUFFIX = "001"
 """Suffix of compaction instants in metadata tables of version 6."""

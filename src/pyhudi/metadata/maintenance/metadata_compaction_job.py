@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat, compaction_tokens
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, MetadataSlice, slice_sources
 from pyhudi.metadata.file_groups.sorted_merge import merge_sorted
-
-if TYPE_CHECKING:
-    from pyhudi.merge.logs.valid_log_blocks import BlockView
-    from pyhudi.storage import Storage
+from pyhudi.storage import Storage
 
 MAX_THREADS = 4
 """Number of file groups that are compacted concurrently in this process; each takes the memory of some windows."""

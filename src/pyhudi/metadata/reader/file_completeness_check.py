@@ -7,7 +7,7 @@ Therefore the instants still in the active timeline are read; older ones have be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,15 +17,13 @@ from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_na
 from pyhudi.metadata.file_groups.delta_commit_writer import INIT_TOKEN
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.initial_instants import V1_LENGTH, is_initial_instant
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 _READ_THREADS = 8
 _READ_ALONE = 2

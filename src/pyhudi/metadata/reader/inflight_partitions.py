@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from pyhudi.errors import CorruptInstantError, MetadataTableError
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import State
 from pyhudi.timeline.plans.index_plan import pending_index_plans
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def inflight_partitions(active: ActiveTimeline) -> Collection[str]:

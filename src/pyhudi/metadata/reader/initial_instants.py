@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.instant import Instant
 
 FIRST_INSTANTS = "0" * 14
 """Prefix of instants that initialize a partition of the metadata table."""

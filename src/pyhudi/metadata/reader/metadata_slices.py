@@ -7,7 +7,6 @@ see it (docs/format/metadata.md, section 6.3).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,18 +14,16 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import BASE
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.reader.file_completeness_check import check_complete
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import files_of_listing
 from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def current_slices(

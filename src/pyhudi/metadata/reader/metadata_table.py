@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +26,12 @@ from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_time
 from pyhudi.metadata.records import file_group_hash, metadata_keys
 from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
 from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD, PAYLOADS, decode, decoded_schema, frozen, with_schema
+from pyhudi.storage import Storage
 from pyhudi.storage.lazy_property import lazy_property
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
 
 KEY = "key"
 MAX_READ_ATTEMPTS = 3

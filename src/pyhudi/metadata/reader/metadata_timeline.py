@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pyhudi.config import property_keys
 from pyhudi.errors import FormatError, MetadataTableAheadError, MetadataTableError, NotFoundError
 from pyhudi.metadata.metadata_layout import PROPERTIES
 from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import FIRST_INSTANTS, V1_LENGTH, is_initial_instant
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_text import parse_properties
 from pyhudi.table.moved_instants import refuse_moved_instants
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _FILES = "files/"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,11 +10,9 @@ from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.markers import Markers, marked_instants
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 DIFFERENCE_SCHEMA = pa.schema(
     [

@@ -6,8 +6,6 @@ later additions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow.compute as pc
 
 from pyhudi.errors import HudiError
@@ -15,14 +13,11 @@ from pyhudi.format.file_names import BASE
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 
 
 def statistics_are_current(table: MetadataTable, partition: str) -> str | None:

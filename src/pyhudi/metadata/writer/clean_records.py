@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,10 +18,8 @@ from pyhudi.metadata.records.metadata_keys import (
 )
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 
 _NO_KEYS = pa.array([], pa.string())
 

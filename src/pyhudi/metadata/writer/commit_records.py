@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,12 +16,10 @@ from pyhudi.metadata.records.record_factory import (
 )
 from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.operation_types import OVERWRITES
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
 def commit_records(

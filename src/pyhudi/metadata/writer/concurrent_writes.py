@@ -8,14 +8,9 @@ instant that already exists.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import OVERWRITES
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
 
 
 def completed_concurrently(active: ActiveTimeline, instant: str) -> list[Instant]:

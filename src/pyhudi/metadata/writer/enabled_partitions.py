@@ -4,7 +4,6 @@ of those that are not maintained."""
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -31,12 +30,10 @@ from pyhudi.metadata.metadata_layout import (
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
 from pyhudi.metadata.writer.index_build_state import recover_index_builds
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.metadata.writer.locked_table import LockedTable
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _log = logging.getLogger(__name__)
 

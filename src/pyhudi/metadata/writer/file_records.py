@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +12,8 @@ from pyhudi.format.file_names import LOG
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import bloom_records, column_stats_records
 from pyhudi.metadata.writer.file_statistics import blooms_of_files, bounds_of_files
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,11 +24,9 @@ from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.schema.type_conversion import convert
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import is_skeleton
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 BOUNDS = "bounds"
 """Additional column of WRITE_STAT_SCHEMA: the bounds of a file from write statuses."""

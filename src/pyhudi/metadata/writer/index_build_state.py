@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -29,15 +29,13 @@ from pyhudi.metadata.indexes.index_definitions import Definitions
 from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import prepare_folder
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.index_plan import pending_index_plans, read_index_plan
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,6 +39,7 @@ from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records, p
 from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.initial_statistics import PARTITION, InitialFileGroups
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER, PARTITION_METADATA
@@ -49,10 +49,7 @@ from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 INIT_PREFIX = "0" * 14
 """Prefix of the first instants of the metadata table of a new table."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pyhudi.config import Options
 from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.time_generator import ReservedTime
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.time_generator import ReservedTime
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ between any two steps; the rollback of the write first rolls back its delta comm
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -44,19 +44,15 @@ from pyhudi.metadata.writer.enabled_partitions import (
     is_metadata_enabled,
     recover_metadata_table,
 )
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, delete_unrecorded, drop_unfinished
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.operation_types import COMPACTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _log = logging.getLogger(__name__)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.config.enums import CdcMode
-
-if TYPE_CHECKING:
-    from pyhudi.merge.file_slice import SliceContext
+from pyhudi.merge.file_slice import SliceContext
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,15 +19,13 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.query.query import Query
 from pyhudi.read.schema.partition_values import PathColumns, decode_paths, partition_column_values
 from pyhudi.read.schema.table_columns import path_columns, query_columns, resolve_table_schema
+from pyhudi.read.selection.incremental_files import CompletedWrite
 from pyhudi.read.selection.incremental_query import data_writes
 from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_logs_named_by_slice
 from pyhudi.timeline.archive.archived_timeline import completions_after
-
-if TYPE_CHECKING:
-    from pyhudi.read.selection.incremental_files import CompletedWrite
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 """Rows of a change data query: ``i``, ``u`` or ``d``; instant of the commit; the record before and after as JSON."""

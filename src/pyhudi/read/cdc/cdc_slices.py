@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
+from pyhudi.config import Options
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG
+from pyhudi.read.cdc.cdc_context import CdcContext
 from pyhudi.read.cdc.cdc_inference import CHANGED_FILES, CdcInferenceCase
 from pyhudi.read.cdc.retained_images import earliest_retained_image
+from pyhudi.read.selection.incremental_files import CompletedWrite
 from pyhudi.read.selection.incremental_query import completed_compactions
 from pyhudi.read.selection.table_files import TableFiles
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.read.cdc.cdc_context import CdcContext
-    from pyhudi.read.selection.incremental_files import CompletedWrite
-    from pyhudi.storage import Storage
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _SLICE = pa.struct(list(SLICE_SCHEMA))
 TASKS_SCHEMA = pa.schema(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
+from pyhudi.read.selection.incremental_files import CompletedWrite
 from pyhudi.read.selection.retention_limits import retained_by_cleaning
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action
-
-if TYPE_CHECKING:
-    from pyhudi.read.selection.incremental_files import CompletedWrite
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def earliest_retained_image(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,10 +14,8 @@ from pyhudi.merge.file_slice import FileSlice
 from pyhudi.read.execution.base_file_tasks import TaskReader, read_tasks
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.read.execution.parallel_reads import Work, batches_in_parallel
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.storage import Storage
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.storage import Storage
 
 _MIN_BUDGET = 32 * 1024 * 1024
 

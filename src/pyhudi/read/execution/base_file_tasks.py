@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,15 +16,13 @@ from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.evolution.schema_projection import conform, nested_columns, with_table_names
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.schema.timestamp_units import with_actual_types
+from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import is_skeleton
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.storage import Storage
 
 BATCH_ROWS = 65_536
 

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.merge.base_file_readers import read_schema
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.internal_types import ELEMENT, KEY, VALUE
 from pyhudi.schema.evolution.schema_projection import FileNames, nested_columns
 from pyhudi.schema.evolution.write_evolution import promote
 from pyhudi.schema.table_types import to_table_types
 from pyhudi.schema.timestamp_units import actual_type
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.storage import Storage
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _ROW_WRITES = frozenset(("BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"))
 """Operations that Apache Hudi's row writer runs: its files have the types of the rows, and its commits the table's."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,16 +18,14 @@ from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.selected_slices import InstantBounds
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def snapshot_block_view(table: TableSnapshot) -> BlockView:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from pyhudi.errors import PartitionValueWarning, warn
 from pyhudi.keygen.partition_value_extractor import partition_fields
+from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.table.config.key_generator_type import PartitionKind
-
-if TYPE_CHECKING:
-    from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 
 def warn_of_path_texts(config: TableConfig, schema: pa.Schema, row_filter: RowFilter | None) -> None:

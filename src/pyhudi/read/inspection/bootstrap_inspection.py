@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import BootstrapIndex
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 BOOTSTRAP_MAPPING_SCHEMA = pa.schema(
     [

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.errors import InstantNotFoundError
 from pyhudi.storage.concurrent_reads import concurrent_map
-from pyhudi.timeline.instant import Action
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.instant import Instant
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.instant import Action, Instant
 
 DELETING_ACTIONS = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 """Actions whose records name the files that they have deleted."""

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.format.log.decoding.data_block import count_records, decode_records
 from pyhudi.format.log.log_block import DATA_BLOCKS, BlockType, Header, LogBlock
 from pyhudi.merge.logs.log_file_pool import LogFiles
-from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.view.file_system_view import OpenTable
+from pyhudi.storage import Storage
+from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
 
 LOG_BLOCKS_SCHEMA = pa.schema(
     [

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 METADATA_PARTITIONS_SCHEMA = pa.schema(
     [

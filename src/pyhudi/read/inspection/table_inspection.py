@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,12 +19,8 @@ from pyhudi.read.inspection.result_table import ResultTable
 from pyhudi.read.inspection.table_history import files_by_write
 from pyhudi.read.inspection.write_statistics import file_sizes, write_amplification
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 class Inspect:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,10 +10,8 @@ import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
 from pyhudi.keygen.partition_value_extractor import partition_fields
-
-if TYPE_CHECKING:
-    from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.table.config.table_config import TableConfig
 
 
 def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, row_filter: RowFilter) -> pa.Table:

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from pyhudi.config import Options
+from pyhudi.errors import HudiError
+from pyhudi.metadata.reader.file_lists import FileLists
+from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Conjunctions, Term
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.errors import HudiError
-    from pyhudi.metadata.reader.file_lists import FileLists
-    from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
-    from pyhudi.read.query.query import Query
-    from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
+from pyhudi.read.query.query import Query
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 @dataclass(frozen=True, slots=True)

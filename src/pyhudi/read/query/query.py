@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType, TableType
 from pyhudi.errors import ConfigError, EmptyRangeWarning, InvalidOptionError, QueryError, warn
 from pyhudi.read.query.query_instants import QueryTime, query_instant, range_instant
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 FIRST_BY_COMPLETION = 8  # Table version from which ranges refer to completion times.
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.keygen.partition_value_extractor import decode_partition_paths, partition_fields
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)

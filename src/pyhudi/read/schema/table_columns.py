@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,11 +14,9 @@ from pyhudi.schema.meta_fields import OPERATION
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.schema_history import LATEST_SCHEMA
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.latest_schema import newest_columns
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,17 +28,15 @@ from pyhudi.read.selection.retention_limits import first_pending_write, retained
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.moved_instants import refuse_moved_instants
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, has_logs_named_by_slice
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes, completions_after, read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import COMPACT, REWRITING_OPERATIONS
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def select_incremental(table: TableSnapshot, query: Query) -> Selection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +13,9 @@ from pyhudi.format.file_names import BASE, file_name_of, parse_names
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import has_archived_after
 from pyhudi.timeline.instant import Action, Instant
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def check_as_of(active: ActiveTimeline, as_of: str) -> None:

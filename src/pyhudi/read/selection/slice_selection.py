@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +15,10 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.selection.incremental_query import select_incremental
 from pyhudi.read.selection.retention_limits import check_as_of
 from pyhudi.read.selection.selected_slices import InstantBounds, PartitionPruning, Selection
+from pyhudi.read.selection.table_files import TableFiles
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.read.selection.table_files import TableFiles
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 Prune = Callable[[list[str]], PartitionPruning]
 """Prunes partitions, given by path, that cannot have rows of a query."""

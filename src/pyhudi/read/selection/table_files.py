@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError, MetadataTableAheadError, MetadataTableWarning, TransactionError, warn
 from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.reader.file_lists import FileLists
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS, MetadataTable
+from pyhudi.storage import Storage
 from pyhudi.table.moved_instants import refuse_moved_instants
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import DATA_KINDS, list_files
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.reader.file_lists import FileLists
-    from pyhudi.storage import Storage
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _warned: set[str] = set()
 _guard = threading.Lock()

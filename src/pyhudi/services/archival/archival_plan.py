@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,18 +19,16 @@ from pyhudi.config.enums import CompactionTrigger, TableType
 from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline
 from pyhudi.services.cleaning.clean_progress import LastClean
 from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_retain
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import archival_end, commits_to_keep
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.instant import Action, Instant, current_instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 _COUNTING = (CompactionTrigger.NUM_COMMITS, CompactionTrigger.NUM_AND_TIME)
 

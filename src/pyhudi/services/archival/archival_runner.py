@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.config import Options, options
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_writer import SmallFiles
@@ -17,10 +17,6 @@ from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.table_checks import current_snapshot
-
-if TYPE_CHECKING:
-    from pyhudi.storage.lock_primitives import DeferredReleaseLock
-    from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "archive"
 

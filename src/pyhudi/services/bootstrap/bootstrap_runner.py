@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config.property_keys import BOOTSTRAP_UNFINISHED
 from pyhudi.errors import HudiError, NotAHudiTableError, UnsupportedTableError
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan, remaining_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import Runner, bootstrap_metadata
 from pyhudi.table.config.new_table_properties import bootstrap_properties
@@ -21,9 +21,6 @@ from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_result import WriteResult
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 
 _log = logging.getLogger(__name__)
 

@@ -11,14 +11,16 @@ import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config.enums import Operation
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.source_listing import source_files
 from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex, SourceFile
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.transaction import Transaction
@@ -29,11 +31,6 @@ from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.write_operations import action_of, type_name
 from pyhudi.write.write_result import WriteResult
 from pyhudi.write.write_status import decode_stats, encode_stats
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
-    from pyhudi.table.meta_client import TableMetaClient
 
 Runner = Callable[["SkeletonHandle", Sequence[SourceFile]], pa.Table]
 """Writes the skeleton files of source files. Returns their write stats."""

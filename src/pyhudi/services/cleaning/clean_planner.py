@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from itertools import compress
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,15 +26,13 @@ from pyhudi.table.clean_retention import (
     earliest_instant_to_retain,
     expired_files,
 )
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State, current_instant, format_instant, parse_instant
 from pyhudi.timeline.plans.clean_plan import ActionInstant, CleanPlan
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 MAX_FILES = 1_000_000
 """Maximum number of files of one plan. Further ones are left to the next clean."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clean_plan import INCOMPLETE, SAVEPOINTS
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _MAX_EMPTY_PLANS = 1_000
 """Maximum number of tables for which a process remembers a plan without files."""

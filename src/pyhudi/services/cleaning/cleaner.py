@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +21,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.format.file_names import file_name_of
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import update_from_clean
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.cleaning.clean_planner import (
@@ -32,9 +32,11 @@ from pyhudi.services.cleaning.clean_planner import (
     with_last_clean_retained,
 )
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_retention import base_and_log_files
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -43,17 +45,12 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.timeline.rolling_metadata import RollingMetadata
+from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_restore
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.storage import Storage
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.time_generator import ReservedTime
 
 SERVICE = "clean"
 _THREADS = 16

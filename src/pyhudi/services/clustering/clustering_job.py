@@ -6,7 +6,7 @@ import pickle
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +41,8 @@ from pyhudi.services.clustering.plan_strategies import is_copying, is_single_fil
 from pyhudi.services.clustering.sort_order import RowOrder
 from pyhudi.services.service_runner import attempt_task, service_context, service_options
 from pyhudi.table.bucket_index_detection import bucket_evidence
+from pyhudi.table.schema_history import ColumnNamesByInstant
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -51,10 +53,6 @@ from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.binary_copy_clustering import copy_base_files
 from pyhudi.write.tasks.clustering_rewrite import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_status import Stat
-
-if TYPE_CHECKING:
-    from pyhudi.table.schema_history import ColumnNamesByInstant
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _UNLIMITED = 1 << 62
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +14,9 @@ from pyhudi.services.clustering.bucket_resizing import is_resizing
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable, job_without_groups
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, clustering_inputs
 from pyhudi.services.service_plans import LockedTimeline, lock_timeline, read_plans
+from pyhudi.services.service_runner import ServiceRunner
 from pyhudi.services.trigger_result import TriggerResult
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
@@ -27,10 +28,6 @@ from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.rollback.late_data_files import delete_slices_of_removed_plans
 from pyhudi.write.settings.write_settings import max_file_size
-
-if TYPE_CHECKING:
-    from pyhudi.services.service_runner import ServiceRunner
-    from pyhudi.table.meta_client import TableMetaClient
 
 _PLANNED_AS = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 

@@ -6,7 +6,6 @@ import logging
 import os
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,6 +21,8 @@ from pyhudi.services.clustering.clustering_planner import (
 from pyhudi.services.service_plans import BusyPlans, run_plans
 from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
@@ -31,10 +32,6 @@ from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransacti
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.write_totals import WriteTotals
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
 
 _log = logging.getLogger(__name__)
 PROGRESS = "cluster groups of files"

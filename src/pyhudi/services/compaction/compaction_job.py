@@ -6,7 +6,6 @@ import pickle
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.service_runner import attempt_task, service_context, service_options
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operation_paths
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
@@ -31,9 +31,6 @@ from pyhudi.write.handles.log_compaction_handle import compact_logs
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,7 +14,10 @@ from pyhudi.services.compaction.compaction_strategies import Limits, apply_strat
 from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
 from pyhudi.services.service_plans import lock_timeline, read_plans
+from pyhudi.services.service_runner import ServiceRunner
 from pyhudi.services.trigger_result import TriggerResult
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operations_of
@@ -26,11 +28,6 @@ from pyhudi.timeline.instant import Action, current_instant
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
-
-if TYPE_CHECKING:
-    from pyhudi.services.service_runner import ServiceRunner
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
 
 
 def pending_compactions(active: ActiveTimeline, action: str) -> list[CompactionPlan]:

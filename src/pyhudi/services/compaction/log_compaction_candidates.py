@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,10 +11,8 @@ from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.read.execution.file_slice_reader import snapshot_block_view
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operation_paths
-
-if TYPE_CHECKING:
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _SCAN_THREADS = 8
 

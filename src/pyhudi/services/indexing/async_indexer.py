@@ -13,7 +13,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
@@ -31,6 +31,8 @@ from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, column
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare_indexes
 from pyhudi.services.indexing.index_requests import build_options, check_metadata_enabled, request_of
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
@@ -43,11 +45,6 @@ from pyhudi.timeline.plans.index_plan import (
 )
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.heartbeat import Heartbeat
 
 _TRIES = 3
 """Number of attempts to write base files concurrently with writers; the last one excludes other writers."""

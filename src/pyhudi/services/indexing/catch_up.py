@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
@@ -12,14 +11,11 @@ from pyhudi.metadata.file_groups.delta_commit_writer import acknowledged_partiti
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, FILES, RECORD_INDEX
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import COMPACTIONS
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.instant import Instant
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 
 class MissedUpdateDetector:

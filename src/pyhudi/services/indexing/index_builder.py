@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -32,13 +31,11 @@ from pyhudi.services.indexing.index_requests import (
     indexes_of,
     partitions_to_drop,
 )
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.plans.index_plan import pending_index_plans
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.table_checks import current_snapshot
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
 
 PROGRESS = "build indexes"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.config import Options
 from pyhudi.metadata.indexes.index_declarations import define_indexes
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
@@ -12,11 +10,9 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.services.indexing.index_builder import columns_of, existing_index, lock_table
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.index_plan import IndexPlan, last_contiguous_write
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
 
 
 def schedule_index(

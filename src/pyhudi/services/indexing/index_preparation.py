@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
@@ -14,11 +14,9 @@ from pyhudi.metadata.indexes.indexed_columns import columns_to_index
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS, file_group_ids
 from pyhudi.metadata.writer.initial_statistics import InitialFileGroups
 from pyhudi.metadata.writer.initialize_partitions import InitialBuild, initial_file_group_count, table_contents
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.services.indexing.index_requests import IndexRequest
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.metadata.writer.locked_table import LockedTable
+from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 @dataclass(frozen=True, slots=True)

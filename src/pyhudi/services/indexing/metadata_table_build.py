@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.config import Options
 from pyhudi.errors import AlreadyExistsError
 from pyhudi.metadata import delete_metadata_table as deletion
@@ -12,9 +10,7 @@ from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.storage.table_paths import METADATA_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.meta_client import TableMetaClient
 
 
 def create_metadata_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsReader) -> tuple[str, ...]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyhudi.config import Options
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import State
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def check_not_in_use(active: ActiveTimeline, opts: Options) -> None:

@@ -3,20 +3,16 @@ ones first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
+from pyhudi.config import Options
 from pyhudi.errors import FormatError
 from pyhudi.services.repair.active_writer_check import check_not_in_use
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.meta_client import TableMetaClient
 
 CLEAN_FILES_SCHEMA = pa.schema([("instant", pa.string()), ("file", pa.string()), ("is_repaired", pa.bool_())])
 """One row per timeline file of a pending clean without a plan: its path relative to the root of the table, and whether

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.config import Options
 from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
 from pyhudi.index.consistent_hashing import partitions_with_buckets
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.services.repair.active_writer_check import check_not_in_use
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.transaction.conflicts.changed_groups import common_group
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 DUPLICATES_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("keys", pa.int64())])
 """One row per file group with duplicates: the number of its record keys that occur more than once in the partition."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config import Options
 from pyhudi.errors import BusyError, QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_name_of, file_names_of
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
@@ -23,6 +24,7 @@ from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.storage import join_path
 from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
@@ -34,10 +36,6 @@ from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.meta_client import TableMetaClient
 
 ORPHAN_SCHEMA = pa.schema(
     [

@@ -3,21 +3,18 @@ in a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.config import property_keys
+from pyhudi.config import Options, property_keys
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_metadata import list_partitions, read_partition_metadata, write_partition_metadata
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.meta_client import TableMetaClient
 
 MIGRATION_SCHEMA = pa.schema(
     [("partition", pa.string()), ("has_text", pa.bool_()), ("has_base", pa.bool_()), ("is_migrated", pa.bool_())]

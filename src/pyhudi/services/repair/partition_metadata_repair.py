@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import InstantNotFoundError
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_metadata import partitions_in, write_partition_metadata
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
 
 REPAIR_SCHEMA = pa.schema([("partition", pa.string()), ("is_present", pa.bool_()), ("is_repaired", pa.bool_())])
 """One row per partition with files: whether it has its metadata file, and whether it was written by this call."""

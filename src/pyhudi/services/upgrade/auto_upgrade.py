@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from pyhudi.config import options
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.config import Options, options
+from pyhudi.table.config.table_config import TableConfig
 
 _log = logging.getLogger(__name__)
 

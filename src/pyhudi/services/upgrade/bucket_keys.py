@@ -6,8 +6,6 @@ Version 6 splits any key with a colon into ``field:value`` parts, later ones onl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,13 +13,11 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.base_file_readers import open_base
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bucket_index_detection import bucket_evidence
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _KEYS = pa.schema([(RECORD_KEY, pa.string())])
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import logging
 import zlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TABLE_CHECKSUM
@@ -24,18 +24,14 @@ from pyhudi.metadata.maintenance.metadata_compaction import compact_now
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, load_metadata_timeline
 from pyhudi.metadata.reader.metadata_slices import current_slices
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.services.upgrade.property_conversion import changed_properties
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.properties_text import format_properties, parse_properties, table_checksum
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 JOURNAL = f"{AUX_FOLDER}/pyhudi_upgrade.json"
 """Record of the disabled partitions during a version change."""

@@ -4,9 +4,8 @@ value and the solution."""
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
-from pyhudi.config import property_keys
+from pyhudi.config import Options, property_keys
 from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, TransactionError, UnsupportedTableError
 from pyhudi.merge.mergers.merger_registry import registered
@@ -16,14 +15,11 @@ from pyhudi.metadata.indexes.record_index_definition import is_partitioned
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.services.upgrade.property_conversion import VERSIONS
+from pyhudi.storage import Storage
 from pyhudi.table.config.payload_classes import PAYLOADS
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _IN_VERSION_6 = frozenset({FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX})
 _CURES = {

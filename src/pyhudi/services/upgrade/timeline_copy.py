@@ -3,14 +3,14 @@ of files that no version needs any more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.metadata_layout import metadata_layout
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
+from pyhudi.timeline.instant import Instant
 from pyhudi.timeline.layout_conversion import (
     ConvertedFile,
     converted_content,
@@ -18,10 +18,6 @@ from pyhudi.timeline.layout_conversion import (
     earliest_completion,
 )
 from pyhudi.timeline.timeline_layout import Layout
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.instant import Instant
 
 _THREADS = 8
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, property_keys
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
@@ -32,6 +31,7 @@ from pyhudi.errors import BusyError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline, metadata_layout
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.compaction.compaction_runner import CompactionRunner
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import PhaseTimer
@@ -53,6 +53,7 @@ from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.services.upgrade.upgrade_preparation import UpgradePreparation, count_uncompacted, is_compacted
 from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish_archival
@@ -62,10 +63,6 @@ from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.table.meta_client import TableMetaClient
 
 _ATTEMPTS = 3
 """Number of attempts in the presence of concurrent writers before the table is considered busy."""

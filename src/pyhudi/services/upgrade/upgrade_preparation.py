@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.format.file_names import LOG
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_pending_compactions
@@ -17,22 +17,19 @@ from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.preconditions import check_lossless, check_no_pending_plans
 from pyhudi.services.upgrade.timeline_copy import remove_leftovers
+from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.storage import Storage
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.time_generator import TimeGenerator
 
 _COMPACTION_OPTIONS = {
     options.COMPACTION_STRATEGY.key: "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
@@ -17,11 +16,9 @@ from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_catch_up import catch_up_delta
 from pyhudi.spark.indexes.secondary_index import secondary_delta
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.transaction.table_checks import current_config
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.fencing.write_fence import WriteFence
 
 
 def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *, rows_stay: bool = False) -> IndexDelta:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +32,7 @@ from pyhudi.metadata.writer.initialize_partitions import (
     initial_file_group_count,
     table_contents,
 )
+from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.services.indexing.index_builder import columns_of
@@ -40,12 +40,9 @@ from pyhudi.spark.indexes.expression_values import check_expression, summarize_f
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import refused_values
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.writer.locked_table import LockedTable
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
 
 _log = logging.getLogger(__name__)
 

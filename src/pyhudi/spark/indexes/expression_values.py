@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -29,9 +28,7 @@ from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
+from pyhudi.storage import Storage
 
 _NUMBER, _DATA = "number", "data"
 _BYTES_A_ROW = 4 * 1024 * 1024

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -23,9 +22,7 @@ from pyhudi.spark.indexes.expression_values import check_expression
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
 from pyhudi.spark.indexes.record_index.record_index_build import build_record_index, refuse_duplicate_keys
 from pyhudi.spark.indexes.secondary_index import InitialEntries, build_secondary_index
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 
 def spark_index_builder(spark: SparkSession) -> Builder:

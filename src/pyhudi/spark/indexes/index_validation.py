@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi.config import Options
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
@@ -39,11 +40,8 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches, rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import SlicePieces, file_task_count, parallelism, run_on_slices
 from pyhudi.spark.spark_errors import task_errors
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 MISSING, LEFT, ELSEWHERE, TWICE = (
     "lacks entries of rows",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,16 +10,14 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
 from pyhudi.metadata.indexes.file_slice_changes import SliceChanges
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.fencing.write_fence import WriteFence
-    from pyhudi.timeline.timeline import Timeline
-    from pyhudi.transaction.transaction import Transaction
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.fencing.write_fence import WriteFence
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

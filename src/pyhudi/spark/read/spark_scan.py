@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 @dataclass(frozen=True, slots=True)

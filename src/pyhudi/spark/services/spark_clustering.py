@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -41,15 +40,13 @@ from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_errors import task_errors
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats, encode_stats
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.transaction.transaction import Transaction
 
 SORTED_IN_TASK = 48 * 1024 * 1024
 """Maximum size in bytes of the files that a task sorts in memory."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -20,13 +19,11 @@ from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.merger_pickling import check_picklable
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_status import decode_stats
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

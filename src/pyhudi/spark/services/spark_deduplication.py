@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +35,7 @@ from pyhudi.spark.services.duplicate_rows import COPY_ORDER, deduplicated_rows, 
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.bucket_index_detection import bucket_evidence
 from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
@@ -50,9 +50,6 @@ from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.tasks.clustering_rewrite import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_status import encode_stats
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
 
 OPERATION = type_name(Operation.UPSERT)
 """Operation type in the commit metadata. INSERT_OVERWRITE would say that the partition has no other file groups than

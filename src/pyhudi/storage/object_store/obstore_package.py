@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.errors import SetupError, StorageError
-
-if TYPE_CHECKING:
-    from pyhudi.storage.object_store.object_store_location import ObjectStoreLocation
+from pyhudi.storage.object_store.object_store_location import ObjectStoreLocation
 
 _memory_guard = threading.Lock()
 _memory_stores: dict[str, Any] = {}

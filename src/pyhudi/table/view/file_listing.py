@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-
 
 FILE_SCHEMA = pa.schema(
     [

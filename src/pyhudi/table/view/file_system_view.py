@@ -15,13 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import (
     GROUP_INSTANT_SCHEMA,
@@ -43,12 +45,8 @@ from pyhudi.table.view.file_slicing import (
     text_ranks,
 )
 from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 BASE_FILE_SCHEMA = pa.schema(
     [

@@ -5,19 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan, contains_clustering
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _CACHE = ByteBoundedCache(16 * 1024 * 1024)
 """File groups of plans by action, instant and digest of the content: a write asks several times for those of all

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError, FormatError
 from pyhudi.format.avro.container import load_schema, single_record, write_container
+from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import schema_name
 from pyhudi.timeline.archive import archive_log_writer
 from pyhudi.timeline.archive.archive_log_reader import (
@@ -28,10 +29,7 @@ from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, ROW_VERSION,
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
 from pyhudi.timeline.layout_conversion import earliest_completion
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.timeline.timeline_layout import Layout
 
 _PART = 500
 """Number of instants that are converted at once."""

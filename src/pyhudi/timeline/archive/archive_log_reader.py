@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,14 +19,12 @@ from pyhudi.format.avro.container import decode_datum as decode_avro
 from pyhudi.format.avro.container import load_schema, write_container
 from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks
+from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import schema_name
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.commit_metadata import commit_of_record
 from pyhudi.timeline.instant import State
 from pyhudi.timeline.timeline_layout import Layout
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 ARCHIVE_PREFIX = ".commits_.archive."
 """Prefix of the names of archive files of layout 1, followed by their number."""

@@ -10,15 +10,18 @@ import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.errors import FormatError, TimelineError
 from pyhudi.format.avro.container import encode_datum, load_schema, schema_json, with_java_strings
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.block_framing import Buffer, frame
 from pyhudi.format.log.encoding.data_block_encoder import avro_content
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.timeline.action_avro import decode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_reader import (
     ARCHIVE_PREFIX,
     archive_datums,
@@ -28,12 +31,7 @@ from pyhudi.timeline.archive.archive_log_reader import (
     last_of_archive_file,
 )
 from pyhudi.timeline.instant import Action, Instant, State, instant_of_millis
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.storage.lock_primitives import DeferredReleaseLock
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.timeline.timeline_layout import Layout
 
 BATCH = 10
 """Number of records in a block (``hoodie.commits.archival.batch``)."""

@@ -9,21 +9,19 @@ again, the modification time is part of the cache key. Metadata of instants, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import NotFoundError
+from pyhudi.storage import Storage
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_reader import read_archive_logs
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, sort_rows
 from pyhudi.timeline.archive.lsm_timeline_reader import read_lsm_timeline
 from pyhudi.timeline.instant import ACTIONS, WRITE_ACTIONS
 from pyhudi.timeline.timeline_layout import Layout
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _RACE_RETRIES = 5
 _T = TypeVar("_T")

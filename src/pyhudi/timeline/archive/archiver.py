@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import CleanPolicy
 from pyhudi.errors import ConfigError
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive import archive_log_writer
 from pyhudi.timeline.archive.lsm_timeline_writer import BATCH, LsmTimelineWriter
 from pyhudi.timeline.instant import Instant, State
-
-if TYPE_CHECKING:
-    from pyhudi.storage.lock_primitives import DeferredReleaseLock
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
-    from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline_layout import Layout
 
 
 def archival_end(timeline: Timeline, *, min_commits: int, max_commits: int, before: Iterable[str]) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +18,10 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
 from pyhudi.format.corruption_errors import as_corruption
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.timeline_layout import Layout
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _LSM_COLUMNS = {
     "requested": "instantTime",

@@ -11,25 +11,23 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.avro.container import load_schema
 from pyhudi.format.file_names import file_name_of
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import read_ahead
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_instants import sort_rows
 from pyhudi.timeline.archive.archived_timeline import archived_completions
 from pyhudi.timeline.archive.lsm_timeline_reader import VERSION_FILE, manifest_files, manifest_number
 from pyhudi.timeline.encoding.jackson_json import pretty
 from pyhudi.timeline.instant import Action, Instant, State
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.storage.lock_primitives import DeferredReleaseLock
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.timeline.timeline_layout import Layout
 
 BATCH = 10
 """Number of files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""

@@ -6,13 +6,9 @@ small file in ``.hoodie/.aux``, like the fences of the attempts (`pyhudi.timelin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.errors import NotFoundError
+from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import CLAIM_SUFFIX, FENCES_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _BEGUN = "begun"
 

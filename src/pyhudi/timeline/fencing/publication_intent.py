@@ -5,12 +5,8 @@ The intent is a small file in ``.hoodie/.aux``, like the fence of the write (`py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.write_fence import FENCES_FOLDER, INTENT_SUFFIX
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 
 class PublicationIntent:

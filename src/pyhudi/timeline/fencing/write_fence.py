@@ -19,14 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.format.file_names import file_name_of
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import AUX_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 FENCES_FOLDER = f"{AUX_FOLDER}/.writing"
 CLAIM_SUFFIX = ".claim"

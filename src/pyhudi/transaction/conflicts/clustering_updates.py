@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyhudi.config import options
+from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
 
 _PACKAGE = "org.apache.hudi.client.clustering.update.strategy."
 _REJECT, _ALLOW = "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"

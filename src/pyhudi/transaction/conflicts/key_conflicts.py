@@ -7,18 +7,14 @@ another writer has added records since they were looked up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow.compute as pc
 
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.indexes.index_delta import IndexDelta
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
-    from pyhudi.timeline.timeline import Timeline
 
 
 def find_key_conflict(

@@ -9,17 +9,14 @@ changes the columns must also be the latest.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Instant
 from pyhudi.transaction.commit_outcome import Conflicted
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.instant import Instant
 
 
 def resolve_schema_conflict(

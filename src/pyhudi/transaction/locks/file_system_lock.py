@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import time
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, NotFoundError, PreconditionFailedError, StorageError
-from pyhudi.storage import Storage, join_path, open_storage
+from pyhudi.storage import FileStat, Storage, join_path, open_storage
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.transaction.locks.lock_provider import (
@@ -19,9 +19,6 @@ from pyhudi.transaction.locks.lock_provider import (
     new_owner,
     writer_name,
 )
-
-if TYPE_CHECKING:
-    from pyhudi.storage import FileStat
 
 _log = logging.getLogger(__name__)
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from pyhudi.config import Options
 from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.publish import publish
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, CommitMetadata, total
 from pyhudi.timeline.instant import Action, Instant, millis_of_instant
 from pyhudi.timeline.operation_types import CLUSTER, COMPACT, LOG_COMPACT
 from pyhudi.transaction.post_commit.commit_callback import send_commit_callback
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
 
 _log = logging.getLogger(__name__)
 

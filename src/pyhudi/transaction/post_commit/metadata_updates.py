@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyhudi.config import Options
+from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.indexes.indexed_columns import columns_of_new_table
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
+from pyhudi.metadata.maintenance.metadata_compaction import MetadataServiceResult
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.writer.enabled_partitions import build_all, is_metadata_enabled
+from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.publish import publish
+from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.operation_types import COMPACT
+from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator
 from pyhudi.transaction.table_checks import current_config
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.metadata.file_groups.delta_commit_writer import Stat
-    from pyhudi.metadata.maintenance.metadata_compaction import MetadataServiceResult
-    from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
-    from pyhudi.metadata.writer.initial_statistics import FileStatsReader
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator
 
 _log = logging.getLogger(__name__)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
-
-if TYPE_CHECKING:
-    from pyhudi.storage.lock_primitives import DeferredReleaseLock
 
 REMOVED_WITH_PLAN = WRITE_ACTIONS | {Action.LOG_COMPACTION}
 """Actions that are removed completely by a rollback. For others the plan remains, to be retried. So it does for

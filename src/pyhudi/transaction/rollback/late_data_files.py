@@ -10,8 +10,8 @@ plan includes it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,17 +24,13 @@ from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_avro import decode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_planner import planned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _log = logging.getLogger(__name__)
 RESIZES = (Action.CLUSTERING, Action.REPLACE_COMMIT)

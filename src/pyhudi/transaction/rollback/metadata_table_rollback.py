@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from pyhudi.errors import CorruptTableError, FormatError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table, has_metadata_table
 from pyhudi.metadata.writer.rollback.merged_changes import is_merged
 from pyhudi.metadata.writer.rollback.metadata_rollback import apply_rollback
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
+from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant
 from pyhudi.timeline.time_generator import TimeGenerator
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
@@ -28,7 +28,7 @@ from pyhudi.errors import (
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.moved_instants import refuse_moved_instants
@@ -57,9 +57,6 @@ from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_block
 from pyhudi.transaction.rollback.rollback_planner import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 from pyhudi.transaction.rollback.stale_files import delete_stale_files
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _log = logging.getLogger(__name__)
 

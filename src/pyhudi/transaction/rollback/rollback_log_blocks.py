@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,16 +17,12 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError
 from pyhudi.format.file_names import LOG, file_name_of, file_names_of, next_log_version, parse_names
 from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, decode_commit
-from pyhudi.timeline.instant import State
+from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackRequest
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
 
 ROLLBACK_TOKEN = "1-0-1"
 """Write token of log files with command blocks, as in Apache Hudi."""

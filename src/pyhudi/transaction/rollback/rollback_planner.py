@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names, split_paths
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead
 from pyhudi.storage.table_paths import META_FOLDER
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
 from pyhudi.transaction.rollback.rollback_log_blocks import append_requests, planned_logs
 from pyhudi.transaction.rollback.upgraded_log_files import log_files_of_slices
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _PATHS = pa.schema([("path", pa.string())])
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from pyhudi.format.file_names import file_name_of
+from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.write_fence import fenced_instants, remove_fences
 from pyhudi.timeline.markers import Markers, marked_instants
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 
 def delete_stale_files(active: ActiveTimeline, heartbeats: heartbeat.HeartbeatPolicy) -> None:

@@ -8,7 +8,6 @@ only if a write is attempted again; commits with such files cannot be rolled bac
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +15,8 @@ import pyarrow.compute as pc
 from pyhudi.errors import NotFoundError, TransactionError
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.format.log import scan_blocks
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Instant
 
 
 def check_log_files(active: ActiveTimeline, version: int, targets: Iterable[Instant]) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import as_nullable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 _PARTITIONING = ("partition_fields", "keygen", "hive_style", "url_encode", "slash_dates")
 _ROWS = (

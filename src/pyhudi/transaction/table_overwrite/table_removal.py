@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from pyhudi.errors import HudiError
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _log = logging.getLogger(__name__)
 

@@ -20,13 +20,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import LockError, StorageError, UnsupportedTableError
 from pyhudi.format.file_names import split_paths
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import (
     BUCKET_FOLDER,
     INDEX_DEFINITIONS_FOLDER,
@@ -34,20 +34,17 @@ from pyhudi.storage.table_paths import (
     PARTITION_METADATA,
     SCHEMA_FOLDER,
 )
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_avro import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.time_generator import TimeGenerator
+from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.timeline_layout import Layout
-    from pyhudi.transaction.transaction import Transaction
+from pyhudi.transaction.transaction import Transaction
 
 _DESCRIPTIONS = (SCHEMA_FOLDER, INDEX_DEFINITIONS_FOLDER)
 """Folders that describe the old table and do not apply to the new one."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import total
 from pyhudi.write.planning.small_files import Sizing
-
-if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _SIZE_HISTORY = 5
 """Number of commits of which the size of records is taken, as in Apache Hudi."""

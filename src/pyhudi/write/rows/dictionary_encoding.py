@@ -6,17 +6,14 @@ Moving and writing dictionary indexes costs a fraction of moving and writing the
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.base_file.parquet_writer import UNIQUE
+from pyhudi.merge.base_file_readers import BaseFileReader
+from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.name_resolution import top_column
-
-if TYPE_CHECKING:
-    from pyhudi.merge.base_file_readers import BaseFileReader
-    from pyhudi.merge.modes.merge_rules import MergeRules
 
 _SAMPLE_ROWS, _MIN_ROWS = 8_192, 1_024
 _MAX_VALUES = 256

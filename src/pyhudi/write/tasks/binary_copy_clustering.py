@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import FileSummary
@@ -21,10 +20,8 @@ from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.create_handle import task_file_ids
 from pyhudi.write.handles.marked_file import open_marked_file
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import RowCounts, Stat, file_stat
-
-if TYPE_CHECKING:
-    from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 _log = logging.getLogger(__name__)
 

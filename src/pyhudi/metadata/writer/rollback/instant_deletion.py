@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,16 +19,12 @@ from pyhudi.metadata.metadata_layout import (
     HEARTBEATS,
     names_by_partition,
 )
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
-from pyhudi.timeline.instant import Action
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.instant import Action, Instant
 
 _HEARTBEATS = HeartbeatPolicy()
 _log = logging.getLogger(__name__)

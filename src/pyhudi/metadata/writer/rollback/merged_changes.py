@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.metadata.file_groups.delta_commit_writer import (
     acknowledged_partitions,
 )
@@ -12,14 +10,12 @@ from pyhudi.metadata.metadata_layout import (
     load_metadata_timeline,
 )
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED, LOG_COMPACT
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline
 
 _MERGING = (LOG_COMPACT, BULK_INSERT_PREPPED)
 """Operations of delta commits whose files include the changes of earlier ones: log compactions, and builds."""

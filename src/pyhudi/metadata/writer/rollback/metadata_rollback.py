@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pyhudi.metadata.file_groups.delta_commit_writer import (
     begin_delta_commit,
@@ -21,13 +20,11 @@ from pyhudi.metadata.metadata_layout import (
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, file_names_by_partition
 from pyhudi.metadata.writer.rollback.rollback_command_blocks import append_rollback_blocks
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback, metadata_uri
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def apply_rollback(

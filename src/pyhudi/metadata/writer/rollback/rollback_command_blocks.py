@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,15 +23,12 @@ from pyhudi.metadata.metadata_layout import (
 )
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback, metadata_uri
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 ROLLBACK_SUFFIX = "006"
 """Suffix of rollback instants in metadata tables of version 6."""

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyhudi.storage import join_path
+from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,33 +6,28 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config import options
+from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import QueryError
-from pyhudi.index.bucket_counts import load_counts_history
+from pyhudi.index.bucket_counts import BucketCounts, load_counts_history
 from pyhudi.index.bucket_file_ids import bucket_numbers
 from pyhudi.index.bucket_hash import java_list_hash
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.read.filters.terms import literal
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.filters.terms import Term, literal
+from pyhudi.read.query.query import Query
 from pyhudi.table.config.key_generator_type import KeyGenType
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.index.bucket_counts import BucketCounts
-    from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.read.filters.terms import Term
-    from pyhudi.read.query.query import Query
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 _MAX_KEYS = 10_000
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyhudi.metadata.indexes.expression_index_definition import (
     expression_indexes,
 )
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
+from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.metadata.records.stats_values import members_of_type
 from pyhudi.read.filters.row_filter import RowFilter
@@ -28,9 +28,6 @@ from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ord
 from pyhudi.read.pruning.statistics.comparison_pruning import Mask, cannot_match
 from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
 from pyhudi.schema.name_resolution import field_type
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.reader.metadata_table import MetadataTable
 
 _MAX_VALUES = 1_000
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import PARTITION_STATS
+from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.statistics.column_statistics import partition_bounds
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds
 from pyhudi.read.pruning.statistics.filter_evaluation import matches_no_conjunction
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.query.query import Query
+from pyhudi.read.query.query import Query
 
 
 class PartitionStatsPruner:

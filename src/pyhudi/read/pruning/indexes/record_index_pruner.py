@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,17 +15,15 @@ from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.config.enums import QueryType, TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.read.pruning.indexes.record_location_lookup import equality_keys, record_index_locations
 from pyhudi.read.pruning.indexes.secondary_index_lookup import secondary_index_keys
 from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning, pruned_line
+from pyhudi.read.pruning.statistics.comparison_pruning import Mask
+from pyhudi.read.query.query import Query
 from pyhudi.table.bucket_index_detection import detect_bucket_index
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.pruning.statistics.comparison_pruning import Mask
-    from pyhudi.read.query.query import Query
-    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def selected_keys(predicate: Predicate) -> pa.StringArray | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.config import Options
 from pyhudi.errors import ConfigError, QueryError, RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_formatter import record_keys
@@ -16,15 +16,11 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.metadata.records.record_locations import decode_locations
+from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.table.config.table_config import TableConfig
-
+from pyhudi.table.config.table_config import TableConfig
 
 MAX_KEYS = 10_000
 """Maximum number of keys that are looked up."""

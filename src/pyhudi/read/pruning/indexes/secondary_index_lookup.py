@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +19,10 @@ from pyhudi.metadata.indexes.secondary_index_definition import (
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX_PAYLOAD
+from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.read.pruning.indexes.record_location_lookup import MAX_KEYS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.read.query.query import Query
+from pyhudi.read.query.query import Query
 
 _MAX_VALUES = 1_000
 _MAY_BE_STALE = "of several secondary indexes of a merge-on-read table, Apache Hudi keeps only one up to date"

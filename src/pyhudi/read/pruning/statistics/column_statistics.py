@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import numpy_mask
+from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
@@ -19,10 +20,6 @@ from pyhudi.metadata.records.metadata_record import COLUMN_STATS_PAYLOAD
 from pyhudi.metadata.records.stats_values import members_of_type, unwrap
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
 from pyhudi.schema.type_conversion import convert
-
-if TYPE_CHECKING:
-    from pyhudi.format.avro.columnar_decoder import Projection
-
 
 _FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "valueType")
 _SHORT_WHOLE = 2.0**24

@@ -8,7 +8,6 @@ filter is not selective, pruning is left to the step per slice.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +16,11 @@ import pyarrow.compute as pc
 
 from pyhudi.metadata.reader.file_lists import FileLists
 from pyhudi.metadata.reader.metadata_file_listing import file_lists
+from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.read.filters.terms import Conjunctions, Term
 from pyhudi.read.pruning.statistics.column_statistics import ColumnStatistics
 from pyhudi.read.pruning.statistics.comparison_pruning import Bounds, Mask
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator, matches_no_conjunction
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.reader.metadata_table import MetadataTable
 
 _CHANGE_FILES = ".cdc"
 """Suffix of the names of change data files, which are not used by row queries."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -19,13 +18,10 @@ from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, check_no_duplicates
 from pyhudi.spark.indexes.record_index.record_index_verify import count_duplicate_keys
+from pyhudi.storage import Storage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-
 
 _log = logging.getLogger(__name__)
 

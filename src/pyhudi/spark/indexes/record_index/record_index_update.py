@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,14 +35,12 @@ from pyhudi.spark.indexes.record_index.record_index_writer import (
     count_duplicates,
     write_keys,
 )
+from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.instant import millis_of_instant
+from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import replaced_files
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.transaction.transaction import Transaction
 
 _log = logging.getLogger(__name__)
 

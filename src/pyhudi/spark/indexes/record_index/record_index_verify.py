@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,16 +21,14 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import sorted_by_index_group, task_count
+from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys
 from pyhudi.spark.spark_errors import task_errors
+from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
-    from pyhudi.storage import Storage
-    from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
 def count_duplicate_keys(first: InitialKeys, stats: Sequence[Stat], active: ActiveTimeline) -> int:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.config import options
+from pyhudi.spark.lookup.batch_summary import BatchSummary
+from pyhudi.spark.lookup.key_lookup import KeyLookup
+from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from pyhudi.spark.lookup.batch_summary import BatchSummary
-    from pyhudi.spark.lookup.key_lookup import KeyLookup
-    from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from pyhudi.config import options
 from pyhudi.errors import QueryError
 from pyhudi.read.execution.file_schemas import FilePart, file_parts
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
 from pyhudi.schema.logical_types.vectors import is_vector
 from pyhudi.schema.name_resolution import matches_ignoring_case
@@ -39,9 +40,6 @@ from pyhudi.spark.read.base_files.spark_file_reader import (
 from pyhudi.spark.read.base_files.vector_column import schema_in_files
 from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
 
 STREAM_METADATA = "_spark_metadata"
 """Folders of Spark's own streams. What is below, at any depth, is not listed by its readers of files and streams."""

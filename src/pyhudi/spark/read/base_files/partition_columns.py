@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +20,11 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.keygen.partition_value_extractor import partition_fields
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.helper_columns import SCANNED_FILE
 from pyhudi.spark.read.base_files.partition_folders import Folders, can_be_mounted, level, mounted
 from pyhudi.spark.read.spark_scan import SparkScan
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _MAX_SOURCES = 64
 """Maximum number of parts with constants; each costs some milliseconds."""

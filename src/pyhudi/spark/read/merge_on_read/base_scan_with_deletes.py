@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +18,12 @@ from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import replaced_positions
 from pyhudi.read.execution.file_slice_reader import MergedReader
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.slice_tasks import KEYS, LOGS, SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.merge_on_read.deletion_vectors import DeletionVectors, deletion_vectors_for
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.spark_scan import SparkScan
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
 
 _MAX_LOG_BYTES = 1024 * 1024 * 1024
 """Size of logs in bytes above which the excluded rows may be too many to broadcast."""

@@ -8,17 +8,14 @@ the condition of a query before anything is read.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.local_relations import constant, union
 from pyhudi.spark.execution.slice_tasks import WHOLE, SlicePieces, SliceWork, bytes_to_read, parallelism, run_on_slices
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
 
 FEW_PARTITIONS = 16
 """Maximum number of partitions that are planned separately. Each takes some milliseconds, and some thirty to compile in

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from pyhudi.read.execution.file_slice_reader import MergedReader
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.slice_tasks import LOGS, SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.merge_on_read.base_scan_with_deletes import base_and_log_rows
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.spark_scan import SparkScan
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
-
 
 MAX_KEYS = 1000
 """Record keys up to which slices are looked through for them."""

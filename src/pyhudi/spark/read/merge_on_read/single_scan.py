@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues, ReadEngine
 from pyhudi.merge.file_slice import FileSlice, SliceContext
+from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.slice_tasks import KEYS, SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
@@ -49,9 +49,6 @@ from pyhudi.spark.read.merge_on_read.single_scan_cache import frame_key, scan_fr
 from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
-
-if TYPE_CHECKING:
-    from pyhudi.read.scan_plan import ScanPlan
 
 _MAX_SLICES = 1000
 """Slices with log files up to which the driver keeps a cache entry for each."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.planning_context import FilterSession
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import session_zone
+from pyhudi.table.config.table_config import TableConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.table.config.table_config import TableConfig
 
 
 def filter_session(spark: SparkSession, config: TableConfig, row_filter: RowFilter | None) -> FilterSession:

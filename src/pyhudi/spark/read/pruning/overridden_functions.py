@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyhudi.metadata.indexes.expression_index_definition import FUNCTIONS, is_expression
+from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_operands import ALIASES
+from pyhudi.table.config.table_config import TableConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.table.config.table_config import TableConfig
 
 _OWN = "org.apache.spark.sql.catalyst."
 """Package of Spark's own functions."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +12,7 @@ from pyhudi.errors import MetadataTableError, QueryError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.spark_types import spark_schema
-
-if TYPE_CHECKING:
-    from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.meta_client import TableMetaClient
 
 
 def metadata_records(spark: SparkSession, client: TableMetaClient) -> DataFrame:
