@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from pyhudi.config import property_keys
 from pyhudi.config.options import (
@@ -20,6 +19,7 @@ from pyhudi.keygen.custom_key_generator import registered_generator
 from pyhudi.keygen.timestamp_settings import TimestampSpec
 from pyhudi.storage import Storage, is_remote
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
+from pyhudi.table.config.table_config import TableConfig
 
 NULL_KEY_PART = "__null__"
 EMPTY_KEY_PART = "__empty__"
@@ -29,36 +29,6 @@ ENCODED_CHARS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?[\\]^{"
 """Characters that URL-encoded partition paths represent as ``%`` and two upper-case hex digits."""
 
 _OLDER_TIMESTAMP_PREFIXES = ("hoodie.streamer.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
-
-
-class KeyConfig(Protocol):
-    """Part of the table configuration that determines keys."""
-
-    @property
-    def properties(self) -> Mapping[str, str]: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def record_keys(self) -> tuple[str, ...]: ...
-    @property
-    def partition_fields(self) -> tuple[PartitionField, ...]: ...
-    @property
-    def keygen(self) -> KeyGenType: ...
-    @property
-    def hive_style(self) -> bool: ...
-    @property
-    def url_encode(self) -> bool: ...
-    @property
-    def slash_dates(self) -> bool: ...
-
-
-class StorageOfKeys(Protocol):
-    """Part of the table configuration that determines what files store of keys."""
-
-    @property
-    def populate_meta_fields(self) -> bool: ...
-    @property
-    def drop_partition_columns(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +90,7 @@ class KeySpec:
         return f"the record key fields {names} are all null or empty"
 
     @classmethod
-    def from_config(cls, config: KeyConfig, options: Mapping[str, str] | None = None) -> KeySpec:
+    def from_config(cls, config: TableConfig, options: Mapping[str, str] | None = None) -> KeySpec:
         """Return the specification for a table's configuration and the options of a write.
 
         The properties of the table take precedence. Options add settings that tables do not store (timestamp parameters
@@ -177,7 +147,7 @@ class KeySpec:
         return replace(self, named_parts=key == f"{self.record_fields[0]}:{value}")
 
 
-def check_generator_registered(config: KeyConfig) -> None:
+def check_generator_registered(config: TableConfig) -> None:
     """Check that the key generator of a new table can be used: one of the user has to be registered.
 
     Raises:
@@ -188,7 +158,7 @@ def check_generator_registered(config: KeyConfig) -> None:
         _custom_classes(config)
 
 
-def check_generator_usable(spec: KeySpec, config: StorageOfKeys, *, bucketed: bool) -> None:
+def check_generator_usable(spec: KeySpec, config: TableConfig, *, bucketed: bool) -> None:
     """Refuse a generator of the user where keys or paths have to be known without Spark.
 
     Raises:
@@ -211,7 +181,7 @@ def check_generator_usable(spec: KeySpec, config: StorageOfKeys, *, bucketed: bo
         )
 
 
-def _custom_classes(config: KeyConfig) -> tuple[str | None, str | None]:
+def _custom_classes(config: TableConfig) -> tuple[str | None, str | None]:
     """Return the class name for the record keys and for the partition paths that a registered generator makes.
 
     Raises:

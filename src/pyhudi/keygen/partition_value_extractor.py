@@ -12,14 +12,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from pyhudi.config import property_keys
-from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeyConfig
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
+from pyhudi.table.config.table_config import TableConfig
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def decode_partition_paths(config: KeyConfig, schema: pa.Schema, paths: Sequence[str]) -> pa.Table:
+def decode_partition_paths(config: TableConfig, schema: pa.Schema, paths: Sequence[str]) -> pa.Table:
     """Decode the values of the partition columns from partition paths.
 
     The result has one row per path, in the given order. For each partition field it has a column with its name (and its
@@ -57,7 +58,7 @@ def decode_partition_paths(config: KeyConfig, schema: pa.Schema, paths: Sequence
     return pa.table({**columns, **exacts})
 
 
-def has_known_kinds(config: KeyConfig) -> bool:
+def has_known_kinds(config: TableConfig) -> bool:
     """Return True if the conversion of partition values to text is known. Version 6 does not store the kinds of fields
     of the custom generator, and conversions of user-defined generators are unknown."""
     if config.keygen is KeyGenType.CUSTOM:
@@ -66,7 +67,7 @@ def has_known_kinds(config: KeyConfig) -> bool:
     return config.keygen is not KeyGenType.USER_PROVIDED
 
 
-def partition_fields(config: KeyConfig) -> tuple[PartitionField, ...]:
+def partition_fields(config: TableConfig) -> tuple[PartitionField, ...]:
     """Return the fields of the table's partition paths (none for generators without partitions)."""
     if config.keygen in (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE):
         return ()
@@ -75,7 +76,7 @@ def partition_fields(config: KeyConfig) -> tuple[PartitionField, ...]:
     return config.partition_fields
 
 
-def as_formatted(config: KeyConfig, schema: pa.Schema) -> pa.Schema:
+def as_formatted(config: TableConfig, schema: pa.Schema) -> pa.Schema:
     """Return the schema with columns of a timestamp generator as texts, as in paths."""
     for field in partition_fields(config):
         if field.kind is PartitionKind.TIMESTAMP and field.name in schema.names:
@@ -83,13 +84,13 @@ def as_formatted(config: KeyConfig, schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-def partition_texts(config: KeyConfig, path: str) -> tuple[str | None, ...] | None:
+def partition_texts(config: TableConfig, path: str) -> tuple[str | None, ...] | None:
     """Return the unescaped text of each partition field (null: the default partition); None if *path* does not
     match."""
     return _decode(path, partition_fields(config), config)
 
 
-def _decode(path: str, fields: tuple[PartitionField, ...], config: KeyConfig) -> tuple[str | None, ...] | None:
+def _decode(path: str, fields: tuple[PartitionField, ...], config: TableConfig) -> tuple[str | None, ...] | None:
     if not fields:
         return () if not path else None
     segments = _hive_segments(path, fields) if config.hive_style else _plain_segments(path, fields, config)
@@ -106,7 +107,7 @@ def _hive_segments(path: str, fields: tuple[PartitionField, ...]) -> tuple[str, 
     return match.groups() if match else None
 
 
-def _plain_segments(path: str, fields: tuple[PartitionField, ...], config: KeyConfig) -> tuple[str, ...] | None:
+def _plain_segments(path: str, fields: tuple[PartitionField, ...], config: TableConfig) -> tuple[str, ...] | None:
     if len(fields) == 1:
         return (path,)
     parts = path.split("/")
@@ -121,14 +122,14 @@ def _plain_segments(path: str, fields: tuple[PartitionField, ...], config: KeyCo
     return tuple(segments)
 
 
-def _levels(field: PartitionField, config: KeyConfig) -> int:
+def _levels(field: PartitionField, config: TableConfig) -> int:
     """Return the number of folder levels of the value of a field."""
     if field.kind is not PartitionKind.TIMESTAMP or config.url_encode:
         return 1
     return config.properties.get(property_keys.TIMESTAMP_OUTPUT_FORMAT, "").count("/") + 1
 
 
-def _value(text: str | None, data_type: pa.DataType, config: KeyConfig) -> tuple[Any, bool]:
+def _value(text: str | None, data_type: pa.DataType, config: TableConfig) -> tuple[Any, bool]:
     """Return the typed value of a partition text, and whether the rows certainly hold it."""
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return _text_value(text, config)
@@ -148,7 +149,7 @@ def _value(text: str | None, data_type: pa.DataType, config: KeyConfig) -> tuple
     return value, not millis
 
 
-def _text_value(text: str | None, config: KeyConfig) -> tuple[str | None, bool]:
+def _text_value(text: str | None, config: TableConfig) -> tuple[str | None, bool]:
     if text is None:
         return None, False
     if config.url_encode:
