@@ -13,7 +13,8 @@ from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexRe
 from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_preparation import Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
-from pyhudi.timeline.plans.index_plan import IndexPlan, pending_index_plans
+from pyhudi.timeline.pending_index_plans import pending_index_plans
+from pyhudi.timeline.plans.index_plan import IndexPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

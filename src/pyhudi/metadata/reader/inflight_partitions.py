@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pyhudi.errors import CorruptInstantError, MetadataTableError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import State
-from pyhudi.timeline.plans.index_plan import pending_index_plans
+from pyhudi.timeline.pending_index_plans import pending_index_plans
 
 
 def inflight_partitions(active: ActiveTimeline) -> Collection[str]:

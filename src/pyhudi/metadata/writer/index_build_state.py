@@ -35,7 +35,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.plans.index_plan import pending_index_plans, read_index_plan
+from pyhudi.timeline.pending_index_plans import pending_index_plans, read_index_plan
 
 _log = logging.getLogger(__name__)
 

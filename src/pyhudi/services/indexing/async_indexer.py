@@ -37,12 +37,8 @@ from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
-from pyhudi.timeline.plans.index_plan import (
-    IndexPlan,
-    encode_completed_build,
-    last_contiguous_write,
-    pending_index_plans,
-)
+from pyhudi.timeline.pending_index_plans import last_contiguous_write, pending_index_plans
+from pyhudi.timeline.plans.index_plan import IndexPlan, encode_completed_build
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 

@@ -33,7 +33,7 @@ from pyhudi.services.indexing.index_requests import (
 )
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.plans.index_plan import pending_index_plans
+from pyhudi.timeline.pending_index_plans import pending_index_plans
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.table_checks import current_snapshot
 

@@ -12,7 +12,8 @@ from pyhudi.services.indexing.index_builder import columns_of, existing_index, l
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.plans.index_plan import IndexPlan, last_contiguous_write
+from pyhudi.timeline.pending_index_plans import last_contiguous_write
+from pyhudi.timeline.plans.index_plan import IndexPlan
 
 
 def schedule_index(

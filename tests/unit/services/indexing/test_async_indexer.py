@@ -23,7 +23,8 @@ from pyhudi.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
-from pyhudi.timeline.plans.index_plan import IndexPlan, pending_index_plans
+from pyhudi.timeline.pending_index_plans import pending_index_plans
+from pyhudi.timeline.plans.index_plan import IndexPlan
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
 

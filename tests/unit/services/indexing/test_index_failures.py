@@ -16,7 +16,7 @@ from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.services.indexing import async_indexer
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.plans.index_plan import pending_index_plans
+from pyhudi.timeline.pending_index_plans import pending_index_plans
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 from tests.unit.services.indexing.test_async_indexer import (
