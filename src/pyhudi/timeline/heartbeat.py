@@ -2,12 +2,16 @@
 
 ``.hoodie/.heartbeat/<instant>`` is an empty file that its writer rewrites periodically; its modification time counts. A
 writer without a heartbeat for more than ``tolerable_misses`` + 1 intervals is considered dead, and its write may be
-rolled back. The file is deleted when the write completes; after a crash it remains and expires.
+rolled back. The file is deleted when the write completes, or when the interpreter exits before, as after Ctrl-C in a
+process whose streaming query writes in another thread. After a crash it remains and expires.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
+import math
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -74,6 +78,7 @@ class Heartbeat:
         self._last = 0.0
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._process = 0
 
     @classmethod
     def from_options(cls, storage: Storage, instant: str, opts: Options) -> Self:
@@ -109,6 +114,8 @@ class Heartbeat:
             self._ended.set()
             self._thread = None
             raise
+        self._process = os.getpid()
+        atexit.register(self._stop_at_exit)
 
     def refresh(self) -> None:
         """Write the file now."""
@@ -126,16 +133,30 @@ class Heartbeat:
             )
 
     def stop(self) -> None:
-        """Stop refreshing and remove the file."""
+        """Stop refreshing and remove the file. From now on `check` fails."""
         self.abandon()
+        self._last = -math.inf
         self.storage.delete(self.path)
 
     def abandon(self) -> None:
         """Stop refreshing and leave the file to the process that has taken over the instant."""
+        atexit.unregister(self._stop_at_exit)
         self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+
+    def _stop_at_exit(self) -> None:
+        """Stop, because the thread that writes does not outlive the interpreter, so that another writer may roll back
+        the write at once. A fork of the process does not write."""
+        if os.getpid() != self._process:
+            return
+        try:
+            self.stop()
+        except Exception as error:  # The file remains and expires.
+            _log.warning("could not remove the heartbeat of %s: %s", self.instant, error)
+        except BaseException:  # Simulated crash in a test.
+            return
 
     def _beat(self) -> None:
         while not self._ended.wait(self._interval):

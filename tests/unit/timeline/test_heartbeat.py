@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -119,3 +121,30 @@ def test_a_heartbeat_whose_thread_cannot_start_is_removed(storage: Storage, monk
     assert storage.exists(beat.path)
     beat.stop()
     assert not storage.exists(beat.path)
+
+
+INTERRUPTED = """
+import os, sys, threading
+from pyhudi.storage import open_storage
+from pyhudi.timeline.heartbeat import Heartbeat
+storage, beats = open_storage(sys.argv[1]), threading.Event()
+beat = Heartbeat(storage, "1")
+def write():
+    with beat:
+        beats.set()
+        threading.Event().wait()
+threading.Thread(target=write, daemon=True).start()
+beats.wait()
+child = os.fork()
+if not child:
+    sys.exit()
+os.waitpid(child, 0)
+print(storage.exists(beat.path))
+raise KeyboardInterrupt
+"""
+
+
+def test_a_heartbeat_whose_thread_ends_with_the_interpreter_is_removed(storage: Storage) -> None:
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED, storage.root], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr.split()[-1]) == ("True\n", "KeyboardInterrupt")
+    assert not storage.exists(heartbeat_path("1"))
