@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pyhudi.spark.streaming import sink as sink_module
 from pyhudi.storage import open_storage
 from pyhudi.streaming import checkpoint
 from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory
+from tests.cases import classic
 from tests.spark.streaming.streams import KEYS, archive, commits
 from tests.tables import HandMadeTable
 
@@ -146,6 +148,32 @@ def test_a_batch_that_a_validator_refuses_is_not_repeated(tmp_path, monkeypatch)
     with pytest.raises(ValidationError, match="refuses"):
         sink_module.StreamingSink(str(tmp_path / "t"), KEYS)(MagicMock(), 0)
     assert len(attempts) == 1
+
+
+@classic
+def test_a_batch_of_a_query_that_is_stopped_is_neither_repeated_nor_skipped(spark, feed, tmp_path, monkeypatch):
+    """Spark cancels its jobs."""
+    attempts, begun = [], threading.Event()
+
+    def cancelled(*args: Any, **_: Any) -> Any:
+        attempts.append(args)
+        (query,) = spark.streams.active
+        begun.set()
+        while query.isActive:
+            time.sleep(0.01)
+        raise StorageError("a job was cancelled")
+
+    feed.add(("a", 1))
+    path, ignoring = tmp_path / "t", {"hoodie.datasource.write.streaming.ignore.failed.batch": "true"}
+    writer = feed.frame().writeStream.format("hudi").options(**KEYS, **ignoring)
+    with monkeypatch.context() as patched:
+        patched.setattr(sink_module, "write", cancelled)
+        query = writer.option("checkpointLocation", str(tmp_path / "cp")).start(str(path))
+        assert begun.wait(60)
+        query.stop()
+    assert len(attempts) == 1
+    feed.run(path)
+    assert rows_of(spark, path) == [("a", 1)]
 
 
 def test_streams_are_written_to_tables_by_name(spark, feed, tmp_path):

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
@@ -54,6 +55,12 @@ class StreamingSink:
         self._identifier = self.opts.get_typed(options.STREAMING_CHECKPOINT_IDENTIFIER)
         self._compactor = AsyncCompactor(self._storage, self.opts)
         self._checkpoint = None if checkpoint is None else open_storage(checkpoint, self.opts)
+        self._query: StreamingQuery | None = None
+
+    def follow(self, query: StreamingQuery) -> None:
+        """Follow the query that the sink belongs to, once it has started: when it is stopped, Spark cancels the jobs
+        of the batch, which is neither retried nor skipped then."""
+        self._query = query
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write a micro-batch, unless the table already contains it.
@@ -89,14 +96,15 @@ class StreamingSink:
                 commit = IdempotentCommit(this.metadata(), partial(history.later_commit, this))
                 write(rows, self.path, self._options(), idempotent=commit, cached=True)
             except Exception as error:
-                if attempt < attempts and not _is_final(error):
+                is_stopped = self._query is not None and not self._query.isActive
+                if attempt < attempts and not is_stopped and not _is_final(error):
                     _log.warning("batch %d failed, next attempt in %g s: %s", this.batch, wait, error)
                     time.sleep(wait)
                     wait *= 2
                     continue
                 if self._is_in(SinkHistory.load(self._storage, self._identifier), this):
                     _log.warning("batch %d is committed, although its write ended with: %s", this.batch, error)
-                elif self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH):
+                elif self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH) and not is_stopped:
                     _log.error(
                         "batch %d is skipped because of hoodie.datasource.write.streaming.ignore.failed.batch: %s",
                         this.batch,
@@ -151,7 +159,9 @@ def start(writer: Any, sink: StreamingSink, mode: str, foreach_batch: Any, begin
     """
     check_output_mode(mode)
     foreach_batch(writer, sink)
-    return begin(writer)
+    query = begin(writer)
+    sink.follow(query)
+    return query
 
 
 def check_sink_options(sink_options: Mapping[str, str]) -> Options:
