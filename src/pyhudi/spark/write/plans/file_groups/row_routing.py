@@ -38,6 +38,8 @@ _TASK_ROWS = 100_000
 """Number of rows from which on another task pays off in any write."""
 _TASK_BYTES = 4 * 1024 * 1024
 """Bytes to read and write from which on another task pays where a core would be idle."""
+_TASK_GROUPS = 4
+"""File groups from which on it does: each takes a file of its own, however few rows it gets."""
 
 
 def count_rows(
@@ -100,7 +102,8 @@ def _placed_groups(groups: pa.Table, cores: int, max_tasks: int) -> tuple[pa.Tab
     """Return the file groups with the placement keys of their tasks (``task``), and the number of tasks."""
     # log files are small, but their rows have to be encoded
     total, size = (pc.sum(groups[name]).as_py() or 0 for name in ("rows", "size"))
-    worthwhile = max(-(-total // _TASK_ROWS), min(cores, size // _TASK_BYTES), 1)
+    for_idle_cores = min(cores, max(size // _TASK_BYTES, groups.num_rows // _TASK_GROUPS))
+    worthwhile = max(-(-total // _TASK_ROWS), for_idle_cores, 1)
     min_tasks = min(max_tasks, max(groups.num_rows, 1), worthwhile)
     keys, tasks = assign_tasks(groups["size"].to_numpy().astype(np.int64), max_tasks, min_tasks=min_tasks)
     return groups.append_column("task", pa.array(keys, pa.int32())), tasks
