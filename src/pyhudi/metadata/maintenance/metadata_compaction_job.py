@@ -41,8 +41,8 @@ class MetadataCompactionJob:
         """The partitions with compacted slices, sorted."""
         return tuple(sorted({one.partition for one in self.slices}))
 
-    def run(self, number: int, attempt: int = 0) -> Stat:
-        """Merge one slice into the next base file. Return its write stats. Memory: some windows of its files.
+    def run(self, one: MetadataSlice, attempt: int = 0) -> Stat:
+        """Merge one of the slices into the next base file. Return its write stats. Memory: some windows of its files.
 
         ``attempt`` counts attempts at the task from 0; two of them may run concurrently.
 
@@ -51,7 +51,6 @@ class MetadataCompactionJob:
             FileSizeError: The base file would exceed the size limit of HFiles.
             NotFoundError: A file no longer exists.
         """
-        one = self.slices[number]
         sources = list(slice_sources(self.storage, one, self.view, NO_CACHE))
         files = GroupFiles(self.storage, one.partition, self.instant, self.version)
         entries = merge_sorted(one.partition, sources, self.version)
@@ -80,4 +79,4 @@ def run_job(job: MetadataCompactionJob, engine: object = None) -> list[Stat]:
         return engine.compact_metadata(job)
     threads = min(MAX_THREADS, os.cpu_count() or 1, max(1, len(job.slices)))
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(job.run, range(len(job.slices))))
+        return list(pool.map(job.run, job.slices))

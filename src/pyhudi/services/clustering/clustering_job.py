@@ -1,8 +1,7 @@
-"""Input of the tasks of a clustering: created once from a plan and the table, sent to every task, immutable."""
+"""Input of the tasks of a clustering: created once from a plan and the table, immutable."""
 
 from __future__ import annotations
 
-import pickle
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,25 +71,17 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringTaskContext:
-    """A clustering as seen by its tasks: settings for reading slices, order of rows, settings of files, and the groups,
-    the largest first, each pickled, because every task gets all of them and uses one. ``copies``: row groups are copied
-    without decoding where possible."""
+    """A clustering as seen by its tasks: settings for reading slices, settings of files, and order of rows. ``copies``:
+    row groups are copied without decoding where possible."""
 
     read_context: SliceContext
     context: WriteContext
     order: RowOrder
-    packed: tuple[bytes, ...]
     attempt: int
     copies: bool
 
-    def group(self, number: int) -> ClusteringGroup:
-        """Return one of the groups."""
-        loaded: ClusteringGroup = pickle.loads(self.packed[number])
-        return loaded
-
-    def run(self, number: int, task: TaskId) -> list[Stat]:
-        """Rewrite one group, sorted in memory if there is an order. Return the stats of the files."""
-        group = self.group(number)
+    def run(self, group: ClusteringGroup, number: int, task: TaskId) -> list[Stat]:
+        """Rewrite the group of that number, sorted in memory if there is an order. Return the stats of the files."""
         if self.copies and (copied := self._copied(group, number, task)) is not None:
             return [copied]
         rows: Iterator[pa.RecordBatch] = (b for one in group.slices for b in read_slice(self.read_context, one))
@@ -115,8 +106,8 @@ class ClusteringTaskContext:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringJob:
-    """A clustering: the context of its tasks, its groups, and its commit metadata. ``table`` is the table in which
-    slices were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`)."""
+    """A clustering: the context of its tasks, its groups (the largest first), and its commit metadata. ``table`` is the
+    table in which slices were looked up, ``slices`` are these (`pyhudi.table.view.file_slicing.SLICE_SCHEMA`)."""
 
     table: TableSnapshot
     opts: Options
@@ -160,9 +151,7 @@ class ClusteringJob:
         if is_resizing(plan.strategy):
             buckets, groups = _routed(table, plan, latest, opts, groups)
         copies = is_copying(plan.strategy) and not order and context.files.extension == "parquet"
-        task_context = ClusteringTaskContext(
-            read_context, context, order, tuple(map(pickle.dumps, groups)), attempt, copies
-        )
+        task_context = ClusteringTaskContext(read_context, context, order, attempt, copies)
         return cls(table, opts, task_context, groups, slices, to_avro(table_schema, table.config.name), buckets)
 
     @property

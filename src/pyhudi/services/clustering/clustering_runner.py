@@ -187,7 +187,7 @@ def _run_attempt(
 
 def cluster_one(job: ClusteringJob, number: int, task: TaskId) -> bytes:
     """Rewrite one group of a job. Return its encoded write stats."""
-    return encode_stats(job.task_context.run(number, task))
+    return encode_stats(job.task_context.run(job.groups[number], number, task))
 
 
 @dataclass(frozen=True, slots=True)

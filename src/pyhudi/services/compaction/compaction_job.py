@@ -1,8 +1,7 @@
-"""Input of the tasks of a compaction: created once from a plan and the table, sent to every task, immutable."""
+"""Input of the tasks of a compaction: created once from a plan and the table, immutable."""
 
 from __future__ import annotations
 
-import pickle
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -40,7 +39,7 @@ class CompactionJob:
     Attributes:
         read_context: Settings for reading slices.
         context: Settings for writing files.
-        slices: The slices, the largest first, each pickled, because every task gets all of them and uses one.
+        slices: The slices, the largest first.
         schema_text: Columns of the table (Avro JSON) for commit metadata.
         logs: Settings of log files, for log compactions.
         attempt: Number of the attempt (`attempt_task`).
@@ -49,7 +48,7 @@ class CompactionJob:
 
     read_context: SliceContext
     context: WriteContext
-    slices: tuple[bytes, ...]
+    slices: tuple[FileSlice, ...]
     schema_text: str
     logs: LogSettings | None = None
     attempt: int = 0
@@ -82,7 +81,7 @@ class CompactionJob:
         return cls(
             read_context,
             context,
-            tuple(map(pickle.dumps, _slices(table, plan))),
+            _slices(table, plan),
             to_avro(table_schema, table.config.name),
             context.logs if plan.is_log else None,
             attempt,
@@ -99,9 +98,8 @@ class CompactionJob:
         """Operation in commit metadata."""
         return operation_type(Action.COMPACTION if self.logs is None else Action.LOG_COMPACTION)
 
-    def run(self, number: int, task: TaskId) -> list[Stat]:
-        """Compact one slice. Return the stats of the files."""
-        one: FileSlice = pickle.loads(self.slices[number])
+    def run(self, one: FileSlice, task: TaskId) -> list[Stat]:
+        """Compact one of the slices. Return the stats of the files."""
         task = attempt_task(task, self.attempt)
         if self.logs is not None:
             return compact_logs(self.read_context, self.context, task, one, self.logs)

@@ -143,7 +143,7 @@ def _run_plan(
 
 def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
     """Compact one slice of a job. Return its encoded write stats."""
-    return encode_stats(job.run(number, task))
+    return encode_stats(job.run(job.slices[number], task))
 
 
 @dataclass(frozen=True, slots=True)

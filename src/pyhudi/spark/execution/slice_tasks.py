@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,17 +17,13 @@ from pyhudi.arrow.arrays import list_sums
 from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.spark.execution.local_relations import spread_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.execution.task_inputs import rows_of_inputs
 from pyhudi.spark.session_settings import shuffle_partitions
 
 _LARGEST_PIECE = 64 * 1024 * 1024
 _OPENING = 4 * 1024 * 1024
 """Cost of opening the files of a slice, as a number of bytes that could be read in that time, as in Spark itself."""
 _DEFAULT_PARALLELISM = 16
-_MAX_PICKLED_BYTES = 4 * 1024 * 1024
-"""Maximum bytes of pieces that each task gets with its code; of more, each task gets its own piece by a shuffle."""
 WHOLE, KEYS, LOGS = 1.0, 0.2, 0.0
 """Part of a base file that a task reads: all of it; its keys, which are about a fifth; nothing, only log files."""
 _LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
@@ -108,27 +104,12 @@ def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, sch
 
 def run_on_rows(spark: SparkSession, pieces: tuple[bytes, ...], work: RowWork, schema: pa.Schema) -> DataFrame:
     """Run ``work`` on each row of the pieces (`cut_rows`), in one task for each piece, as `run_on_slices`."""
-    if sum(map(len, pieces)) > _MAX_PICKLED_BYTES:
-        frame = spread_frame(spark, pa.table([pa.array(pieces, pa.binary())], names=["piece"]), len(pieces))
-        return rows_of_tasks(frame, _PieceTask(work), schema)
-    frame = spark.range(0, len(pieces), 1, max(1, len(pieces)))
-    return rows_of_tasks(frame, _PieceTask(work, pieces), schema)
 
+    def work_on(piece: bytes) -> Iterator[pa.RecordBatch]:
+        for row in table_from_bytes(piece).to_pylist():
+            yield from work(row)
 
-@dataclass(frozen=True, slots=True)
-class _PieceTask:
-    """Runs `work` on each row of the pieces in a batch, or of those of ``pieces`` whose numbers are in it."""
-
-    work: RowWork
-    pieces: tuple[bytes, ...] | None = None
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        for batch in batches:
-            for value in batch.column(0).to_pylist():
-                piece = value if self.pieces is None else self.pieces[value]
-                for row in table_from_bytes(piece).to_pylist():
-                    yield from self.work(row)
+    return rows_of_inputs(spark, pieces, work_on, schema)
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from pyhudi.metadata.file_groups.delta_commit_writer import Stat
+from pyhudi.metadata.file_groups.hfile_sources import MetadataSlice
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
-from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
+from pyhudi.spark.execution.task_inputs import run_in_tasks
 
 
 def compact_on_executors(spark: SparkSession, job: MetadataCompactionJob) -> list[Stat]:
     """Merge each slice of a job in its own task; return the write stats. Runs a Spark job."""
 
-    def compact(number: int) -> bytes:
-        context = TaskContext.get()
-        return json.dumps(job.run(number, 0 if context is None else context.attemptNumber())).encode()
+    settings = replace(job, slices=())
 
-    return [json.loads(stat) for stat in run_numbered_tasks(spark, len(job.slices), compact)]
+    def compact(one: MetadataSlice) -> bytes:
+        context = TaskContext.get()
+        return json.dumps(settings.run(one, 0 if context is None else context.attemptNumber())).encode()
+
+    return [json.loads(stat) for stat in run_in_tasks(spark, job.slices, compact)]

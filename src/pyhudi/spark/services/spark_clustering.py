@@ -19,18 +19,19 @@ from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringTaskContext
+from pyhudi.services.clustering.clustering_job import ClusteringGroup, ClusteringJob, ClusteringTaskContext
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
-from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.task_inputs import run_in_tasks
 from pyhudi.spark.execution.write_stages import WriteTask, run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -106,12 +107,13 @@ class SparkClusteringRunner:
 
 def _in_tasks(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) -> pa.Table:
     """Rewrite groups, each in its own task; return the write stats."""
-    numbers, task_context = tuple(groups), job.task_context
+    task_context = job.task_context
 
-    def rewrite(position: int) -> bytes:
-        return encode_stats(task_context.run(numbers[position], this_task()))
+    def rewrite(numbered: tuple[int, ClusteringGroup]) -> bytes:
+        number, group = numbered
+        return encode_stats(task_context.run(group, number, this_task()))
 
-    return decode_stats(run_numbered_tasks(spark, len(numbers), rewrite))
+    return decode_stats(run_in_tasks(spark, [(number, job.groups[number]) for number in groups], rewrite))
 
 
 def _writing(task_context: ClusteringTaskContext) -> WriteTask:
@@ -175,16 +177,16 @@ def _with_curve_positions(rows: DataFrame, task_context: ClusteringTaskContext, 
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
     """Return the lower bounds of the ranges of the columns in a group, from a sample of each of its slices. Runs a
     Spark job."""
-    task_context, count = job.task_context, len(job.groups[number].slices)
-    sample_size = max(1, task_context.order.sample_size // count)
+    task_context, slices = job.task_context, job.groups[number].slices
+    sample_size = max(1, task_context.order.sample_size // len(slices))
 
-    def sample(position: int) -> bytes:
+    def sample(one: FileSlice) -> bytes:
         read_context = replace(task_context.read_context, columns=task_context.order.roots)
-        rows = read_slice(read_context, task_context.group(number).slices[position])
+        rows = read_slice(read_context, one)
         sampled = task_context.order.sample(rows, sample_size)
         return b"" if sampled is None else table_to_bytes(sampled)
 
-    parts = [table_from_bytes(sampled) for sampled in run_numbered_tasks(spark, count, sample) if sampled]
+    parts = [table_from_bytes(sampled) for sampled in run_in_tasks(spark, slices, sample) if sampled]
     if not parts:
         return tuple(pa.array([], pa.null()) for _ in task_context.order.columns)
     return task_context.order.bounds(pa.concat_tables(parts))

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import PROGRESS, compact_one
-from pyhudi.spark.execution.numbered_tasks import run_numbered_tasks
+from pyhudi.services.compaction.compaction_runner import PROGRESS
 from pyhudi.spark.execution.python_workers import this_task
+from pyhudi.spark.execution.task_inputs import run_in_tasks
 from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
@@ -23,7 +24,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.transaction import Transaction
-from pyhudi.write.write_status import decode_stats
+from pyhudi.write.write_status import decode_stats, encode_stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,12 @@ class SparkCompactionRunner:
         """Compact all slices. Return the write stats. Runs a Spark job."""
         total = len(job.slices)
         report_progress(self.progress, PROGRESS, 0, total)
-        stats = run_numbered_tasks(self.spark, total, lambda number: compact_one(job, number, this_task()))
+        settings = replace(job, slices=())
+
+        def compact(one: FileSlice) -> bytes:
+            return encode_stats(settings.run(one, this_task()))
+
+        stats = run_in_tasks(self.spark, job.slices, compact)
         report_progress(self.progress, PROGRESS, total, total)
         return decode_stats(stats)
 
