@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import is_text
+from pyhudi.read.filters.long_expressions import is_in
 from pyhudi.read.filters.terms import Term, literal
 from pyhudi.read.schema.column_paths import resolve_column, type_at
 
@@ -88,7 +89,7 @@ def _among(names: Sequence[str], rows: Sequence[Sequence[pa.Scalar]], schema: pa
         for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
     ]
     fields = [pc.field(*path) if len(path) > 1 else pc.field(path[0]) for path in paths]
-    each = reduce(and_, (field.isin(column.unique()) for field, column in zip(fields, columns, strict=True)))
+    each = reduce(and_, (is_in(field, column.unique()) for field, column in zip(fields, columns, strict=True)))
     if len(names) == 1:
         return each
     texts = [_as_texts(column, kind) for column, kind in zip(columns, kinds, strict=True)]

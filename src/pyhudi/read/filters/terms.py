@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
-from pyhudi.read.filters.long_expressions import combined
+from pyhudi.read.filters.long_expressions import combined, is_in
 from pyhudi.read.filters.number_comparison import (
     LISTS,
     as_number,
@@ -114,7 +114,7 @@ def _among(field: pc.Expression, values: list[pa.Scalar], data_type: pa.DataType
     if pa.types.is_floating(data_type) and 0.0 in same:
         same += [0.0, -0.0]  # Equal to each other, but different values of a list.
     others = (field == value for value in values if value.type != data_type)
-    return combined(or_, (field.isin(pa.array(same, data_type)), *others))
+    return combined(or_, (is_in(field, pa.array(same, data_type)), *others))
 
 
 def literal(value: Any, data_type: pa.DataType, column: str) -> pa.Scalar:

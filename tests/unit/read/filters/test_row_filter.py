@@ -222,6 +222,22 @@ def test_many_combinations_of_values(separator):
     assert sorted(map(repr, found)) == sorted(map(repr, {*wanted, (2, "b", days[0]), (None, "a", days[1])}))
 
 
+@pytest.mark.parametrize("asked", ["list", "alternatives", "pairs"])
+def test_long_lists_prune_row_groups_by_their_range(tmp_path, asked):
+    table = pa.table({"i": range(4_000), "s": [None if i == 2_000 else f"{i:04d}" for i in range(4_000)]})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=100)
+    wanted = range(1_990, 2_110)
+    texts = [[("s", "=", f"{i:04d}")] for i in wanted]
+    pairs = [[*term, ("i", "=", i)] for term, i in zip(texts, wanted, strict=True)]
+    lists = [("s", "in", [*(f"{i:04d}" for i in wanted), None])]
+    condition = RowFilter.parse({"list": lists, "alternatives": texts, "pairs": pairs}[asked]).arrow(table.schema)
+    (fragment,) = ds.dataset(tmp_path).get_fragments()
+    assert len(fragment.split_by_row_group(condition)) == 3
+    assert fragment.to_table(filter=condition)["i"].to_pylist() == [i for i in wanted if i != 2_000]
+    others = table.filter(RowFilter.parse([("i", "not in", list(wanted))]).arrow(table.schema))
+    assert others["i"].to_pylist() == [*range(1_990), *range(2_110, 4_000)]
+
+
 @pytest.mark.parametrize("op", ["=", "!="])
 def test_very_many_comparisons_that_no_list_can_hold(op):
     """A chain of so many would end the process."""
