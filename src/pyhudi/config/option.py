@@ -87,18 +87,36 @@ def optional_flag(key: str, doc: str) -> Option[bool | None]:
 
 
 def integer(
-    key: str, default: int, doc: str, *, minimum: int = 0, maximum: int | None = None, aliases: tuple[str, ...] = ()
+    key: str,
+    default: int,
+    doc: str,
+    *,
+    minimum: int = 0,
+    maximum: int | None = None,
+    never: int | None = None,
+    aliases: tuple[str, ...] = (),
 ) -> Option[int]:
-    """Declare an integer option with values from *minimum* to *maximum*."""
-    allowed = f"an integer of at least {minimum}" + (f" to {maximum}" if maximum is not None else "")
-    return _declare(Option(key, "integer", default, _bounded(int, minimum, maximum), allowed, doc, aliases))
+    """Declare an integer option with values from *minimum* to *maximum*, and *never* to turn something off."""
+    within = _bounded(int, minimum, maximum)
+    allowed = _allowed_integers(minimum, maximum)
+    if never is None:
+        return _declare(Option(key, "integer", default, within, allowed, doc, aliases))
+
+    def convert(value: str) -> int:
+        return never if value == str(never) else within(value)
+
+    return _declare(Option(key, "integer", default, convert, f"{never}, or {allowed}", doc, aliases))
 
 
-def optional_integer(key: str, doc: str, *, minimum: int = 0) -> Option[int | None]:
-    """Declare an integer option with values from *minimum* and no default."""
-    allowed = f"an integer of at least {minimum}"
-    option: Option[int | None] = Option(key, "integer", None, _bounded(int, minimum, None), allowed, doc)
+def optional_integer(key: str, doc: str, *, minimum: int = 0, maximum: int | None = None) -> Option[int | None]:
+    """Declare an integer option with values from *minimum* to *maximum* and no default."""
+    within, allowed = _bounded(int, minimum, maximum), _allowed_integers(minimum, maximum)
+    option: Option[int | None] = Option(key, "integer", None, within, allowed, doc)
     return _declare(option)
+
+
+def _allowed_integers(minimum: int, maximum: int | None) -> str:
+    return f"an integer of at least {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
 
 
 def number(key: str, default: float, doc: str, *, maximum: float | None = None) -> Option[float]:

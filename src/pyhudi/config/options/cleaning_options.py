@@ -5,6 +5,9 @@ from __future__ import annotations
 from pyhudi.config.enums import CleanPolicy, CleanTrigger
 from pyhudi.config.option import choice, flag, integer, name_list, optional_text
 
+MAX_HOURS = 8_760_000
+"""Hours of a thousand years; much longer ago there are no dates."""
+
 AUTO_CLEAN = flag("hoodie.clean.automatic", True, "If true, a write cleans old file versions after its commit.")
 CLEAN_POLICY = choice(
     "hoodie.clean.policy",
@@ -18,7 +21,9 @@ CLEAN_COMMITS_RETAINED = integer(
 CLEAN_FILE_VERSIONS_RETAINED = integer(
     "hoodie.clean.fileversions.retained", 3, "Number of file versions that are retained.", minimum=1
 )
-CLEAN_HOURS_RETAINED = integer("hoodie.clean.hours.retained", 24, "Number of hours for which old files are retained.")
+CLEAN_HOURS_RETAINED = integer(
+    "hoodie.clean.hours.retained", 24, "Number of hours for which old files are retained.", maximum=MAX_HOURS
+)
 CLEAN_TRIGGER_STRATEGY = choice(
     "hoodie.clean.trigger.strategy", CleanTrigger.NUM_COMMITS, "Trigger of cleaning.", any_case=False
 )
@@ -54,8 +59,10 @@ CLEAN_EMPTY_INTERVAL_HOURS = integer(
     "hoodie.write.empty.clean.interval.hours",
     -1,
     "Number of hours after the last clean after which an empty clean is written to the timeline, so that the next "
-    "plan examines fewer writes. Negative: never.",
-    minimum=-1,
+    "plan examines fewer writes. -1: never.",
+    minimum=1,
+    maximum=MAX_HOURS,
+    never=-1,
 )
 CLEAN_MULTIPLE_ENABLED = flag(
     "hoodie.clean.multiple.enabled", False, "If true, cleaning is planned even if another clean is pending."

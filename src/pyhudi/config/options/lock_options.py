@@ -28,8 +28,8 @@ LOCK_FILESYSTEM_EXPIRE_MIN = integer(
 LOCK_STORAGE_VALIDITY_SECS = integer(
     _LOCK + "storage.validity.timeout.secs",
     300,
-    "Seconds for which a storage-based lock is valid without a renewal.",
-    minimum=1,
+    "Seconds for which a storage-based lock is valid without a renewal, at least ten times those between renewals.",
+    minimum=10,
 )
 LOCK_STORAGE_RENEW_SECS = integer(
     _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of a storage-based lock.", minimum=1
@@ -38,7 +38,7 @@ LOCK_ZOOKEEPER_URL = optional_text(
     _LOCK + "zookeeper.url", "Addresses of the ZooKeeper servers, `host:port,…`, for the ZookeeperBasedLockProvider."
 )
 LOCK_ZOOKEEPER_PORT = optional_integer(
-    _LOCK + "zookeeper.port", "Port of servers whose address has none. Default: 2181.", minimum=1
+    _LOCK + "zookeeper.port", "Port of servers whose address has none. Default: 2181.", minimum=1, maximum=65535
 )
 LOCK_ZOOKEEPER_BASE_PATH = optional_text(
     _LOCK + "zookeeper.base_path", "Path of ZooKeeper below which locks are; the same for all writers of a table."

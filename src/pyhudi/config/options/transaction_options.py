@@ -28,7 +28,7 @@ NUM_RETRIES_ON_CONFLICT = integer(
     "Number of retries of a write after a conflict. A DataFrame read from the table itself is not written again.",
 )
 HEARTBEAT_INTERVAL_MS = integer(
-    "hoodie.client.heartbeat.interval_in_ms", 60_000, "Interval between heartbeats of a writer.", minimum=1
+    "hoodie.client.heartbeat.interval_in_ms", 60_000, "Interval between heartbeats of a writer.", minimum=1000
 )
 HEARTBEAT_TOLERABLE_MISSES = integer(
     "hoodie.client.heartbeat.tolerable.misses",

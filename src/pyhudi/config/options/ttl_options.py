@@ -19,7 +19,9 @@ TTL_STRATEGY_CLASS = optional_text(
     "The same strategy by Apache Hudi's class name, `KeepByTimeStrategy` or `KeepByCreationTimeStrategy`, with or "
     "without package. Overrides the type.",
 )
-TTL_DAYS = integer(_STRATEGY + "days.retain", -1, "Days after which a partition expires; -1: never.", minimum=-1)
+TTL_DAYS = integer(
+    _STRATEGY + "days.retain", -1, "Days after which a partition expires; -1: never.", minimum=-1, maximum=365_000
+)
 TTL_PARTITIONS = name_list(
     _STRATEGY + "partition.selected", "Paths of the partitions that may expire. By default, all may."
 )

@@ -98,13 +98,18 @@ class StorageBasedLockProvider(LockProvider):
 
     @classmethod
     def from_options(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
-        """Create the lock from the options ``hoodie.write.lock.storage.*``."""
-        return cls(
-            storage,
-            validity_s=opts.get_typed(options.LOCK_STORAGE_VALIDITY_SECS),
-            renew_s=opts.get_typed(options.LOCK_STORAGE_RENEW_SECS),
-            retry_policy=retry_policy,
-        )
+        """Create the lock from the options ``hoodie.write.lock.storage.*``.
+
+        Raises:
+            InvalidOptionError: The lock is renewed less than ten times within its validity, which Apache Hudi refuses,
+                too.
+        """
+        validity, renewal = options.LOCK_STORAGE_VALIDITY_SECS, options.LOCK_STORAGE_RENEW_SECS
+        validity_s, renew_s = opts.get_typed(validity), opts.get_typed(renewal)
+        if renew_s * 10 > validity_s:
+            allowed = f"from 1 to {validity_s // 10}, a tenth of {validity.key}={validity_s}"
+            raise InvalidOptionError(renewal.key, renew_s, allowed)
+        return cls(storage, validity_s=validity_s, renew_s=renew_s, retry_policy=retry_policy)
 
     @property
     def held(self) -> bool:
