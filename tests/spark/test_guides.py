@@ -340,6 +340,13 @@ def test_procedures_of_services(sql, tmp_path):
     assert [row[0] for row in sql(f"CALL show_fsview_latest({oslo}, merge => false)")] == ["city=oslo"]
     assert sql(f"CALL show_fsview_latest({oslo}, max_instant => '{first}')") == []
     assert sql("CALL show_archived_commits_metadata(table => 'rides', start_ts => '2020', end_ts => '2021')") == []
+    assert (
+        0
+        < sql("CALL stats_file_sizes(table => 'rides', partition_path => 'city=o*')")[-1]["num_files"]
+        < (sql("CALL stats_file_sizes('rides')")[-1]["num_files"])
+    )
+    with pytest.raises(QueryError, match=r"'o\*': no write has files in such a partition"):
+        sql("CALL stats_file_sizes(table => 'rides', partition_path => 'o*')")
     with pytest.raises(QueryError, match="not both"):
         sql(f"CALL show_fsview_latest({oslo}, partition_path => 'city=oslo')")
     with pytest.warns(OptionWithoutEffectWarning, match="run_ttl drops nothing"):

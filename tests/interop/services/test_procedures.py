@@ -26,6 +26,7 @@ SAME_ROWS = [
     "show_commit_extra_metadata(table => '{t}', metadata_key => 'schema')",
     "stats_wa('{t}')",
     "stats_file_sizes(table => '{t}')",
+    "stats_file_sizes(table => '{t}', partition_path => 'city=M*')",
     "show_table_properties(path => '{path}', limit => 100)",
     "show_timeline(table => '{t}', filter => \"action = 'nothing'\")",
     "show_metadata_table_partitions(table => '{t}')",

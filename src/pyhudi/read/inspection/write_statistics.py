@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pyhudi.read.inspection.partition_patterns import in_partitions
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, total
@@ -42,13 +43,11 @@ AMPLIFICATION_SCHEMA = pa.schema(
 updated one; null without updates."""
 
 
-def file_sizes(active: ActiveTimeline) -> pa.Table:
-    """Return how large the files of each completed write of the active timeline are (`FILE_SIZES_SCHEMA`)."""
-    sizes = [
-        (instant.requested, metadata.stats["fileSizeInBytes"])
-        for instant, metadata in _writes(active)
-        if metadata.stats.num_rows
-    ]
+def file_sizes(active: ActiveTimeline, partitions: str | None = None) -> pa.Table:
+    """Return how large the files of each completed write of the active timeline are (`FILE_SIZES_SCHEMA`), in
+    ``partitions`` (a pattern of `in_partitions`) or in all."""
+    writes = [(i.requested, in_partitions(m.stats, partitions, "partitionPath")) for i, m in _writes(active)]
+    sizes = [(instant, stats["fileSizeInBytes"]) for instant, stats in writes if stats.num_rows]
     rows = [(name, *_distribution(values)) for name, values in sizes]
     if sizes:
         every = pa.chunked_array([chunk for _, values in sizes for chunk in values.chunks])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import file_name_of, file_names_of, parse_names
+from pyhudi.read.inspection.partition_patterns import in_partitions
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
@@ -39,8 +39,6 @@ _NO_FIGURES = (-1,) * 6
 """Figures of an instant that has written nothing, or is not completed."""
 _CHANGES = ("latest_state", "cdc")
 """Query types of hudi_table_changes."""
-ALL_PARTITIONS = "ALL_PARTITIONS"
-"""The pattern of all partitions."""
 
 
 def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...]) -> DataFrame:
@@ -151,17 +149,3 @@ def _files(client: TableMetaClient, pattern: str | None) -> list[tuple[Any, ...]
         head = (row["file_id"], row["partition"], row["base_instant"], *base)
         rows.append((*head, len(sizes), size, of_slice, size - of_slice))
     return rows
-
-
-def in_partitions(slices: pa.Table, pattern: str | None) -> pa.Table:
-    """Return the slices of partitions whose path matches a pattern, in which ``*`` matches part of a folder name; all
-    slices without a pattern, or with `ALL_PARTITIONS`."""
-    if pattern in (None, ALL_PARTITIONS):
-        return slices
-    selected = [path for path in pc.unique(slices["partition"]).to_pylist() if _matches(path, pattern)]
-    return slices.filter(pc.is_in(slices["partition"], pa.array(selected, pa.string())))
-
-
-def _matches(path: str, pattern: str) -> bool:
-    folders, patterns = path.split("/"), pattern.strip("/").split("/")
-    return len(folders) == len(patterns) and all(map(fnmatchcase, folders, patterns))

@@ -6,8 +6,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.read.inspection.partition_patterns import ALL_PARTITIONS, in_partitions
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.sql.queries.table_functions import ALL_PARTITIONS, in_partitions
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action, Instant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from pyhudi.errors import QueryError
 from pyhudi.read.inspection.write_statistics import file_sizes
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.procedures.timeline.commit_statistics import completed_writes
@@ -12,8 +13,18 @@ from pyhudi.timeline.instant import Action
 
 
 def stats_file_sizes(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show how large the files of each write are, and of all."""
-    sizes = file_sizes(arguments.client(spark).active_timeline())
+    """Show how large the files of each write are, and of all; ``partition_path``: only those in these partitions.
+
+    Raises:
+        QueryError: No write has files in such a partition.
+    """
+    pattern = arguments.text("partition_path") or None
+    sizes = file_sizes(arguments.client(spark).active_timeline(), pattern)
+    if pattern is not None and not sizes.num_rows:
+        raise QueryError(
+            f"partition_path => {pattern!r}: no write has files in such a partition; * stands for any part of the name "
+            "of one folder, as in 2024/*"
+        )
     return arguments.limited(zip(*(column.to_pylist() for column in sizes.columns), strict=True))
 
 
