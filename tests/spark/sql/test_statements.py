@@ -305,6 +305,7 @@ def test_what_is_refused(spark):
         "CREATE TABLE rides (id INT) USING hudi": TableExistsError,
         "CREATE TABLE other USING hudi": QueryError,
         "CREATE INDEX i ON nowhere (a)": NotAHudiTableError,
+        "SHOW INDEXES FROM nowhere": NotAHudiTableError,
         "CALL show_comits('rides')": QueryError,
         "CALL show_commits(tabel => 'rides')": QueryError,
         "CALL hive_sync(table => 'rides', mode => 'jdbc')": ConfigError,

@@ -25,7 +25,8 @@ def run_on_other_table(call: StatementCall, statement: Any) -> DataFrame:
         QueryError: It would change a view of Hudi tables.
     """
     spark = call.spark
-    if isinstance(statement, s.INDEX_STATEMENTS):
+    shows_indexes = isinstance(statement, s.Show) and statement.what == "INDEXES"
+    if shows_indexes or isinstance(statement, s.INDEX_STATEMENTS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
     if isinstance(statement, s.Insert | s.Update | s.Delete | s.Merge):
         refuse_view_target(spark, statement.name, type(statement).__name__.upper())
