@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,9 @@ from pyhudi.errors import ConfigError, RecordKeyError, SchemaMismatchError
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.spark.keys.key_errors import check_keys, key_errors
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path, record_key, with_keys
+from pyhudi.spark.keys.time_zones import check_time_zones
 from pyhudi.spark.spark_errors import task_errors
+from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.cases import seldom
 from tests.keys import FakeConfig
@@ -341,6 +344,29 @@ def test_output_patterns(spark: SparkSession) -> None:
     found = collect(df, [partition_path(df.schema, m) for m in made])
     for index, (pattern, texts) in enumerate(PATTERNS.items()):
         assert [row[index] for row in found] == texts, pattern
+
+
+def test_time_zones_are_those_of_java(spark: SparkSession, tmp_path: Path) -> None:
+    def settings(zone: str) -> dict[str, str]:
+        return {
+            "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
+            "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+            "hoodie.keygen.timebased.timezone": zone,
+        }
+
+    for known in ("Europe/Oslo", "CTT", "Z", "GMT+8", "+08:00"):
+        check_time_zones(spark, spec("TIMESTAMP", partition="c", properties=settings(known)))
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "c",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+    }
+    rows = spark.createDataFrame([(0, 1)], "id int, c long")
+    for unknown in ("Europe/Nowhere", "utc"):
+        with pytest.raises(ConfigError, match=rf"'{unknown}' in hoodie\.keygen\.timebased\.timezone.*write UTC"):
+            write(rows, str(tmp_path / "table"), options | settings(unknown))
+    assert not (tmp_path / "table").exists()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.services.post_commit_services import check_inline
 from pyhudi.spark.keys.deduplication import check_ordering_columns
 from pyhudi.spark.keys.key_generator import check_key_columns
+from pyhudi.spark.keys.time_zones import check_time_zones
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dml_commit import RowChanges
 from pyhudi.spark.write.plans.new_files.bulk_insert_sort import check_sort_columns
@@ -101,6 +102,7 @@ def prepare_write(
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)
     _check_columns(rows, spec, target, operation, keyed=not by_key and not by_path)
+    check_time_zones(df.sparkSession, spec)
     table = None if pinned is None else resolve_table_schema(pinned)
     if table is not None and operation is Operation.DELETE:
         unused = unused_by_deletes(from_spark_json(rows.schema.json()), table.schema, config, opts)
