@@ -17,34 +17,51 @@ from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.clustering.clustering_planner import pending_clusterings, schedule_clustering
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_clusterings
+from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
 from pyhudi.services.compaction.compaction_runner import CompactionResult, CompactionRunner, run_pending_compactions
+from pyhudi.services.compaction.compaction_strategies import named_strategies
 from pyhudi.services.service_plans import BusyPlans
 from pyhudi.services.service_result import ServiceResult
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.partition_ttl import ttl_strategy
 from pyhudi.timeline.instant import Action
+from pyhudi.write.settings.write_settings import max_file_size
 
 _INLINE: tuple[Option[bool], ...] = (
     options.COMPACT_INLINE,
     options.COMPACT_SCHEDULE_INLINE,
     options.LOG_COMPACTION_INLINE,
 )
+_CLUSTERING: tuple[Option[bool], ...] = (options.CLUSTERING_INLINE, options.CLUSTERING_SCHEDULE_INLINE)
 _LEFT_TO_OTHERS = (options.COMPACT_SCHEDULE_INLINE, options.COMPACT_ASYNC)
 _log = logging.getLogger(__name__)
 
 
-def check_inline(config: TableConfig, opts: Options) -> None:
-    """Issue OptionWithoutEffectWarning for inline compaction in a table that has nothing to compact."""
-    if config.table_type is TableType.MERGE_ON_READ:
-        return
-    for option in _INLINE:
-        if opts.get_typed(option):
+def check_services_after_commit(config: TableConfig, opts: Options) -> None:
+    """Check, before a write, the strategies of the services that may run after its commit, and issue
+    OptionWithoutEffectWarning for inline compaction in a table that has nothing to compact.
+
+    Raises:
+        ConfigError: A strategy is unknown, or lacks an option.
+    """
+    has_logs = config.table_type is TableType.MERGE_ON_READ
+    if not has_logs:
+        for option in filter(opts.get_typed, _INLINE):
             warn(
                 f"{option.key}=true has no effect: the table has type {config.table_type}, which has no log files",
                 OptionWithoutEffectWarning,
             )
+    if not opts.get_typed(options.TABLE_SERVICES_ENABLED):
+        return
+    if has_logs and any(_is_wanted(option, opts) for option in _INLINE):
+        named_strategies(opts)
+    if any(map(opts.get_typed, _CLUSTERING)):
+        PlanStrategy.from_options(opts, max_file_size(opts, config.base_file_format))
+    if opts.get_typed(options.TTL_INLINE):
+        ttl_strategy(opts)
 
 
 def clean_and_archive(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> tuple[ServiceResult, ...]:

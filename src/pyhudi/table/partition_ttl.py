@@ -37,6 +37,21 @@ _UNKNOWN = "9" * 17
 """Time of a bootstrap that is not known: its partitions are kept."""
 
 
+def ttl_strategy(opts: Options) -> TtlStrategy:
+    """Return the strategy of the options, which name its class or its type.
+
+    Raises:
+        InvalidOptionError: The class is unknown.
+    """
+    name = opts.get_typed(options.TTL_STRATEGY_CLASS)
+    if name is None:
+        return opts.get_typed(options.TTL_STRATEGY)
+    strategy = _CLASSES.get(name.removeprefix(_PACKAGE))
+    if strategy is None:
+        raise InvalidOptionError(options.TTL_STRATEGY_CLASS.key, name, ", ".join(_CLASSES))
+    return strategy
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionTtl:
     """Partition TTL policy.
@@ -63,14 +78,8 @@ class PartitionTtl:
         days = opts.get_typed(options.TTL_DAYS)
         if days <= 0:
             raise ConfigError(f"{options.TTL_DAYS.key}={days}: no partition would ever expire; set a number of days")
-        strategy = opts.get_typed(options.TTL_STRATEGY)
-        name = opts.get_typed(options.TTL_STRATEGY_CLASS)
-        if name is not None:
-            known_strategy = _CLASSES.get(name.removeprefix(_PACKAGE))
-            if known_strategy is None:
-                raise InvalidOptionError(options.TTL_STRATEGY_CLASS.key, name, ", ".join(_CLASSES))
-            strategy = known_strategy
-        return cls(strategy, days, opts.get_typed(options.TTL_PARTITIONS), opts.get_typed(options.TTL_MAX_PARTITIONS))
+        selected, limit = opts.get_typed(options.TTL_PARTITIONS), opts.get_typed(options.TTL_MAX_PARTITIONS)
+        return cls(ttl_strategy(opts), days, selected, limit)
 
     def expired(self, table: OpenTable) -> list[str]:
         """Return the expired partitions, sorted, limited to the number that is dropped at once."""

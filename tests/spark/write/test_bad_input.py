@@ -157,6 +157,24 @@ def test_options_that_cannot_be_served(spark: SparkSession, table: Path, key: st
         upsert(frame(spark, ROWS), table, "bulk_insert", **{key.replace(".", "__"): value})
 
 
+@pytest.mark.parametrize(
+    ("key", "inline"),
+    [
+        ("hoodie.compaction.strategy", {}),
+        ("hoodie.clustering.plan.strategy.class", {"hoodie__clustering__schedule__inline": "true"}),
+        ("hoodie.clustering.execution.strategy.class", {"hoodie__clustering__inline": "true"}),
+        ("hoodie.partition.ttl.strategy.class", {"hoodie__partition__ttl__inline": "true"}),
+    ],
+)
+def test_unknown_strategies_of_services(spark: SparkSession, tmp_path: Path, key: str, inline: dict[str, str]) -> None:
+    """A write is refused if a service after its commit could not begin; services of other processes know more."""
+    path, unknown = tmp_path / "table", {key.replace(".", "__"): "org.example.Mine"}
+    of_new = {"hoodie__datasource__write__table__type": "MERGE_ON_READ"}
+    with pytest.raises(errors.InvalidOptionError, match=rf"Mine.*{key}.*allowed: \w*Strategy"):
+        upsert(frame(spark, ROWS), path, **of_new, **unknown, **inline)
+    assert not path.exists()
+
+
 def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path) -> None:
     quiet = {
         "hoodie__parquet__outputtimestamptype": "TIMESTAMP_MICROS",

@@ -20,7 +20,7 @@ from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.services.post_commit_services import check_inline
+from pyhudi.services.post_commit_services import check_services_after_commit
 from pyhudi.spark.keys.deduplication import check_ordering_columns
 from pyhudi.spark.keys.key_generator import check_key_columns
 from pyhudi.spark.keys.time_zones import check_time_zones
@@ -171,7 +171,7 @@ def _checked_snapshot(
     opts = target.opts
     check_lock_provider(opts)  # before a table is created
     check_writable(target.config, target.merging, operation, opts, located=located)
-    check_inline(target.config, opts)
+    check_services_after_commit(target.config, opts)
     if client is None:
         return None
     table = TableSnapshot.load(client)
