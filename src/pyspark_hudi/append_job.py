@@ -28,6 +28,7 @@ from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
+from pyhudi.services.indexing.index_requests import check_index_of_write
 from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.write_input import checked_own_columns, write_schema
@@ -226,6 +227,7 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     _check_operation(opts, keyed=bool(config.record_keys))
     _check_options(config, opts)
     _check_indexes(config)
+    check_index_of_write(config, opts)
     check_writable(config, target.merging, Operation.BULK_INSERT, opts)
     if client is not None:
         check_not_bucketed(client)

@@ -11,7 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import ConfigError, FormatError, MetadataTableWarning, UnsupportedTableError
+from pyhudi.errors import (
+    ConfigError,
+    FormatError,
+    MetadataTableWarning,
+    OptionWithoutEffectWarning,
+    UnsupportedTableError,
+)
 from pyhudi.spark.indexes import dependent_indexes
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.transaction import transaction
@@ -109,6 +115,29 @@ def test_the_index_goes_along_with_every_write(
     services(path).services.build_index("by_v", "v", options=fewer, spark=spark)
     check(path, model)
     assert not services(path).validate_metadata().num_rows
+
+
+def test_the_index_that_options_of_writes_ask_for(spark: SparkSession, tmp_path: Path) -> None:
+    """It is built once a table has a record index. What cannot be indexed is told after the write."""
+    path, model = str(tmp_path / "table"), Model()
+    asked = {"hoodie__metadata__index__secondary__column": "v", "hoodie__index__name": "by_v"}
+    recorded = {"hoodie__metadata__record__index__enable": True}
+
+    def step(rows: list[Row], **extra: Any) -> tuple[str, ...]:
+        model.upsert(rows)
+        return write(frame(spark, rows), path, indexed("upsert", "MERGE_ON_READ", **extra)).warnings
+
+    with pytest.warns(OptionWithoutEffectWarning, match=r"column=v has no effect.*record.level.index.enable=true"):
+        step(batch(0, 6, 1), **asked)
+    step(batch(4, 8, 2, 1), **asked, **recorded)
+    check(path, model)
+    assert not step(batch(6, 12, 3, 2), **asked)
+    check(path, model)
+    (told,) = step(batch(0, 2, 4), hoodie__metadata__index__secondary__column="w")
+    assert "the secondary index was not built: the column 'w' to index does not exist" in told
+    off = {"hoodie__metadata__index__secondary__column": "ts", "hoodie__metadata__index__secondary__enable": False}
+    assert not step(batch(0, 2, 5), **off)
+    check(path, model)
 
 
 def test_what_cannot_be_indexed_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         ("hoodie.index.class", "org.example.Mine", "custom index classes"),
         ("parquet.crypto.factory.class", "org.example.Mine", "in clear text"),
         ("hoodie.write.schema", "{}", "select and cast"),
+        ("hoodie.metadata.index.secondary.column", "v,ts", "one column"),
         ("hoodie.allow.operation.metadata.field", "true", "leave the option out"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "OPTIMISTIC"),
     ],
@@ -187,7 +188,7 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
         upsert(frame(spark, ROWS), table, **quiet)
     ignored = {
         "hoodie__clustering__async__enabled": "true",
-        "hoodie__metadata__index__secondary__column": "name",
+        "hoodie__metadata__index__secondary__column": "v",
         "hoodie__parquet__write__config__injector__class": "org.example.Injector",
     }
     with pytest.warns(errors.OptionWithoutEffectWarning) as caught:
@@ -195,6 +196,12 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
     told = " ".join(str(warning.message) for warning in caught)
     for key, value in ignored.items():
         assert f"{key.replace('__', '.')}={value} has no effect: " in told
+
+
+def test_statistics_of_a_column_that_is_not_there(spark: SparkSession, table: Path) -> None:
+    listed = {"hoodie__metadata__index__column__stats__column__list": "_hoodie_record_key,id,partt"}
+    with pytest.warns(errors.OptionWithoutEffectWarning, match=r"column\.list: there is no column 'partt'.*'part'\?"):
+        upsert(frame(spark, ROWS), table, **listed)
 
 
 def test_indexes_that_are_not_there(spark: SparkSession, table: Path, tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ class IndexServices(ServiceBase):
         """Build an index of the metadata table, as ``CREATE INDEX name ON t USING using (columns)``; later writes
         maintain it.
 
-        ``column_stats``, ``partition_stats``, ``bloom_filters`` and ``record_index`` are indexes of which a table has
-        one each, and take no other arguments. Any other name is that of an index of one column, on a table of version 8
-        or later:
+        ``column_stats``, ``partition_stats``, ``bloom_filters`` and ``record_index`` (also in capitals, as in Apache
+        Hudi's indexer) are indexes of which a table has one each, and take no other arguments. Any other name is that
+        of an index of one column, on a table of version 8 or later:
 
         - a secondary index, of texts, whole numbers, dates or timestamps, if the table has a global record index;
         - with ``using="column_stats"`` or ``"bloom_filters"``, an expression index, of the values of the function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import flag, integer, name_list, optional_flag
+from pyhudi.config.option import flag, integer, name_list, optional_flag, optional_text
 
 METADATA_ENABLE = flag("hoodie.metadata.enable", True, "If true, the metadata table is used.")
 METADATA_COLUMN_STATS_ENABLE = flag(
@@ -95,4 +95,17 @@ METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS = integer(
     "Maximum number of file groups per partition of a partitioned record index, set when it is built.",
     minimum=1,
     aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
+)
+METADATA_SECONDARY_ENABLE = flag(
+    "hoodie.metadata.index.secondary.enable",
+    True,
+    "If true, a write builds the index of hoodie.metadata.index.secondary.column.",
+)
+METADATA_SECONDARY_COLUMN = optional_text(
+    "hoodie.metadata.index.secondary.column",
+    "Column of which a write builds a secondary index, unless there is one, if the table has a global record index.",
+)
+INDEX_NAME = optional_text(
+    "hoodie.index.name",
+    "Name of the index of hoodie.metadata.index.secondary.column. Default: the name of the column.",
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from pyhudi.config import Options, options
+from pyhudi.errors import OptionWithoutEffectWarning, warn
 from pyhudi.format.base_file.column_bounds import flat_schema
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.metadata_layout import COLUMN_STATS
@@ -16,6 +18,7 @@ from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns, is_meta_column
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -43,6 +46,19 @@ def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa
         meta = [pa.field(name, pa.string()) for name in names]
     limited = config.version >= 8 and not listed
     return pa.schema([*meta, *(supported[:max_columns] if limited else supported)])
+
+
+def check_listed_columns(schema: pa.Schema, opts: Options) -> None:
+    """Issue OptionWithoutEffectWarning for columns in `hoodie.metadata.index.column.stats.column.list` that a table
+    with the columns ``schema`` lacks; as in Apache Hudi, they are left out."""
+    option = options.METADATA_COLUMN_STATS_COLUMNS
+    if not opts.get_typed(options.METADATA_ENABLE) or not opts.get_typed(options.METADATA_COLUMN_STATS_ENABLE):
+        return
+    for name in opts.get_typed(option):
+        if field_type(schema, name) is None and not is_meta_column(name):
+            near = difflib.get_close_matches(name, schema.names, n=1)
+            cure = f"did you mean {near[0]!r}?" if near else f"the columns are {', '.join(schema.names)}"
+            warn(f"{option.key}: there is no column {name!r}; {cure}", OptionWithoutEffectWarning)
 
 
 def with_requested_columns(

@@ -16,8 +16,9 @@ from pyhudi.config import Options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError, warn
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
+from pyhudi.metadata.indexes.indexed_columns import check_listed_columns
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY, is_secondary
-from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.index_build_state import cancel_index_plans
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
@@ -105,7 +106,10 @@ def build_index(
         existing = existing_index(table, request)
         if existing is not None:
             return IndexResult(reason=existing)
-        request.check(table.snapshot, columns_of(table))
+        columns = columns_of(table)
+        request.check(table.snapshot, columns)
+        if request.partition == COLUMN_STATS:
+            check_listed_columns(columns, opts)
         if dry_run:
             return IndexResult((request.partition,))
         report_progress(progress, PROGRESS, 0, 1)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
-from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.errors import ConfigError, InvalidOptionError, OptionWithoutEffectWarning, UnsupportedTableError, warn
 from pyhudi.metadata.indexes import expression_index_definition
 from pyhudi.metadata.indexes.expression_index_definition import (
     EXPR,
@@ -79,6 +79,8 @@ class IndexRequest:
             ConfigError: The arguments are invalid.
             UnsupportedTableError: The index is not supported.
         """
+        if name is not None and not columns and not index_options:
+            name = _built_in_name(name)
         kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
         if kind not in _KINDS:
             raise ConfigError(
@@ -101,6 +103,23 @@ class IndexRequest:
                 )
             return cls(kind, kind)
         return cls(secondary_partition(_checked_index_name(name, columns, "a secondary index")), kind, tuple(columns))
+
+    @classmethod
+    def from_options(cls, opts: Options) -> IndexRequest | None:
+        """Return the secondary index that a write builds by its options; None if they ask for none.
+
+        Raises:
+            ConfigError: The options name several columns, or the name of the index is not allowed.
+        """
+        column = opts.get_typed(options.METADATA_SECONDARY_COLUMN)
+        enabled = is_metadata_enabled(opts) and opts.get_typed(options.METADATA_SECONDARY_ENABLE)
+        if not column or not enabled:
+            return None
+        if "," in column:
+            raise InvalidOptionError(options.METADATA_SECONDARY_COLUMN.key, column, "the name of one column")
+        name = (opts.get_typed(options.INDEX_NAME) or column).removeprefix(secondary_partition(""))
+        partition = secondary_partition(_checked_index_name(name, [column], "a secondary index"))
+        return cls(partition, SECONDARY, (column,), if_not_exists=True)
 
     @classmethod
     def _from_expression(
@@ -268,6 +287,12 @@ def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
     return sorted(partitions - {FILES})
 
 
+def _built_in_name(name: str) -> str:
+    """Return the name of an index that exists once per table as its partition has it; Apache Hudi's indexer has it in
+    capitals. Other names stay."""
+    return name.lower() if name.lower() in BUILT_IN else name
+
+
 def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str]) -> list[str]:
     """Return the partitions of the metadata table to drop with the index of that name; none if there is no such index,
     and none ``planned``.
@@ -276,7 +301,8 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned
         ConfigError: A planned index requires it.
     """
     existing = sorted({*indexes_of(storage, config), *planned})
-    partitions = [p for p in (name, secondary_partition(name), expression_partition(name)) if p in existing][:1]
+    names = (name, secondary_partition(name), expression_partition(name), _built_in_name(name))
+    partitions = [p for p in names if p in existing][:1]
     if partitions == [COLUMN_STATS] and PARTITION_STATS in existing:
         partitions.append(PARTITION_STATS)  # Built from the same statistics, and rebuilt with them.
     needing = [p for p in sorted(planned) if is_secondary(p)]
@@ -300,6 +326,27 @@ def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
     }
     enabling_options = {} if request.expression is not None else enabling.get(request.kind, {})
     return {column: "false", partition: "false", **enabling_options}
+
+
+def check_index_of_write(config: TableConfig, opts: Options) -> None:
+    """Check, before a write, the secondary index that its options ask for. Issue OptionWithoutEffectWarning if it is
+    left out, as by Apache Hudi, because the table lacks the global record index that it requires.
+
+    Args:
+        config: The table.
+        opts: Options of the write.
+
+    Raises:
+        ConfigError: As `IndexRequest.from_options`.
+    """
+    request = IndexRequest.from_options(opts)
+    record_index = options.METADATA_GLOBAL_RECORD_INDEX_ENABLE
+    if request is not None and RECORD_INDEX not in config.metadata_partitions and not opts.get_typed(record_index):
+        warn(
+            f"{options.METADATA_SECONDARY_COLUMN.key}={request.columns[0]} has no effect: a secondary index requires a "
+            f"global record index, which the table lacks; set {record_index.key}=true",
+            OptionWithoutEffectWarning,
+        )
 
 
 def check_metadata_enabled(opts: Options) -> None:

@@ -16,6 +16,7 @@ from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.requested_indexes import with_requested_indexes
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
@@ -28,7 +29,7 @@ from pyhudi.spark.write.stored_keys import identifies_records
 from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
 from pyhudi.spark.write.write_job import IdempotentCommit, WriteJob
 from pyhudi.spark.write.write_preparation import prepare_write
-from pyhudi.spark.write.write_services import with_record_index, write_with_services
+from pyhudi.spark.write.write_services import write_with_services
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
@@ -201,7 +202,7 @@ def _write_once(request: _WriteRequest) -> WriteResult:
     fresh = client is None or replaces
     job = request.job(None if fresh else client, operation)
     if client is not None and replaces:
-        return with_record_index(job, overwrite_table(client, job))
+        return with_requested_indexes(df.sparkSession, storage, job.opts, overwrite_table(client, job))
     try:
         return write_with_services(job)
     except TableExistsError:

@@ -14,12 +14,14 @@ from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen.key_spec import KeySpec, check_generator_usable
 from pyhudi.keygen.record_key_formatter import field_texts
+from pyhudi.metadata.indexes.indexed_columns import check_listed_columns
 from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.first_record import first_record
 from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.services.indexing.index_requests import check_index_of_write
 from pyhudi.services.post_commit_services import check_services_after_commit
 from pyhudi.spark.keys.deduplication import check_ordering_columns
 from pyhudi.spark.keys.key_generator import check_key_columns
@@ -115,6 +117,7 @@ def prepare_write(
     existing = None if client is None or pinned is None else _existing(client, pinned, table, schema)
     bucketing = _bucketing(storage, client, config, opts)
     check_generator_usable(spec, config, bucketed=bucketing is not None)
+    check_listed_columns(remove_meta_columns(schema), opts)
     job = WriteJob(rows, target, existing, operation, RowKeys(spec, stored_keys), schema, bucketing)
     job.check_file_options()
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
@@ -172,6 +175,7 @@ def _checked_snapshot(
     check_lock_provider(opts)  # before a table is created
     check_writable(target.config, target.merging, operation, opts, located=located)
     check_services_after_commit(target.config, opts)
+    check_index_of_write(target.config, opts)
     if client is None:
         return None
     table = TableSnapshot.load(client)

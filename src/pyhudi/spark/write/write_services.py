@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import nullcontext
 
 from pyhudi.config import options
@@ -15,7 +14,7 @@ from pyhudi.services.post_commit_services import (
     run_async_services,
 )
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
-from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
+from pyhudi.spark.indexes.requested_indexes import with_requested_indexes
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import SparkCompactionRunner
 from pyhudi.spark.write.operations.delete_partition import delete_partitions
@@ -24,8 +23,6 @@ from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.write_result import WriteResult
-
-_log = logging.getLogger(__name__)
 
 
 def write_with_services(job: WriteJob) -> WriteResult:
@@ -42,18 +39,7 @@ def write_with_services(job: WriteJob) -> WriteResult:
     cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
     if job.opts.get_typed(options.TTL_INLINE) and job.opts.get_typed(options.TABLE_SERVICES_ENABLED):
         _expire_after_commit(job)
-    return with_record_index(job, result)
-
-
-def with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
-    """Build the record index if the options request it. Raises nothing, because the rows are committed."""
-    try:
-        ensure_record_index(job.df.sparkSession, job.storage, job.opts)
-    except Exception as failure:
-        text = f"the write is committed, but the record index was not built: {failure}"
-        _log.warning("%s", text)
-        return result.with_warning(text)
-    return result
+    return with_requested_indexes(spark, job.storage, job.opts, result)
 
 
 def _expire_after_commit(job: WriteJob) -> None:

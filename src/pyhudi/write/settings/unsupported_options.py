@@ -67,11 +67,6 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
         "files left behind by retried tasks are deleted before the commit",
     ),
     options.PAYLOAD_EVENT_TIME_FIELD.key: (("",), "commits contain no event times"),
-    "hoodie.metadata.index.secondary.column": (
-        ("",),
-        "create a secondary index with services.build_index(…) or CREATE INDEX; Apache Hudi does at the write, if the "
-        "table has a global record index",
-    ),
     "hoodie.parquet.write.config.injector.class": (
         ("",),
         f"{_JAVA_CLASS}; use {options.PARQUET_BLOCK_SIZE.key}, {options.PARQUET_PAGE_SIZE.key} and similar options",

@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.property_keys import METADATA_PARTITIONS, TYPE
-from pyhudi.errors import ConfigError, HudiError
+from pyhudi.errors import ConfigError, HudiError, OptionWithoutEffectWarning
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.storage import open_storage
@@ -96,8 +96,10 @@ def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
     assert services.drop_index("bloom_filters").partitions == ("bloom_filters",)
     assert services.drop_index("column_stats").partitions == ("column_stats", "partition_stats")
     assert services.build_index("bloom_filters").partitions == ("bloom_filters",), "nothing else that is missing"
-    assert services.build_index("column_stats").partitions == ("column_stats",)
-    assert services.drop_index("column_stats").partitions == ("column_stats",)
+    listed = {"hoodie.metadata.index.column.stats.column.list": "name,qtty"}
+    with pytest.warns(OptionWithoutEffectWarning, match=r"column\.list: there is no column 'qtty'; did you mean 'qty'"):
+        assert services.build_index("COLUMN_STATS", options=listed).partitions == ("column_stats",)
+    assert services.drop_index("COLUMN_STATS").partitions == ("column_stats",)
     assert services.build_index("partition_stats").partitions == ("column_stats", "partition_stats")
     assert not table.validate_metadata().num_rows
     scan = table.scan([("qty", "=", 3)], ["id"])

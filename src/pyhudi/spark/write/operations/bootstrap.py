@@ -22,7 +22,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
-from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
+from pyhudi.spark.indexes.requested_indexes import with_requested_indexes
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_input import own_columns
 from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
@@ -73,13 +73,7 @@ def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
         return execute_write(_full_job(spark, left, client))
 
     result = run_bootstrap(plan, runner, full, SparkFileStatsReader(spark))
-    try:
-        ensure_record_index(spark, plan.target.storage, plan.target.opts)
-    except Exception as failure:  # the rows are committed, so this is not an error
-        text = f"the bootstrap is committed, but the record index could not be maintained: {failure}"
-        _log.warning("%s", text)
-        return result.with_warning(text)
-    return result
+    return with_requested_indexes(spark, plan.target.storage, plan.target.opts, result)
 
 
 @dataclass(frozen=True, slots=True)
