@@ -18,4 +18,4 @@ class Joining(RecordMerger):
         at = newer.rows.schema.get_field_index(name)
         joined = pc.binary_join_element_wise(older.rows.column(name), newer.rows.column(name), "")
         rows = newer.rows.set_column(at, newer.rows.schema.field(at), joined)
-        return Records(rows, pc.or_(older.is_delete, newer.is_delete), newer.ordering, newer.given)
+        return Records(rows, pc.or_(older.is_delete, newer.is_delete), newer.ordering, newer.assigned)

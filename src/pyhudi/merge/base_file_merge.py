@@ -96,12 +96,12 @@ class _Fills:
         self._replaced = replaced
         self._replaced_by_column: dict[str, Mask] = {}
         self.filled = np.zeros(len(replaced), dtype=np.bool_)
-        if rules.partial is None and not updates.given:
+        if rules.partial is None and not updates.assigned:
             return
         touched = pa.array(positions)
         for i, schema_field in enumerate(base.schema):
             name = schema_field.name
-            is_given = updates.given.get(name)
+            is_given = updates.assigned.get(name)
             if rules.partial is not None:
                 is_given = in_both(is_given, rules.given(updates.rows.column(name), schema_field))
             rows_to_replace = in_both(replaced, is_given)

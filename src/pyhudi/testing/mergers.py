@@ -114,14 +114,14 @@ def _same(left: Records, right: Records) -> Mask:
         ordering &= same_values(left_value, right_value)
     values = equal_rows(left.rows, right.rows, left.rows.schema.names)
     is_equal = np.ones(len(left), dtype=np.bool_)
-    for name in {*left.given, *right.given}:
-        is_equal &= _given(left, name) == _given(right, name)
+    for name in {*left.assigned, *right.assigned}:
+        is_equal &= _assigned(left, name) == _assigned(right, name)
     same: Mask = (dead == also) & ordering & (dead | (values & is_equal))
     return same
 
 
-def _given(records: Records, name: str) -> Mask:
-    mask = records.given.get(name)
+def _assigned(records: Records, name: str) -> Mask:
+    mask = records.assigned.get(name)
     return np.ones(len(records), dtype=np.bool_) if mask is None else as_mask(mask)
 
 
@@ -143,7 +143,7 @@ def _text(records: Records, at: int) -> str:
     ordering = tuple(column[at].as_py() for column in records.ordering)
     if records.is_delete[at].as_py():
         return f"delete, ordering {ordering}"
-    out = sorted(name for name, mask in records.given.items() if not mask[at].as_py())
+    out = sorted(name for name, mask in records.assigned.items() if not mask[at].as_py())
     left_out = f", omits {', '.join(out)}" if out else ""
     return f"{records.rows.slice(at, 1).to_pylist()[0]}, ordering {ordering}{left_out}"
 

@@ -40,7 +40,7 @@ class Total(RecordMerger):
         total = pc.add(pc.fill_null(older.rows.column("n"), 0), pc.fill_null(newer.rows.column("n"), 0))
         rows = newer.rows.set_column(at, field, total.cast(field.type))
         dead = pc.or_(older.is_delete, newer.is_delete)
-        return Records(rows, dead, (), newer.given) if not newer.ordering else self._latest(rows, dead, older, newer)
+        return Records(rows, dead, (), newer.assigned) if not newer.ordering else self._latest(rows, dead, older, newer)
 
     @staticmethod
     def _latest(rows: pa.RecordBatch, dead: pa.BooleanArray, older: Records, newer: Records) -> Records:
@@ -49,7 +49,7 @@ class Total(RecordMerger):
         ordering = tuple(
             pc.if_else(dead, kept, mine) for kept, mine in zip(source.ordering, newer.ordering, strict=True)
         )
-        return Records(rows, dead, ordering, newer.given)
+        return Records(rows, dead, ordering, newer.assigned)
 
 
 class Resurrecting(Total):

@@ -40,7 +40,7 @@ class StoredVersions:
         is_delete: Versions that delete their record.
         natural: Deletes without an ordering value.
         ordering: Ordering values, by ordering field.
-        given: Versions that have a column, for the columns that some block omits.
+        assigned: Versions that have a column, for the columns that some block omits.
     """
 
     rows: Index
@@ -48,7 +48,7 @@ class StoredVersions:
     is_delete: Mask
     natural: Mask
     ordering: tuple[pa.Array, ...]
-    given: Mapping[str, Mask]
+    assigned: Mapping[str, Mask]
 
     def record_versions(self, which: Index, rows: pa.RecordBatch) -> RecordVersions:
         """Return some of the versions with their rows."""
@@ -58,7 +58,7 @@ class StoredVersions:
             self.is_delete[which],
             self.natural[which],
             tuple(column.take(picked) for column in self.ordering),
-            {name: mask[which] for name, mask in self.given.items()},
+            {name: mask[which] for name, mask in self.assigned.items()},
         )
 
 
@@ -85,7 +85,7 @@ class LogRecordVersions:
         self._is_delete: list[Mask] = []
         self._natural: list[Mask] = []
         self._ordering: list[tuple[pa.Array, ...]] = []
-        self._given: list[tuple[frozenset[str] | None, int]] = []
+        self._assigned: list[tuple[frozenset[str] | None, int]] = []
 
     def add_rows(self, versions: RecordVersions, where: pa.Array | Index, present: frozenset[str] | None) -> None:
         """Add the records of a data block.
@@ -95,14 +95,14 @@ class LogRecordVersions:
         """
         self._add(versions.is_delete, versions.natural, versions.ordering, where)
         self._rows.append(self._store.append(versions.rows))
-        self._given.append((present, len(versions)))
+        self._assigned.append((present, len(versions)))
 
     def add_deletes(self, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
         """Add the deletes of a delete block."""
         count = len(natural)
         self._add(np.ones(count, dtype=np.bool_), natural, ordering, where)
         self._rows.append(np.full(count, NO_ROW, dtype=np.int64))
-        self._given.append((None, count))
+        self._assigned.append((None, count))
 
     def __len__(self) -> int:
         return sum(map(len, self._is_delete))
@@ -130,7 +130,7 @@ class LogRecordVersions:
             is_delete=_concatenate(self._is_delete, np.bool_),
             natural=_concatenate(self._natural, np.bool_),
             ordering=tuple(pa.concat_arrays(list(parts)) for parts in zip(*self._ordering, strict=True)),
-            given=self._given_masks(),
+            assigned=self._assigned_masks(),
         )
         if self._rules.merger is not None:
             return self._folded_by_merger(identity, record, versions)
@@ -138,7 +138,7 @@ class LogRecordVersions:
 
     def _winners(self, record: Index, versions: StoredVersions) -> StoredVersions:
         """Return the winning version of each record."""
-        rows, assigned = versions.rows, versions.given
+        rows, assigned = versions.rows, versions.assigned
         folded = fold(
             Versions(
                 record,
@@ -160,7 +160,7 @@ class LogRecordVersions:
             is_delete=versions.is_delete[winner],
             natural=versions.natural[winner],
             ordering=tuple(column.take(pa.array(winner)) for column in versions.ordering),
-            given={name: mask[folded.sources.get(name, winner)] for name, mask in assigned.items()},
+            assigned={name: mask[folded.sources.get(name, winner)] for name, mask in assigned.items()},
         )
 
     def _records(self) -> tuple[RecordIdentity, Index]:
@@ -172,12 +172,12 @@ class LogRecordVersions:
         numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return RecordIdentity(encoded.dictionary, None), numbers
 
-    def _given_masks(self) -> dict[str, Mask]:
+    def _assigned_masks(self) -> dict[str, Mask]:
         """Return masks of the versions that have a column, for the columns that some block omits."""
         masks = {}
         for name in self._schema.names:
-            if any(present is not None and name not in present for present, _ in self._given):
-                parts = [np.full(n, present is None or name in present) for present, n in self._given]
+            if any(present is not None and name not in present for present, _ in self._assigned):
+                parts = [np.full(n, present is None or name in present) for present, n in self._assigned]
                 masks[name] = np.concatenate(parts)
         return masks
 
@@ -214,10 +214,10 @@ class LogRecordVersions:
             part = replace(part, natural=part.is_delete)
             one = fold_record_versions(part, dense(record[which])[0], self._rules)
             numbers.append(result.append(one.rows))
-            merged.append(RecordVersions(one.rows.slice(0, 0), one.is_delete, one.natural, one.ordering, one.given))
+            merged.append(RecordVersions(one.rows.slice(0, 0), one.is_delete, one.natural, one.ordering, one.assigned))
         result.freeze()
         self._store.close()
-        names = sorted({name for part in merged for name in part.given})
+        names = sorted({name for part in merged for name in part.assigned})
         winners = StoredVersions(
             rows=_concatenate(numbers),
             sources={},
@@ -226,7 +226,7 @@ class LogRecordVersions:
             ordering=tuple(
                 pa.concat_arrays(list(parts)) for parts in zip(*(part.ordering for part in merged), strict=True)
             ),
-            given={name: np.concatenate([part.given[name] for part in merged]) for name in names},
+            assigned={name: np.concatenate([part.assigned[name] for part in merged]) for name in names},
         )
         return MergedLogRecords(result, identity, winners, self._memory.batch_bytes)
 

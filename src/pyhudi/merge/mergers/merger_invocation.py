@@ -18,7 +18,7 @@ def merge_pairs(older: Records, newer: Records, merger: RecordMerger) -> Records
     """
     if not len(newer):
         return newer
-    partly = bool(older.given or newer.given)
+    partly = bool(older.assigned or newer.assigned)
     try:
         merged = merger.partial_merge(older, newer) if partly else merger.merge(older, newer)
     except HudiError:
@@ -43,7 +43,7 @@ def fold_records(versions: Records, record: Index, merger: RecordMerger) -> Reco
         if len(starts) == len(of):
             return versions
         place = np.arange(len(of)) - np.repeat(starts, np.diff(np.append(starts, len(of))))
-        second = place == 1 if versions.given else place % 2 == 1
+        second = place == 1 if versions.assigned else place % 2 == 1
         newer = np.flatnonzero(second)
         kept = np.flatnonzero(~(second | np.append(second[1:], False)))
         merged = merge_pairs(versions.take(pa.array(newer - 1)), versions.take(pa.array(newer)), merger)

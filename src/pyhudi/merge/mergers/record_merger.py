@@ -27,14 +27,14 @@ class Records:
             them.
         is_delete: Delete flag of each row, never null. The columns of a delete are null except, in most cases, its key.
         ordering: One array per ordering field of the table, including the values of deletes; null means none.
-        given: For partial updates: for each column that a version may omit, a mask of the rows that have it. Columns
+        assigned: For partial updates: for each column that a version may omit, a mask of the rows that have it. Columns
             without a mask are in every row.
     """
 
     rows: pa.RecordBatch
     is_delete: pa.BooleanArray
     ordering: tuple[pa.Array, ...] = ()
-    given: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
+    assigned: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -57,7 +57,7 @@ class Records:
             self.rows.take(indices),
             self.is_delete.take(indices),
             tuple(column.take(indices) for column in self.ordering),
-            {name: mask.take(indices) for name, mask in self.given.items()},
+            {name: mask.take(indices) for name, mask in self.assigned.items()},
         )
 
 
@@ -95,7 +95,7 @@ class RecordMerger(ABC):
         """
 
     def partial_merge(self, older: Records, newer: Records) -> Records:
-        """Merge aligned versions of which some omit columns (``given``).
+        """Merge aligned versions of which some omit columns (``assigned``).
 
         By default the columns that ``newer`` omits are taken from ``older`` and the result is passed to `merge`; a
         column that neither has remains omitted. Deletes take over no columns. Versions with omitted columns are merged
@@ -140,34 +140,34 @@ def newer_by_ordering(older: Records, newer: Records) -> pa.BooleanArray:
 
 def completed(older: Records, newer: Records) -> Records:
     """Return the newer versions, except deletes, with omitted columns taken from the older ones."""
-    if not newer.given:
+    if not newer.assigned:
         return newer
     both = pc.invert(pc.or_(older.is_delete, newer.is_delete))
-    columns, given = [], {}
+    columns, assigned = [], {}
     for name, column in zip(newer.rows.schema.names, newer.rows.columns, strict=True):
-        mask = newer.given.get(name)
+        mask = newer.assigned.get(name)
         if mask is not None:
             fill = pc.and_(both, pc.invert(mask))
             picks = np.arange(len(newer)) + np.where(fill.to_numpy(zero_copy_only=False), len(newer), 0)
             column = pa.concat_arrays([column, older.rows.column(name)]).take(pa.array(picks))
-            assigned = older.given.get(name)
-            given[name] = pc.or_(mask, fill if assigned is None else pc.and_(fill, assigned))
+            of_older = older.assigned.get(name)
+            assigned[name] = pc.or_(mask, fill if of_older is None else pc.and_(fill, of_older))
         columns.append(column)
     rows = pa.RecordBatch.from_arrays(columns, schema=newer.rows.schema)
-    return Records(rows, newer.is_delete, newer.ordering, given)
+    return Records(rows, newer.is_delete, newer.ordering, assigned)
 
 
 def stacked(first: Records, second: Records) -> Records:
     """Concatenate the records of both."""
-    names = {*first.given, *second.given}
+    names = {*first.assigned, *second.assigned}
     return Records(
         pa.concat_batches([first.rows, second.rows.select(first.rows.schema.names).cast(first.rows.schema)]),
         pa.concat_arrays([first.is_delete, second.is_delete]),
         tuple(pa.concat_arrays([a, b]) for a, b in zip(first.ordering, second.ordering, strict=True)),
-        {name: pa.concat_arrays([_given(first, name), _given(second, name)]) for name in sorted(names)},
+        {name: pa.concat_arrays([_assigned(first, name), _assigned(second, name)]) for name in sorted(names)},
     )
 
 
-def _given(records: Records, name: str) -> pa.BooleanArray:
-    mask = records.given.get(name)
+def _assigned(records: Records, name: str) -> pa.BooleanArray:
+    mask = records.assigned.get(name)
     return pa.array(np.ones(len(records), dtype=np.bool_)) if mask is None else mask

@@ -24,15 +24,15 @@ class RecordVersions:
     """Versions of records, one per row.
 
     The columns of a delete are ignored. ``natural``: deletes without an ordering value, a subset of ``is_delete``.
-    ``ordering`` has one array per ordering field of the rules, of the types in the table. ``given``: for columns that a
-    version may omit (which are null then), a mask of the rows that have it.
+    ``ordering`` has one array per ordering field of the rules, of the types in the table. ``assigned``: for columns
+    that a version may omit (which are null then), a mask of the rows that have it.
     """
 
     rows: pa.RecordBatch
     is_delete: Mask
     natural: Mask
     ordering: tuple[pa.Array, ...] = ()
-    given: Mapping[str, Mask] = field(default_factory=dict)
+    assigned: Mapping[str, Mask] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.is_delete)
@@ -63,12 +63,12 @@ class RecordVersions:
             self.is_delete[picks],
             self.natural[picks],
             tuple(column.take(indices) for column in self.ordering),
-            {name: mask[picks] for name, mask in self.given.items()},
+            {name: mask[picks] for name, mask in self.assigned.items()},
         )
 
     def as_records(self) -> Records:
         """Return the versions in the form that custom mergers receive."""
-        assigned = {name: pa.array(mask) for name, mask in self.given.items()}
+        assigned = {name: pa.array(mask) for name, mask in self.assigned.items()}
         return Records(self.rows, pa.array(self.is_delete), self.ordering, assigned)
 
 
@@ -110,7 +110,7 @@ def fold_record_versions(versions: RecordVersions, record: Index, rules: MergeRu
         rows.column(i).take(pa.array(folded.sources[name])) if name in folded.sources else picked.rows.column(i)
         for i, name in enumerate(schema.names)
     ]
-    assigned = {name: mask[folded.sources.get(name, folded.winner)] for name, mask in versions.given.items()}
+    assigned = {name: mask[folded.sources.get(name, folded.winner)] for name, mask in versions.assigned.items()}
     merged = pa.RecordBatch.from_arrays(columns, schema=schema)
     return RecordVersions(merged, picked.is_delete, picked.natural, picked.ordering, assigned)
 
@@ -119,16 +119,16 @@ def versions_of_records(records: Records, rules: MergeRules) -> RecordVersions:
     """Convert the result of a custom merger to record versions."""
     dead: Mask = records.is_delete.to_numpy(zero_copy_only=False)
     natural = dead & without_ordering(records.ordering, len(dead)) if records.ordering else dead
-    assigned = {name: mask.to_numpy(zero_copy_only=False) for name, mask in records.given.items()}
+    assigned = {name: mask.to_numpy(zero_copy_only=False) for name, mask in records.assigned.items()}
     return RecordVersions(records.rows, dead, natural, records.ordering if rules.ordering_fields else (), assigned)
 
 
 def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
     """Concatenate the versions of both."""
-    names = sorted({*first.given, *second.given})
+    names = sorted({*first.assigned, *second.assigned})
 
     def assigned_mask(part: RecordVersions, name: str) -> Mask:
-        mask = part.given.get(name)
+        mask = part.assigned.get(name)
         return np.ones(len(part), dtype=np.bool_) if mask is None else mask
 
     return RecordVersions(
@@ -148,7 +148,7 @@ def _given(versions: RecordVersions, rules: MergeRules, schema: pa.Schema, i: in
     def by_value(rows: Index) -> Mask | None:
         return rules.given(column.take(pa.array(rows)), schema_field)
 
-    return given_rows(versions.given.get(schema_field.name), None if rules.partial is None else by_value)
+    return given_rows(versions.assigned.get(schema_field.name), None if rules.partial is None else by_value)
 
 
 def _set_null(column: pa.Array, mask: Mask) -> pa.Array:

@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
-def load_streaming_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def load_stream_of_path(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     request = requested_table(target, args, kwargs)
-    if request is None:
-        return original(target, *args, **kwargs)
-    from pyhudi.spark.streaming.source import load_stream
-
-    spark, (path, options) = session_of(target), request
-    return load_stream(spark, path, stream_options(spark) | options)
+    return original(target, *args, **kwargs) if request is None else _load_stream(target, request, {})
 
 
-def stream_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def load_stream_of_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.readStream.table``: the stream of the location of a Hudi table."""
     table = _table_of_name(session_of(target), args, kwargs)
     if table is None:
         return original(target, *args, **kwargs)
     request = requested_table(target, (table.location, "hudi"), {})
     assert request is not None  # the format is Hudi's
+    return _load_stream(target, request, table.options)
+
+
+def _load_stream(target: Any, request: tuple[str, dict[str, str]], table_options: dict[str, str]) -> Any:
+    """Return the stream of the table at a path with options, which override those of the session and of the table."""
     from pyhudi.spark.streaming.source import load_stream
 
     spark, (path, options) = session_of(target), request
-    return load_stream(spark, path, table.options | stream_options(spark) | options)
+    return load_stream(spark, path, table_options | stream_options(spark) | options)
 
 
 def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

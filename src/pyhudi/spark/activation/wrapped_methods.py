@@ -61,7 +61,7 @@ BY_FORMAT = (
         },
     ),
     WrappedMethods(_READERS, {"schema": read_methods.set_schema, "load": read_methods.load}),
-    WrappedMethods(_STREAM_READERS, {"schema": read_methods.set_schema, "load": stream_methods.load_streaming_table}),
+    WrappedMethods(_STREAM_READERS, {"schema": read_methods.set_schema, "load": stream_methods.load_stream_of_path}),
     WrappedMethods(
         _STREAM_WRITERS,
         {
@@ -124,7 +124,7 @@ BY_NAME = (
         optional=True,
     ),
     WrappedMethods(_READERS, {"table": read_methods.table}),
-    WrappedMethods(_STREAM_READERS, {"table": stream_methods.stream_table}),
+    WrappedMethods(_STREAM_READERS, {"table": stream_methods.load_stream_of_table}),
     WrappedMethods(
         _WRITERS, {"saveAsTable": write_methods.save_as_named_table, "insertInto": write_methods.insert_into_table}
     ),

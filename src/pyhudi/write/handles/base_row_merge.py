@@ -127,13 +127,15 @@ class BaseRowMerge:
         omitted = np.zeros(len(deletes), dtype=np.bool_)
         omitted_columns = {name: omitted for name in self._columns.names if name in self._context.merging.unassigned}
         if not deletes.any():
-            return replace(changes, rows=self.with_commit_time(updates), given=omitted_columns)
+            return replace(changes, rows=self.with_commit_time(updates), assigned=omitted_columns)
         upserts = self.with_commit_time(updates.filter(pa.array(~deletes)))
         spread = pa.array(np.cumsum(~deletes) - 1, mask=deletes)
         columns = [column.take(spread) for column in upserts.columns]
         if self._context.columns.populate_meta_fields:
             columns[self._columns.get_field_index(RECORD_KEY)] = updates.column(RECORD_KEY)
-        return replace(changes, rows=pa.RecordBatch.from_arrays(columns, schema=self._columns), given=omitted_columns)
+        return replace(
+            changes, rows=pa.RecordBatch.from_arrays(columns, schema=self._columns), assigned=omitted_columns
+        )
 
 
 def _encoded(column: pa.Array, field: pa.Field) -> pa.Array:

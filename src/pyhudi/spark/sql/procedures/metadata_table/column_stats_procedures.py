@@ -27,7 +27,7 @@ _PERCENTS = (0.5, 0.75, 0.95, 0.99)
 def show_metadata_table_column_stats(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show minimum and maximum values and nulls of columns in the base files of the latest snapshot."""
     return [
-        (row["file"], name, _text(row["least"]), _text(row["greatest"]), row["nulls"])
+        (row["file"], name, _text(row["minimum"]), _text(row["maximum"]), row["nulls"])
         for name, stats in _statistics(spark, arguments)
         for row in stats.sort_by("file").to_pylist()
     ]
@@ -43,7 +43,7 @@ def show_metadata_column_stats_overlap(spark: SparkSession, arguments: Arguments
     for name, stats in _statistics(spark, arguments):
         for partition in pc.unique(stats["partition"]).to_pylist():
             part = stats.filter(pc.equal(stats["partition"], partition))
-            bounded = part.filter(pc.and_(pc.is_valid(part["least"]), pc.is_valid(part["greatest"])))
+            bounded = part.filter(pc.and_(pc.is_valid(part["minimum"]), pc.is_valid(part["maximum"])))
             rows.append((partition, name, *_overlap(bounded), pc.sum(part["values"]).as_py() or 0))
     return sorted(rows)
 
@@ -51,12 +51,12 @@ def show_metadata_column_stats_overlap(spark: SparkSession, arguments: Arguments
 def _overlap(stats: pa.Table) -> tuple[Any, ...]:
     """The mean, the maximum and four quantiles of the number of files that a bound of a file lies in, and the number of
     files, before the quantiles."""
-    least, greatest = Counter(stats["least"].to_pylist()), Counter(stats["greatest"].to_pylist())
+    minimums, maximums = Counter(stats["minimum"].to_pylist()), Counter(stats["maximum"].to_pylist())
     depth, depths = 0, []
-    for value in sorted({*least, *greatest}):
-        depth += least[value]
+    for value in sorted({*minimums, *maximums}):
+        depth += minimums[value]
         depths.append(depth)
-        depth -= greatest[value]
+        depth -= maximums[value]
     if not depths:
         return (0.0, 0, 0, 0, 0, 0, 0)
     counts = pa.array(depths)
@@ -65,8 +65,8 @@ def _overlap(stats: pa.Table) -> tuple[Any, ...]:
 
 
 def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str, pa.Table]]:
-    """Column statistics of the files of the latest snapshot: each column's name, and a table of partition, file, least
-    and greatest value and the numbers of values and nulls.
+    """Column statistics of the files of the latest snapshot: each column's name, and a table of partition, file,
+    minimum, maximum, and the numbers of values and nulls.
 
     Raises:
         NotFoundError: The table has none.
@@ -96,7 +96,7 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
             for bound in ("minValue", "maxValue")
         ]
         columns = [part["partition"], part["fileName"], *bounds, part["valueCount"], part["nullCount"]]
-        yield name, pa.table(columns, names=["partition", "file", "least", "greatest", "values", "nulls"])
+        yield name, pa.table(columns, names=["partition", "file", "minimum", "maximum", "values", "nulls"])
 
 
 def _current(now: TableSnapshot, metadata: MetadataTable, partition: str | None) -> pa.Table:
