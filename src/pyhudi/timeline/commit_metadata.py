@@ -68,6 +68,9 @@ WRITE_STAT_SCHEMA = pa.schema(
 ``partitionPath`` is never null (``""`` without partitions), and ``path`` is relative to the root of the table. A row
 without ``path`` belongs to a workload profile: the plan of an inflight write, by partition and file id.
 """
+WriteStat = dict[str, Any]
+"""One written file, as a row of `WRITE_STAT_SCHEMA`. Those of write tasks have the bounds of its columns, too (a value
+of `pyhudi.format.base_file.column_bounds.bounds_type`)."""
 
 REPLACED_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string())])
 """File groups replaced by a replacecommit."""

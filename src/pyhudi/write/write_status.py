@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,13 +15,9 @@ from pyhudi.format.log import LogFile
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import FileGroupId
-from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, write_stats
+from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, WriteStat, write_stats
 
 _ORDER = ["partitionPath", "path"]
-
-Stat = dict[str, Any]
-"""A write stat with Hudi's field names, and in addition BOUNDS for the metadata table (one row of
-`pyhudi.format.base_file.column_bounds.bounds_type`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,7 @@ def file_stat(
     *,
     started: float,
     previous: tuple[str, str] | None = None,
-) -> Stat:
+) -> WriteStat:
     """Return the stat of a finished base file. ``started`` is ``time.monotonic()`` at its start, ``previous`` the
     instant and name of the base file that it replaces."""
     millis = int((time.monotonic() - started) * 1000)
@@ -89,7 +84,7 @@ def previous_file(base_path: str) -> tuple[str, str]:
     return parse_names(pa.array([name]))["instant"][0].as_py(), name
 
 
-def with_cdc_files(stat: Stat, files: Mapping[str, int] | None) -> Stat:
+def with_cdc_files(stat: WriteStat, files: Mapping[str, int] | None) -> WriteStat:
     """Return the stat of a base file with the files of its CDC log and their sizes; None: it has no CDC log."""
     return stat if files is None else stat | {"cdcStats": files}
 
@@ -101,7 +96,7 @@ def log_stat(
     *,
     started: float,
     bounds: pa.StructArray | None,
-) -> Stat:
+) -> WriteStat:
     """Return the stat of a finished log file. ``started`` is ``time.monotonic()`` at its start."""
     return {
         "fileId": group.file_id,
@@ -126,7 +121,7 @@ def log_stat(
     }
 
 
-def encode_stats(stats: Sequence[Stat]) -> bytes:
+def encode_stats(stats: Sequence[WriteStat]) -> bytes:
     """Encode stats for the transfer from a task to the driver."""
     table = write_stats(stats)
     first_bounds = next((stat[BOUNDS] for stat in stats if stat.get(BOUNDS) is not None), None)

@@ -27,7 +27,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, write_stats
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
 
@@ -37,8 +37,6 @@ _OLD_ACKNOWLEDGED_KEY = "pyhudi.told"
 """The key that earlier versions of pyhudi wrote."""
 INIT_TOKEN = "0-0-0"
 """Write token of the log files that create file groups."""
-
-Stat = dict[str, Any]
 
 _TASK_ATTEMPTS = 8
 """Most attempts at a task of a compaction, more than Spark's default of 4."""
@@ -107,7 +105,7 @@ class GroupFiles:
     version: int
     fence: WriteFence | None = None
 
-    def write_log(self, where: GroupSlice, records: RecordChanges, *, token: str | None = None) -> Stat:
+    def write_log(self, where: GroupSlice, records: RecordChanges, *, token: str | None = None) -> WriteStat:
         """Write one log file: an HFile block, and a delete block if there are deletes.
 
         Raises:
@@ -133,7 +131,7 @@ class GroupFiles:
             "logFiles": [name],
         }
 
-    def write_base(self, file_id: str, records: RecordChanges) -> Stat:
+    def write_base(self, file_id: str, records: RecordChanges) -> WriteStat:
         """Write one base file."""
         return self.write_sorted(file_id, [records.sorted()])
 
@@ -144,7 +142,7 @@ class GroupFiles:
         *,
         token: str | None = None,
         previous: str | None = None,
-    ) -> Stat:
+    ) -> WriteStat:
         """Write one base file from keys and values that arrive in HFile order in batches. Memory: one batch.
 
         Args:
@@ -191,7 +189,7 @@ class GroupFiles:
     def _path(self, name: str) -> str:
         return join_path(METADATA_FOLDER, self.partition, name)
 
-    def _stat(self, file_id: str, name: str, writes: int, size: int) -> Stat:
+    def _stat(self, file_id: str, name: str, writes: int, size: int) -> WriteStat:
         return {
             "fileId": file_id,
             "path": join_path(self.partition, name),

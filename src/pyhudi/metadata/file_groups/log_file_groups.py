@@ -7,15 +7,16 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.timeline import Timeline
 
 
-def write_logs(files: GroupFiles, metadata_timeline: Timeline, records: RecordChanges) -> list[Stat]:
+def write_logs(files: GroupFiles, metadata_timeline: Timeline, records: RecordChanges) -> list[WriteStat]:
     """Write the records of a partition, one log file per file group with records, on threads. Return their write stats.
 
     ``metadata_timeline`` is the metadata table's timeline.

@@ -24,12 +24,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
-from pyhudi.metadata.file_groups.delta_commit_writer import (
-    MetadataCommit,
-    Stat,
-    begin_delta_commit,
-    complete_delta_commit,
-)
+from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin_delta_commit, complete_delta_commit
 from pyhudi.metadata.file_groups.hfile_sources import MetadataSlice
 from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
 from pyhudi.metadata.maintenance.metadata_archival import archive_metadata_timeline
@@ -45,6 +40,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.compaction_operations import operations_of
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action
@@ -161,7 +157,7 @@ def heartbeat_of(job: MetadataCompactionJob, opts: Options) -> Heartbeat:
     return Heartbeat(job.storage, job.instant, interval_ms=interval, tolerable_misses=misses, folder=HEARTBEATS)
 
 
-def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tuple[list[Stat], int]:
+def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tuple[list[WriteStat], int]:
     """Write the base files of a compaction, without a lock. Return their write stats, and milliseconds."""
     started = time.perf_counter()
     stats = run_job(job, engine)
@@ -171,7 +167,7 @@ def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tupl
 def complete_compaction(
     table: LockedTable,
     job: MetadataCompactionJob,
-    stats: list[Stat],
+    stats: list[WriteStat],
     merge_millis: int,
 ) -> MetadataServiceResult:
     """Publish a compaction whose base files are written, then clean and archive. The caller holds the lock of the
@@ -288,7 +284,9 @@ def _unchanged(job: MetadataCompactionJob, config: TableConfig) -> set[str]:
     return unchanged
 
 
-def _delete_others(storage: Storage, config: TableConfig, job: MetadataCompactionJob, kept: Iterable[Stat]) -> None:
+def _delete_others(
+    storage: Storage, config: TableConfig, job: MetadataCompactionJob, kept: Iterable[WriteStat]
+) -> None:
     """Delete base files of the compaction that are not ``kept``: those of retried tasks, and unpublished ones. Log
     files of version 6 contain the instant of their slice, and are kept."""
     named = {stat["path"] for stat in kept}
@@ -301,7 +299,7 @@ def _delete_others(storage: Storage, config: TableConfig, job: MetadataCompactio
     storage.delete_many(join_path(METADATA_FOLDER, path) for path in paths if path not in named)
 
 
-def _delete(storage: Storage, stats: Collection[Stat]) -> None:
+def _delete(storage: Storage, stats: Collection[WriteStat]) -> None:
     storage.delete_many(join_path(METADATA_FOLDER, stat["path"]) for stat in stats)
 
 

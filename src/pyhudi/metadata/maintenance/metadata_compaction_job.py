@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pyhudi.merge.logs.valid_log_blocks import BlockView
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat, compaction_tokens
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, compaction_tokens
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, MetadataSlice, slice_sources
 from pyhudi.metadata.file_groups.sorted_merge import merge_sorted
 from pyhudi.storage import Storage
+from pyhudi.timeline.commit_metadata import WriteStat
 
 MAX_THREADS = 4
 """Number of file groups that are compacted concurrently in this process; each takes the memory of some windows."""
@@ -41,7 +42,7 @@ class MetadataCompactionJob:
         """The partitions with compacted slices, sorted."""
         return tuple(sorted({one.partition for one in self.slices}))
 
-    def run(self, one: MetadataSlice, attempt: int = 0) -> Stat:
+    def run(self, one: MetadataSlice, attempt: int = 0) -> WriteStat:
         """Merge one of the slices into the next base file. Return its write stats. Memory: some windows of its files.
 
         ``attempt`` counts attempts at the task from 0; two of them may run concurrently.
@@ -64,12 +65,12 @@ class MetadataCompactor(Protocol):
     """Engine that runs the tasks of a large job elsewhere. A
     `pyhudi.metadata.writer.initial_statistics.FileStatsReader` may implement it."""
 
-    def compact_metadata(self, job: MetadataCompactionJob) -> list[Stat]:
+    def compact_metadata(self, job: MetadataCompactionJob) -> list[WriteStat]:
         """Run `MetadataCompactionJob.run` for each slice. Return the write stats."""
         ...
 
 
-def run_job(job: MetadataCompactionJob, engine: object = None) -> list[Stat]:
+def run_job(job: MetadataCompactionJob, engine: object = None) -> list[WriteStat]:
     """Run all tasks of a job. Return the write stats.
 
     They run on the ``engine`` if it is a `MetadataCompactor` and the job is large enough, otherwise on threads of this

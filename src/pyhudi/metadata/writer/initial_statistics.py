@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
+from pyhudi.timeline.commit_metadata import WriteStat
 
 PARTITION = "partition"
 FILE_FIELDS = (PARTITION, "name", "path", "kind")
@@ -40,12 +41,12 @@ class InitialFileGroups:
     files: GroupFiles
     ids: Sequence[str]
 
-    def write(self, records: RecordChanges) -> list[Stat]:
+    def write(self, records: RecordChanges) -> list[WriteStat]:
         """Write base files of these records. Return their write stats."""
         parts = records.by_group(len(self.ids))
         return [self.files.write_base(self.ids[n], part) for n, part in sorted(parts.items())]
 
-    def write_sorted(self, number: int, entries: Entries) -> Stat | None:
+    def write_sorted(self, number: int, entries: Entries) -> WriteStat | None:
         """Write the base file of one group. Return its write stat; None if there are no entries and thus no file."""
         some = (one for one in entries if len(one[0]))
         first = next(some, None)
@@ -59,7 +60,7 @@ class FileStatsReader(Protocol):
 
     def statistics(
         self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
-    ) -> tuple[list[Stat], pa.Table]:
+    ) -> tuple[list[WriteStat], pa.Table]:
         """Write the records of ``column_stats`` (without ``groups``: none).
 
         Returns:
@@ -67,7 +68,7 @@ class FileStatsReader(Protocol):
             bounds of some or all files of a partition in each row.
         """
 
-    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
+    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[WriteStat]:
         """Write the records of ``bloom_filters`` of base files. Return the write stats.
 
         Raises:
@@ -82,12 +83,12 @@ class LocalFileStatsReader:
 
     def statistics(
         self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
-    ) -> tuple[list[Stat], pa.Table]:
+    ) -> tuple[list[WriteStat], pa.Table]:
         bounds = records.bounds(files)
         stats = [] if groups is None else groups.write(records.column_stats(files, bounds))
         return stats, pa.table([files[PARTITION], bounds], names=[PARTITION, BOUNDS])
 
-    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
+    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[WriteStat]:
         keys = bloom_filter_keys(contiguous(files[PARTITION]), contiguous(files["name"]))
         order = pc.sort_indices(keys.cast(pa.binary())).to_numpy()
         of_group = file_group_index_of(keys, len(groups.ids))[order]

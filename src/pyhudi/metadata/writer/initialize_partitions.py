@@ -22,7 +22,6 @@ from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.metadata.file_groups.delta_commit_writer import (
     GroupFiles,
     MetadataCommit,
-    Stat,
     begin_delta_commit,
     complete_delta_commit,
 )
@@ -47,6 +46,7 @@ from pyhudi.table.config.properties_text import format_properties
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
 from pyhudi.timeline.timeline import Timeline
@@ -103,7 +103,7 @@ def build_partition(
     table: LockedTable,
     partition: str,
     groups: int | Sequence[str],
-    write: Callable[[InitialFileGroups], list[Stat]],
+    write: Callable[[InitialFileGroups], list[WriteStat]],
 ) -> None:
     """Build one partition, whose base files ``write`` writes; it is removed if that fails. ``groups`` are the ids of
     its file groups, or their number."""
@@ -176,9 +176,9 @@ class InitialBuild:
         self._records = FileRecords.from_table(table.storage, table.config, columns, newest)
         self._bounds: pa.Table | None = None
 
-    def write(self, groups: InitialFileGroups) -> list[Stat]:
+    def write(self, groups: InitialFileGroups) -> list[WriteStat]:
         """Write the base files of one partition. Return their write stats."""
-        writers: Mapping[str, Callable[[InitialFileGroups], list[Stat]]] = {
+        writers: Mapping[str, Callable[[InitialFileGroups], list[WriteStat]]] = {
             FILES: self._files,
             COLUMN_STATS: self._column_stats,
             PARTITION_STATS: self._partition_stats,
@@ -186,23 +186,23 @@ class InitialBuild:
         }
         return writers[groups.files.partition](groups)
 
-    def _files(self, groups: InitialFileGroups) -> list[Stat]:
+    def _files(self, groups: InitialFileGroups) -> list[WriteStat]:
         contents = self._contents
         files = contents.files.select(FILE_COLUMNS.names)
         return groups.write(file_records(files, contents.partitions, self._version, is_initial=True))
 
-    def _column_stats(self, groups: InitialFileGroups) -> list[Stat]:
+    def _column_stats(self, groups: InitialFileGroups) -> list[WriteStat]:
         stats, self._bounds = self._stats_reader.statistics(self._records, self._contents.live, groups)
         return stats
 
-    def _partition_stats(self, groups: InitialFileGroups) -> list[Stat]:
+    def _partition_stats(self, groups: InitialFileGroups) -> list[WriteStat]:
         if self._bounds is None:
             _, self._bounds = self._stats_reader.statistics(self._records, self._contents.live, None)
         partitions, bounds = (self._bounds[name].combine_chunks() for name in (PARTITION, BOUNDS))
         exact = pc.unique(self._contents.live["partition"]).to_pylist()
         return groups.write(partition_stats_records(partitions, bounds, self._version, tight=exact, dropped=()))
 
-    def _blooms(self, groups: InitialFileGroups) -> list[Stat]:
+    def _blooms(self, groups: InitialFileGroups) -> list[WriteStat]:
         return self._stats_reader.blooms(self._records, self._base_files(), groups)
 
     def _base_files(self) -> pa.Table:

@@ -18,7 +18,6 @@ from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.file_groups.delta_commit_writer import (
     GroupFiles,
     MetadataCommit,
-    Stat,
     begin_delta_commit,
     complete_delta_commit,
 )
@@ -50,7 +49,7 @@ from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.operation_types import COMPACTIONS
 
@@ -189,13 +188,13 @@ def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropp
 
 def write_records(
     storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, RecordChanges]
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Write the log files of a delta commit for the partitions in use, on threads, because other writers wait for the
     lock meanwhile. Return their write stats."""
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
     timeline = active.timeline
 
-    def write(partition: str) -> list[Stat]:
+    def write(partition: str) -> list[WriteStat]:
         return write_logs(GroupFiles(storage, partition, instant, config.version), timeline, records[partition])
 
     partitions = sorted(partition for partition, part in records.items() if partition in used and len(part))

@@ -45,13 +45,12 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, WriteStat
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.binary_copy_clustering import copy_base_files
 from pyhudi.write.tasks.clustering_rewrite import copied_columns, write_copies, write_copies_to
-from pyhudi.write.write_status import Stat
 
 _UNLIMITED = 1 << 62
 
@@ -80,7 +79,7 @@ class ClusteringTaskContext:
     attempt: int
     copies: bool
 
-    def run(self, group: ClusteringGroup, number: int, task: TaskId) -> list[Stat]:
+    def run(self, group: ClusteringGroup, number: int, task: TaskId) -> list[WriteStat]:
         """Rewrite the group of that number, sorted in memory if there is an order. Return the stats of the files."""
         if self.copies and (copied := self._copied(group, number, task)) is not None:
             return [copied]
@@ -92,11 +91,11 @@ class ClusteringTaskContext:
             return write_copies_to(self.context, attempt_task(task, self.attempt), group.partition, routed)
         return self.write(group.partition, number, rows, task)
 
-    def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
+    def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[WriteStat]:
         """Write rows in input order."""
         return write_copies(self.context, attempt_task(task, self.attempt), partition, number, rows)
 
-    def _copied(self, group: ClusteringGroup, number: int, task: TaskId) -> Stat | None:
+    def _copied(self, group: ClusteringGroup, number: int, task: TaskId) -> WriteStat | None:
         """Write a group by copying row groups; return None if this is not possible."""
         paths = [one.base_path for one in group.slices if one.base_path is not None]
         if len(paths) < len(group.slices) or any(one.log_paths for one in group.slices):

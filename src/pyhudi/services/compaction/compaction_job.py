@@ -21,7 +21,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import COMPACT, LOG_COMPACT
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
@@ -29,7 +29,6 @@ from pyhudi.write.handles.compaction_handle import compact_slice
 from pyhudi.write.handles.log_compaction_handle import compact_logs
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class CompactionJob:
         """Operation in commit metadata."""
         return operation_type(Action.COMPACTION if self.logs is None else Action.LOG_COMPACTION)
 
-    def run(self, one: FileSlice, task: TaskId) -> list[Stat]:
+    def run(self, one: FileSlice, task: TaskId) -> list[WriteStat]:
         """Compact one of the slices. Return the stats of the files."""
         task = attempt_task(task, self.attempt)
         if self.logs is not None:

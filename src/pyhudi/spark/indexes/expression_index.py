@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.file_groups.log_file_groups import write_logs
 from pyhudi.metadata.indexes.expression_index_definition import (
     ExpressionIndex,
@@ -43,6 +43,7 @@ from pyhudi.spark.spark_errors import refused_values
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.commit_metadata import WriteStat
 
 _log = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage
     return bool(overridden)
 
 
-def _written(commit: IndexedCommit, records: Mapping[str, RecordChanges]) -> list[Stat]:
+def _written(commit: IndexedCommit, records: Mapping[str, RecordChanges]) -> list[WriteStat]:
     """Write the records of each partition of the metadata table; return the write stats of the files."""
     version = commit.config.version
     metadata = load_metadata_timeline(commit.storage, version).timeline

@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 
 from pyhudi.arrow.group_runs import group_runs
 from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
-from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.record_factory import joined_bounds
@@ -44,6 +43,7 @@ from pyhudi.spark.indexes.key_ranges import task_count
 from pyhudi.spark.indexes.metadata_compaction_tasks import compact_on_executors
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
+from pyhudi.timeline.commit_metadata import WriteStat
 
 FEW = 2_000
 """Number of files up to which they are read by threads of the driver: this takes a few seconds, like the two Spark jobs
@@ -65,7 +65,7 @@ class SparkFileStatsReader:
 
     def statistics(
         self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
-    ) -> tuple[list[Stat], pa.Table]:
+    ) -> tuple[list[WriteStat], pa.Table]:
         """Read the statistics of files. Each partition of the files comes in one row."""
         if files.num_rows <= FEW:
             return LOCAL.statistics(records, files, groups)
@@ -73,12 +73,12 @@ class SparkFileStatsReader:
         stats, bounds = self._run(files.sort_by(PARTITION), records, groups, _statistics)
         return stats, pa.concat_tables(bounds)
 
-    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
+    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[WriteStat]:
         if files.num_rows <= FEW:
             return LOCAL.blooms(records, files, groups)
         return self._run(files, records, groups, _blooms, batch_rows=FILTERS_TOGETHER)[0]
 
-    def compact_metadata(self, job: MetadataCompactionJob) -> list[Stat]:
+    def compact_metadata(self, job: MetadataCompactionJob) -> list[WriteStat]:
         """Run a compaction of the metadata table on the executors
         (`pyhudi.metadata.maintenance.metadata_compaction_job.MetadataCompactor`)."""
         return compact_on_executors(self.spark, job)
@@ -90,7 +90,7 @@ class SparkFileStatsReader:
         groups: InitialFileGroups | None,
         read: Callable[[FileRecords, _FileLocations, pa.Table], Batches],
         batch_rows: int | None = None,
-    ) -> tuple[list[Stat], list[pa.Table]]:
+    ) -> tuple[list[WriteStat], list[pa.Table]]:
         """Run the Spark job; return the write stats, and the bounds of partitions if there are any."""
         spark = self.spark
         locations = _FileLocations.for_groups(0 if groups is None else len(groups.ids), spark)
@@ -168,7 +168,7 @@ def _encode_bounds(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
     return table_to_bytes(joined_bounds(pa.concat_tables(bounds)))
 
 
-def _result_batch(stat: Stat | None, bounds: bytes | None) -> pa.RecordBatch:
+def _result_batch(stat: WriteStat | None, bounds: bytes | None) -> pa.RecordBatch:
     text = None if stat is None else json.dumps(stat)
     columns = [pa.array([text], pa.string()), pa.array([bounds], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["stat", "bounds"])

@@ -6,7 +6,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
@@ -23,6 +23,7 @@ from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
 from pyhudi.spark.indexes.record_index.record_index_build import build_record_index, refuse_duplicate_keys
 from pyhudi.spark.indexes.secondary_index import InitialEntries, build_secondary_index
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.commit_metadata import WriteStat
 
 
 def spark_index_builder(spark: SparkSession) -> Builder:
@@ -70,7 +71,7 @@ def _prepared_expression(
     groups = file_group_ids(index.partition, initial_file_group_count(index.partition, table.opts))
     live = table_contents(table.snapshot).live
 
-    def write() -> list[Stat]:
+    def write() -> list[WriteStat]:
         records = first_records(spark, table, index, live, columns)
         files = GroupFiles(table.storage, index.partition, instant, table.config.version)
         return InitialFileGroups(files, groups).write(records)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.file_groups.hfile_sources import MetadataSlice
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.spark.execution.task_inputs import run_in_tasks
+from pyhudi.timeline.commit_metadata import WriteStat
 
 
-def compact_on_executors(spark: SparkSession, job: MetadataCompactionJob) -> list[Stat]:
+def compact_on_executors(spark: SparkSession, job: MetadataCompactionJob) -> list[WriteStat]:
     """Merge each slice of a job in its own task; return the write stats. Runs a Spark job."""
 
     settings = replace(job, slices=())

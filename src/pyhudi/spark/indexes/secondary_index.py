@@ -14,7 +14,7 @@ from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.row_estimates import estimated_rows
 from pyhudi.merge.file_slice import SliceContext
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.file_slice_changes import SliceChanges
 from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -36,6 +36,7 @@ from pyhudi.spark.indexes.secondary_index_entries import (
 )
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import WriteStat
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class InitialEntries:
         groups = file_group_ids(index.partition, global_group_count(locked.opts, count))
         return cls(spark, table, locked.opts, slices, count, index, groups)
 
-    def write(self, instant: str) -> list[Stat]:
+    def write(self, instant: str) -> list[WriteStat]:
         """Write the base files of the index at an instant of the metadata table; return their write stats. Runs a Spark
         job."""
         schema = resolve_table_schema(self.table)

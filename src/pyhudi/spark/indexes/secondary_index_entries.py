@@ -24,7 +24,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.hfile.hfile_writer import LONGEST_KEY
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.indexes.file_slice_changes import GroupChange, SliceChanges
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value
 from pyhudi.metadata.records.file_group_hash import secondary_file_group_index_of
@@ -47,6 +47,7 @@ from pyhudi.spark.indexes.key_ranges import (
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.write.location_columns import PLACEMENT_KEY
 
@@ -84,7 +85,7 @@ class IndexTarget:
 
 def write_initial_entries(
     spark: SparkSession, context: SliceContext, slices: pa.Table, target: IndexTarget, ranges: KeyRanges
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Write the entries of all rows of file slices to the first base files of indexes; return their write stats. Runs a
     Spark job. Memory of a task: one range of the entries of a file group.
 
@@ -126,7 +127,9 @@ def _insertions(slices: pa.Table) -> SliceChanges:
     return SliceChanges(SLICE_SCHEMA.empty_table(), slices)
 
 
-def write_entries(spark: SparkSession, context: SliceContext, changes: SliceChanges, target: IndexTarget) -> list[Stat]:
+def write_entries(
+    spark: SparkSession, context: SliceContext, changes: SliceChanges, target: IndexTarget
+) -> list[WriteStat]:
     """Write changes of file groups to log files of indexes; return the write stats of the files. Runs a Spark job.
 
     ``context`` reads the record key and the indexed columns.
@@ -152,14 +155,14 @@ def _write(
     write: Callable[[Iterable[pa.RecordBatch]], Batches],
     spark: SparkSession,
     target: IndexTarget,
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Write entries in the tasks of their file groups."""
     placed = sorted_by_index_group(entries, task_count(target.starts[-1], spark))
     with task_errors():
         return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
 
 
-def _stats(stats: Sequence[Stat]) -> pa.RecordBatch:
+def _stats(stats: Sequence[WriteStat]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([json.dumps(stat) for stat in stats], pa.string())], names=["stat"])
 
 

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 
 from pyhudi.config import Options
-from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.indexes.indexed_columns import columns_of_new_table
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
 from pyhudi.metadata.maintenance.metadata_compaction import MetadataServiceResult
@@ -20,7 +19,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.timeline.operation_types import COMPACT
 from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator
 from pyhudi.transaction.table_checks import current_config
@@ -85,7 +84,7 @@ class MetadataUpdates:
         """Merge the file groups of a job, and publish it under the lock; if the merge fails, roll it back instead and
         return None."""
         failure: Exception | None = None
-        stats: list[Stat] = []
+        stats: list[WriteStat] = []
         millis = 0
         try:
             stats, millis = compaction.merge_file_groups(job, self.stats_reader)

@@ -16,13 +16,14 @@ from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PART
 from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import group_keys
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.location_columns import ROW_POSITION
 from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, delete_mask
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import DeltaSlice, Stat, log_stat
+from pyhudi.write.write_status import DeltaSlice, log_stat
 
 
 class AppendHandle:
@@ -55,7 +56,7 @@ class AppendHandle:
         index: int = pc.index(self._groups, text).as_py()
         return index
 
-    def run(self, key: GroupKey, rows: FileGroupRows) -> list[Stat]:
+    def run(self, key: GroupKey, rows: FileGroupRows) -> list[WriteStat]:
         """Write one file group. Return one stat per log file."""
         started = time.monotonic()
         if self._opens(key):

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.handles.base_file_output import RowLayout, RowSource
 from pyhudi.write.handles.create_handle import CreateHandle, task_file_ids
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, as_texts, dictionary_columns
 from pyhudi.write.rows.partition_spill import Codes, PartitionSpill
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat
 
 _CHUNK_ROWS = 131_072
 _CHUNK_BYTES = 48 * 1024 * 1024
@@ -38,10 +38,10 @@ class BulkInsertHandle:
         self._sorted = sorted_input
         self._handles: dict[str, CreateHandle] = {}
         self._spill = PartitionSpill() if not sorted_input else None
-        self._stats: list[Stat] = []
+        self._stats: list[WriteStat] = []
         self._repeating: frozenset[str] | None = None
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> list[Stat]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> list[WriteStat]:
         """Write all batches. Return the stats of all files."""
         try:
             for chunk in _chunks(batches):

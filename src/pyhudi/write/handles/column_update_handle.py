@@ -23,6 +23,7 @@ from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME
 from pyhudi.storage import join_path
 from pyhudi.table.bootstrap_index import is_skeleton
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.base_file_output import RowLayout
@@ -31,7 +32,7 @@ from pyhudi.write.handles.marked_file import open_marked_file
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file
+from pyhudi.write.write_status import RowCounts, file_stat, previous_file
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class ColumnUpdateHandle:
         self._plain = pa.schema([*(context.columns.file_schema.field(name) for name in meta), *updated_fields])
         self._rules = rules_for_rows(context, self._plain)
 
-    def run(self, key: GroupKey, rows: FileGroupRows) -> Stat | None:
+    def run(self, key: GroupKey, rows: FileGroupRows) -> WriteStat | None:
         """Update one file group.
 
         Returns:

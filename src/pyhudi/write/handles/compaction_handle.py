@@ -21,14 +21,15 @@ from pyhudi.merge.modes.record_versions import RecordVersions
 from pyhudi.merge.ordering_values import Index
 from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowSource
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, kept_as_dictionaries, with_dictionaries
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file
+from pyhudi.write.write_status import RowCounts, file_stat, previous_file
 
 
-def compact_slice(read_context: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
+def compact_slice(read_context: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> WriteStat:
     """Write the next base file of a slice's file group, and return its stat.
 
     ``read_context`` determines how the slice is merged; its columns are the stored ones. Rows keep the commit time and
@@ -57,7 +58,7 @@ def compact_slice(read_context: SliceContext, context: WriteContext, task: TaskI
     return with_log_statistics(stat, file_slice, opened, millis)
 
 
-def with_log_statistics(stat: Stat, file_slice: FileSlice, opened: OpenSlice, millis: int) -> Stat:
+def with_log_statistics(stat: WriteStat, file_slice: FileSlice, opened: OpenSlice, millis: int) -> WriteStat:
     """Return the stat with the statistics of reading the slice's logs, and the duration in milliseconds."""
     times: dict[str, Any] = stat["runtimeStats"]
     return stat | {

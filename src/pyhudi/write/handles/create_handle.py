@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from pyhudi.format.file_names import file_prefix_of, new_file_id
 from pyhudi.table.view.file_group_keys import FileGroupId
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowSource
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import RowCounts, Stat, file_stat
+from pyhudi.write.write_status import RowCounts, file_stat
 
 _FIRST_RATIO = 0.3
 _FULL = 0.9
@@ -53,7 +54,7 @@ class CreateHandle:
         self._ids = ids
         self._output: BaseFileOutput | None = None
         self._started = 0.0
-        self._stats: list[Stat] = []
+        self._stats: list[WriteStat] = []
 
     @property
     def buffered_bytes(self) -> int:
@@ -76,7 +77,7 @@ class CreateHandle:
             output.write(rows.slice(0, room))
             rows = rows.slice(room)
 
-    def close(self) -> list[Stat]:
+    def close(self) -> list[WriteStat]:
         """Finish the last file. Return the stats of all."""
         if self._output is not None:
             self._finish(self._output)

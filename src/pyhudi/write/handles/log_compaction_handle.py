@@ -14,16 +14,17 @@ from pyhudi.merge.file_group_reader import OpenSlice, open_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.handles.compaction_handle import with_log_statistics
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import DeltaSlice, Stat, log_stat
+from pyhudi.write.write_status import DeltaSlice, log_stat
 
 
 def compact_logs(
     read_context: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice, logs: LogSettings
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Write the merged records of a slice's logs, one version each, and the deletes, to a new log file whose blocks
     replace theirs. Return the stats of the files.
 
@@ -88,7 +89,7 @@ def _write(
 
 def _stat(
     file_slice: FileSlice, file: LogFile, logs: LogSettings, started: float, bounds: pa.StructArray | None
-) -> Stat:
+) -> WriteStat:
     names = [file_name_of(path) for path in file_slice.log_paths] if logs.named_by_slice else []
     return log_stat(
         file_slice.group,

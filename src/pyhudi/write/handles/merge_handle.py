@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGroups
 from pyhudi.merge.base_file_readers import BaseFileReader, open_base
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout, RowSource
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
@@ -17,7 +18,7 @@ from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file, with_cdc_files
+from pyhudi.write.write_status import RowCounts, file_stat, previous_file, with_cdc_files
 
 _COPIED_SHARE = 8
 """Row groups are copied from this share of the size of new ones on; smaller ones are merged with their neighbours."""
@@ -42,7 +43,7 @@ class MergeHandle:
         self._plain = pa.schema([f for f in context.columns.file_schema if f.name not in constant])
         self._rules = rules_for_rows(context, self._plain)
 
-    def run(self, key: GroupKey, rows: FileGroupRows) -> Stat:
+    def run(self, key: GroupKey, rows: FileGroupRows) -> WriteStat:
         """Merge one file group. Return the stat of its new base file."""
         assert key.base_path is not None
         started = time.monotonic()

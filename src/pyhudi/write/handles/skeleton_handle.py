@@ -22,11 +22,12 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.bootstrap_index import SourceFile
 from pyhudi.table.view.file_group_keys import FileGroupId
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
 from pyhudi.write.rows.bootstrap_source import SourceReader
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import RowCounts, Stat, file_stat
+from pyhudi.write.write_status import RowCounts, file_stat
 
 _AVRO = json.dumps(
     {"type": "record", "name": "HoodieRecordKey", "doc": "", "fields": json.loads(to_avro(META_SCHEMA, "t"))["fields"]},
@@ -49,7 +50,7 @@ class SkeletonHandle:
     reader: SourceReader
     attempt: int
 
-    def write(self, source: SourceFile, task: TaskId) -> Stat:
+    def write(self, source: SourceFile, task: TaskId) -> WriteStat:
         """Write the skeleton file of one source file.
 
         Raises:

@@ -16,19 +16,20 @@ from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import FileGroupId
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.create_handle import task_file_ids
 from pyhudi.write.handles.marked_file import open_marked_file
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import RowCounts, Stat, file_stat
+from pyhudi.write.write_status import RowCounts, file_stat
 
 _log = logging.getLogger(__name__)
 
 
 def copy_base_files(
     context: WriteContext, task: TaskId, partition: str, group_number: int, paths: Sequence[str]
-) -> Stat | None:
+) -> WriteStat | None:
     """Write the row groups of Parquet base files of one partition, in order, to one new file. Return its stat.
 
     Returns None, and leaves no file, if they cannot be concatenated: a file has other columns than the current ones of

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.handles.base_file_output import RowSource
 from pyhudi.write.handles.create_handle import CreateHandle, task_file_ids
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, dictionary_columns
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat
 
 _COPIED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
 """Meta columns of a row that are kept; the others are those of its file."""
@@ -29,7 +29,7 @@ def _copied(context: WriteContext) -> tuple[str, ...]:
 
 def write_copies(
     context: WriteContext, task: TaskId, partition: str, unit: int, batches: Iterable[pa.RecordBatch]
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Write rows of one partition, in order, to new file groups. Return the stats of the files.
 
     Rows keep commit time, sequence number and record key. ``unit`` distinguishes several calls of one task.
@@ -43,7 +43,7 @@ def write_copies_to(
     task: TaskId,
     partition: str,
     routed: Iterable[tuple[pa.RecordBatch, Mapping[str, pa.Array]]],
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Write rows of one partition, in order, to new file groups with given ids, one file each. Return the stats of the
     files. ``routed`` are rows with masks of destinations: the row numbers (int64) for each file group."""
     return _write(context, task, partition, routed, lambda file_id: iter((file_id,)))
@@ -55,7 +55,7 @@ def _write(
     partition: str,
     routed: Iterable[tuple[pa.RecordBatch, Mapping[str, pa.Array | None]]],
     ids: Callable[[str], Iterator[str]],
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Write rows to one or several destinations. ``routed``: rows, and the row numbers (None: all) for each
     destination; ``ids``: the file groups that are created for a destination."""
     schema = pa.schema([*(pa.field(name, pa.string()) for name in _copied(context)), *context.columns.schema])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.handles.append_handle import AppendHandle
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.bulk_insert_handle import BulkInsertHandle
@@ -16,7 +17,7 @@ from pyhudi.write.rows.incoming_rows import FileGroupRows, GroupKey, rows_by_fil
 from pyhudi.write.rows.keyed_rows import KeyedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, encode_stats
+from pyhudi.write.write_status import encode_stats
 
 
 def bulk_insert_task(
@@ -50,7 +51,7 @@ class GroupWriter:
     """Writes the rows of file groups and collects the stats of the files."""
 
     def __init__(self, context: WriteContext, task: TaskId) -> None:
-        self.stats: list[Stat] = []
+        self.stats: list[WriteStat] = []
         self._context = context
         self._task = task
         self._layout = RowLayout(context, task)
@@ -72,7 +73,7 @@ class GroupWriter:
             updated = None if self._update is None else self._update.run(key, rows)
             self.stats.append(self._merge.run(key, rows) if updated is None else updated)
 
-    def _create(self, key: GroupKey, rows: FileGroupRows) -> list[Stat]:
+    def _create(self, key: GroupKey, rows: FileGroupRows) -> list[WriteStat]:
         handle = CreateHandle(self._context, self._task, key.partition, file_ids(key.file_id))
         try:
             for batch in rows.inserts():

@@ -11,7 +11,6 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import FileSizeError, FormatError
 from pyhudi.metadata.file_groups import hfile_sources
-from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
 from pyhudi.metadata.maintenance.compaction_attempts import ATTEMPTS_FILE, CompactionAttempts
@@ -21,6 +20,7 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Action
@@ -86,7 +86,7 @@ def patched_run(monkeypatch: pytest.MonkeyPatch, act: Any) -> list[MetadataCompa
     """Do something after the files were merged and before that is published; returns the jobs seen."""
     run, seen = compaction.run_job, []
 
-    def work(job: MetadataCompactionJob, engine: object = None) -> list[Stat]:
+    def work(job: MetadataCompactionJob, engine: object = None) -> list[WriteStat]:
         stats = run(job, engine)
         seen.append(job)
         if len(seen) == 1:
@@ -164,7 +164,7 @@ def test_failures_are_tried_ever_less_often(mor: MorTable, monkeypatch: pytest.M
     before = compactions(mor)
     at: list[int] = []
 
-    def fail(*_: object) -> list[Stat]:
+    def fail(*_: object) -> list[WriteStat]:
         at.append(deltas(mor))
         raise FileSizeError("exceeds the limit")
 
@@ -183,7 +183,7 @@ def test_failures_are_tried_ever_less_often(mor: MorTable, monkeypatch: pytest.M
 
 
 def test_a_damaged_file_has_the_table_built_anew(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> list[Stat]:
+    def fail(*_: object) -> list[WriteStat]:
         raise FormatError("a block is broken")
 
     with monkeypatch.context() as patch:

@@ -11,7 +11,6 @@ from pyhudi.format.log.block_framing import rollback_frame
 from pyhudi.metadata.file_groups.delta_commit_writer import (
     GroupFiles,
     MetadataCommit,
-    Stat,
     begin_delta_commit,
     complete_delta_commit,
     new_token,
@@ -27,6 +26,7 @@ from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 
@@ -62,7 +62,7 @@ def append_rollback_blocks(
 
 def _record_log_files(
     storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
-) -> list[Stat]:
+) -> list[WriteStat]:
     """Add the log files of a rollback to the list of files."""
     rows = [
         {"partition": partition, "name": name, "size": size}

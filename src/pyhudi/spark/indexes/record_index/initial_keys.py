@@ -14,7 +14,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.row_estimates import estimated_rows
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.record_index_file_groups import (
     RecordIndexFileGroups,
@@ -32,6 +32,7 @@ from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.instant import millis_of_instant
 from pyhudi.write.write_checks import check_record_index
 
@@ -81,7 +82,7 @@ class InitialKeys:
             )
         return cls(spark, table, opts, slices, rows, groups)
 
-    def write(self, instant: str) -> list[Stat]:
+    def write(self, instant: str) -> list[WriteStat]:
         """Write the base files of the index at an instant of the metadata table. Return their write stats. Runs a Spark
         job.
 

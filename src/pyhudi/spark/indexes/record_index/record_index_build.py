@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError
-from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.metadata_layout import FILES, RECORD_INDEX
@@ -22,6 +21,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import WriteStat
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def build_record_index(spark: SparkSession, table: LockedTable) -> TableConfig:
     return declare_partitions(table.storage, table.config, [RECORD_INDEX], definitions)
 
 
-def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Stat], active: ActiveTimeline) -> None:
+def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[WriteStat], active: ActiveTimeline) -> None:
     """Check that no write since the base files of the index were written has added a key to a second file group.
 
     Raises:

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
-from pyhudi.metadata.file_groups.delta_commit_writer import Stat
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD, decode, record_schema
 from pyhudi.metadata.records.record_locations import decode_locations
@@ -29,9 +28,10 @@ from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import WriteStat
 
 
-def count_duplicate_keys(first: InitialKeys, stats: Sequence[Stat], active: ActiveTimeline) -> int:
+def count_duplicate_keys(first: InitialKeys, stats: Sequence[WriteStat], active: ActiveTimeline) -> int:
     """Return the number of keys that are in several file groups now (``active``), but were in one when the base files
     of ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
     none."""
@@ -66,7 +66,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Stat], active: Acti
     return sum(int(row[0]) for row in counts)
 
 
-def _keys_of_unchanged(storage: Storage, stat: Stat | None, left: pa.Array, version: int) -> pa.ChunkedArray:
+def _keys_of_unchanged(storage: Storage, stat: WriteStat | None, left: pa.Array, version: int) -> pa.ChunkedArray:
     """Return the keys of a base file of the index whose file groups have not changed."""
     if stat is None:
         return pa.chunked_array([], pa.string())

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyhudi.arrow.group_runs import by_group
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.hfile.hfile_writer import LONGEST_KEY
-from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice, Stat
+from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX_PAYLOAD
@@ -33,6 +33,7 @@ from pyhudi.spark.indexes.key_ranges import ranges_by_group, sorted_by_index_gro
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.fencing.write_fence import WriteFence
 
 _STAT = "stat string, duplicates long"
@@ -88,7 +89,7 @@ class KeyLocations:
 class KeyWriteResult:
     """Write stats of the files of an index, and the number of keys with more than one location."""
 
-    stats: list[Stat]
+    stats: list[WriteStat]
     duplicates: int
 
 
@@ -145,7 +146,7 @@ def _write(keys: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Batches]
     return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
 
 
-def _result(stat: Stat | None, duplicates: int) -> pa.RecordBatch:
+def _result(stat: WriteStat | None, duplicates: int) -> pa.RecordBatch:
     """Return the result of a task for one file group: write stat as JSON, and number of duplicates."""
     columns = [pa.array([None if stat is None else json.dumps(stat)], pa.string()), pa.array([duplicates], pa.int64())]
     return pa.RecordBatch.from_arrays(columns, names=["stat", "duplicates"])
@@ -190,7 +191,7 @@ class LocationMerge:
         values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
         return cls(files, locations.partitions, values, target)
 
-    def write_base_file(self, number: int, parts: Iterable[pa.Table], token: str) -> tuple[Stat, int]:
+    def write_base_file(self, number: int, parts: Iterable[pa.Table], token: str) -> tuple[WriteStat, int]:
         """Write the keys of a file group, range by range in their order. Return the write stat, and the number of keys
         with two locations."""
         counts: list[int] = []
