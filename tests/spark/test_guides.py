@@ -521,7 +521,7 @@ def test_schema_evolution(spark, sql, tmp_path):
 
 @tested_elsewhere
 def test_key_generation(spark, tmp_path):
-    """Settings of the timestamp generator under their older prefix."""
+    """Settings of the timestamp generator under the prefix of the page, which the table keeps."""
     prefix = "hoodie.streamer.keygen.timebased"
     options = {
         "hoodie.table.name": "t",
@@ -539,6 +539,7 @@ def test_key_generation(spark, tmp_path):
         [(1, "2020-04-01T13:01:33.428Z"), (2, "2020-04-01T13:01:33-05:00")], "id int, at string"
     )
     rows.write.format("hudi").options(**options).mode("overwrite").save(str(tmp_path / "t"))
+    rows.write.format("hudi").mode("append").save(str(tmp_path / "t"))
     found = spark.read.format("hudi").load(str(tmp_path / "t")).select("_hoodie_partition_path").distinct()
     assert sorted(row[0] for row in found.collect()) == ["2020040113", "2020040118"]
 

@@ -59,9 +59,9 @@ def _declare(option: Option[T]) -> Option[T]:
     return option
 
 
-def text(key: str, default: str, doc: str) -> Option[str]:
+def text(key: str, default: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str]:
     """Declare an option that accepts any text."""
-    return _declare(Option(key, "text", default, str, "any text", doc))
+    return _declare(Option(key, "text", default, str, "any text", doc, aliases))
 
 
 def optional_text(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str | None]:

@@ -57,7 +57,6 @@ ALIASES: Mapping[str, str] = MappingProxyType(_aliases())
 """Alias → canonical key of the option."""
 
 _PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.", "pyhudi.")
-# Prefixes of keys that are not enumerated: their remainder is defined by some component.
 _OPEN = (
     "hoodie.aws.",
     "hoodie.client.",
@@ -67,13 +66,15 @@ _OPEN = (
     "hoodie.kafka.",
     "hoodie.meta.sync.",
     "hoodie.metaserver.",
-    "hoodie.metrics.",
     "hoodie.record.merge.property.",
     "hoodie.streamer.",
-    "hoodie.write.commit.callback.",
+    "hoodie.write.commit.callback.pulsar.",
     "hoodie.write.lock.storage.",
     "pyhudi.storage.",
 )
+"""Prefixes of keys that are not enumerated: their remainder is defined by some component."""
+_ENUMERATED = ("hoodie.deltastreamer.keygen.", "hoodie.streamer.keygen.")
+"""Prefixes within `_OPEN` whose keys are enumerated."""
 
 _DECLARED = {key.lower(): key for key in (*OPTIONS, *ALIASES, *NAMED)}
 
@@ -110,7 +111,9 @@ def spellings(key: str) -> tuple[str, ...]:
 def is_known(key: str) -> bool:
     """Return True if the key, in any case, is known or has one of the prefixes whose keys are not enumerated."""
     folded = key.lower()
-    return not folded.startswith(_PREFIXES) or folded in _DECLARED or folded.startswith(_OPEN)
+    if not folded.startswith(_PREFIXES) or folded in _DECLARED:
+        return True
+    return folded.startswith(_OPEN) and not folded.startswith(_ENUMERATED)
 
 
 _NAME_PARTS = 3

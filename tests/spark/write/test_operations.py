@@ -127,7 +127,7 @@ def test_small_files_are_filled_and_large_ones_left(spark: SparkSession, tmp_pat
     first = write(frame(spark, batch(0, 4, 1, "", 1)), path, options("insert"))
     second = write(frame(spark, batch(4, 8, 1, "", 1)), path, options("insert"))
     assert second.stats["fileId"].to_pylist() == first.stats["fileId"].to_pylist()
-    third = write(frame(spark, batch(8, 12, 1, "", 1)), path, options("insert", hoodie__parquet__small__file__limit=0))
+    third = write(frame(spark, batch(8, 12, 1, "", 1)), path, options("insert", hoodie__parquet__small__file__limit=-1))
     assert third.stats["fileId"].to_pylist() != first.stats["fileId"].to_pylist()
     assert len(rows_of(path)) == 12
 

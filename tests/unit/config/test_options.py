@@ -130,6 +130,7 @@ class TestAliases:
             ("hoodie.cleaner.commits.retained", "hoodie.clean.commits.retained"),
             ("hoodie.datasource.write.storage.type", "hoodie.datasource.write.table.type"),
             ("hoodie.deltastreamer.keygen.timebased.timezone", "hoodie.keygen.timebased.timezone"),
+            ("hoodie.streamer.keygen.timebased.timezone", "hoodie.keygen.timebased.timezone"),
             ("hoodie.metadata.record.index.enable", "hoodie.metadata.global.record.level.index.enable"),
             ("hoodie.compaction.record.merger.strategy", "hoodie.write.record.merge.strategy.id"),
             ("hoodie.datasource.view.type", "hoodie.datasource.query.type"),
@@ -197,6 +198,13 @@ class TestUnknownKeys:
             ("Hoodie.Index.Tpye", "hoodie.index.type"),
             ("hoodie.datasource.write.base.file.format", "hoodie.base.file.format"),
             ("pyhudi.parquet.compresion.level", "pyhudi.parquet.compression.level"),
+            ("hoodie.metrics.onn", "hoodie.metrics.on"),
+            ("hoodie.write.commit.callback.http.ur", "hoodie.write.commit.callback.http.url"),
+            ("hoodie.write.commit.callback.kafka.topik", "hoodie.write.commit.callback.kafka.topic"),
+            (
+                "hoodie.streamer.keygen.timebased.output.dateformt",
+                "hoodie.streamer.keygen.timebased.output.dateformat",
+            ),
         ],
     )
     def test_did_you_mean(self, key: str, meant: str) -> None:
@@ -224,6 +232,7 @@ class TestUnknownKeys:
             "hoodie.streamer.source.dfs.root",
             "hoodie.record.merge.property.mine",
             "hoodie.datasource.meta.sync.glue.database_name",
+            "hoodie.write.commit.callback.pulsar.operation-timeout",
         ],
     )
     def test_what_is_not_ours_passes_silently(self, key: str) -> None:

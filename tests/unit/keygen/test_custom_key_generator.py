@@ -89,6 +89,12 @@ def test_the_last_one_is_used_until_it_is_removed():
             check(config)
 
 
+def test_a_misspelt_generator_of_apache_hudi_is_suggested():
+    properties = {"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpelKeyGenerator"}
+    with pytest.raises(UnsupportedTableError, match=r"did you mean org\.apache\.hudi\.keygen\.SimpleKeyGenerator\?"):
+        KeySpec.from_config(FakeConfig(KeyGenType.USER_PROVIDED, properties=properties))
+
+
 def test_columns_of_keys_and_paths_have_to_be_named():
     pyhudi.register_key_generator(Keys())
     with pytest.raises(ConfigError, match=r"makes record keys.*hoodie\.datasource\.write\.recordkey\.field"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +22,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.table.config.merge_settings import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY, MergeSettings
+from pyhudi.table.config.payload_classes import DEFAULT_PAYLOAD
 from pyhudi.testing import MergerTests, check_merger
 from tests.properties import examples
 from tests.unit.merge.mergers import Average, ByOrdering, First, Resurrecting, Total
@@ -100,6 +102,12 @@ def test_an_unknown_merger_is_refused_with_the_way_out() -> None:
         MergeRules.for_table(custom("abc-1"))
     payload = MergeSettings(MergeMode.CUSTOM, PAYLOAD_STRATEGY, payload_class="com.me.Mine")
     with pytest.raises(UnsupportedTableError, match=r"payload class com\.me\.Mine .*strategy_id is 'com\.me\.Mine'"):
+        MergeRules.for_table(payload)
+
+
+def test_a_payload_class_without_its_package_is_named_in_full() -> None:
+    payload = MergeSettings(MergeMode.CUSTOM, PAYLOAD_STRATEGY, payload_class="DefaultHoodieRecordPayloads")
+    with pytest.raises(UnsupportedTableError, match=re.escape(f"did you mean {DEFAULT_PAYLOAD}?)")):
         MergeRules.for_table(payload)
 
 

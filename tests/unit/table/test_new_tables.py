@@ -131,6 +131,30 @@ def test_the_option_chooses_the_version_and_the_property_agrees_with_it() -> Non
     assert TableConfig.for_new_table(Options.parse({**given, "hoodie.write.table.version": "8"})).version == 8
 
 
+def test_columns_of_the_custom_generator_are_stored_with_conversions() -> None:
+    """Apache Hudi refuses them without, also when it writes to a table that stores them so."""
+    given = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "hoodie.datasource.write.partitionpath.field": "city, day:SIMPLE",
+    }
+    stored = TableConfig.for_new_table(Options.parse(given)).properties["hoodie.table.partition.fields"]
+    assert stored == "city:simple,day:SIMPLE"
+
+
+def test_settings_of_the_timestamp_generator_are_stored_under_the_key_that_every_writer_reads() -> None:
+    given = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.datasource.write.partitionpath.field": "ts",
+        "hoodie.streamer.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.streamer.keygen.timebased.output.dateformat": "yyyy-MM-dd hh",
+    }
+    properties = TableConfig.for_new_table(Options.parse(given)).properties
+    assert properties["hoodie.keygen.timebased.timestamp.type"] == "EPOCHMILLISECONDS"
+    assert properties["hoodie.keygen.timebased.output.dateformat"] == "yyyy-MM-dd hh"
+
+
 @pytest.mark.parametrize("chosen", ["HFILE", "LANCE", "hoodie_log"])
 def test_base_formats_that_cannot_be_written(chosen: str) -> None:
     with pytest.raises(InvalidOptionError, match="PARQUET, ORC"):

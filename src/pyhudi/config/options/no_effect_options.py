@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import MarkerType, TimeGeneratorType
-from pyhudi.config.option import choice, flag, integer, name_list, optional_choice, optional_text
+from pyhudi.config.option import choice, flag, integer, optional_choice, optional_text
 
 INCREMENTAL_SKIP_COMPACT = flag(
     "hoodie.datasource.read.incr.skip_compact",
@@ -49,11 +49,6 @@ COMPLEX_KEYGEN_VALIDATION = flag(
     "hoodie.write.complex.keygen.validation.enable",
     True,
     "No effect: a write to such a table uses hoodie.write.complex.keygen.new.encoding, as releases 0.15 and 1.0 do.",
-)
-MERGER_CLASSES = name_list(
-    "hoodie.write.record.merge.custom.implementation.classes",
-    "No effect: Java classes of mergers; pyhudi.register_merger registers a Python merger for the strategy id.",
-    aliases=("hoodie.datasource.write.record.merger.impls",),
 )
 PAYLOAD_ORDERING_FIELD = optional_text(
     "hoodie.payload.ordering.field", "No effect: `hoodie.table.ordering.fields` names the ordering columns."

@@ -27,6 +27,8 @@ from pyhudi.config.option import (
 )
 
 _KEYGEN = "hoodie.keygen.timebased."
+_STREAMER_KEYGEN = "hoodie.streamer.keygen.timebased."
+"""Prefix of the same options in Apache Hudi's documentation. The code of 0.15 to 1.2 does not read it."""
 _WRITE = "hoodie.datasource.write."
 
 # --- identity ------------------------------------------------------------------------------------------------------
@@ -135,21 +137,51 @@ DROP_PARTITION_COLUMNS = flag(
     _WRITE + "drop.partition.columns", False, "If true, partition columns are omitted from the files."
 )
 TIMESTAMP_TYPE = optional_choice(
-    _KEYGEN + "timestamp.type", TimestampType, "Type of the timestamp generator's input column."
+    _KEYGEN + "timestamp.type",
+    TimestampType,
+    "Type of the timestamp generator's input column.",
+    aliases=(_STREAMER_KEYGEN + "timestamp.type",),
 )
 TIMESTAMP_SCALAR_UNIT = choice(
-    _KEYGEN + "timestamp.scalar.time.unit", TimeUnit.SECONDS, "Unit of the input when its type is SCALAR."
+    _KEYGEN + "timestamp.scalar.time.unit",
+    TimeUnit.SECONDS,
+    "Unit of the input when its type is SCALAR.",
+    aliases=(_STREAMER_KEYGEN + "timestamp.scalar.time.unit",),
 )
 TIMESTAMP_INPUT_FORMAT = text(
-    _KEYGEN + "input.dateformat", "", "Java date pattern, or list of patterns, of text input."
+    _KEYGEN + "input.dateformat",
+    "",
+    "Java date pattern, or list of patterns, of text input.",
+    aliases=(_STREAMER_KEYGEN + "input.dateformat",),
 )
 TIMESTAMP_INPUT_FORMAT_DELIMITER = text(
-    _KEYGEN + "input.dateformat.list.delimiter.regex", ",", "Separator of input patterns, a regular expression."
+    _KEYGEN + "input.dateformat.list.delimiter.regex",
+    ",",
+    "Separator of input patterns, a regular expression.",
+    aliases=(_STREAMER_KEYGEN + "input.dateformat.list.delimiter.regex",),
 )
-TIMESTAMP_INPUT_TIMEZONE = optional_text(_KEYGEN + "input.timezone", "Time zone of text input without a zone.")
-TIMESTAMP_OUTPUT_FORMAT = text(_KEYGEN + "output.dateformat", "", "Java date pattern of the partition path.")
-TIMESTAMP_OUTPUT_TIMEZONE = optional_text(_KEYGEN + "output.timezone", "Time zone of the partition path.")
-TIMESTAMP_TIMEZONE = text(_KEYGEN + "timezone", "UTC", "Time zone of input and output without zones of their own.")
+TIMESTAMP_INPUT_TIMEZONE = optional_text(
+    _KEYGEN + "input.timezone",
+    "Time zone of text input without a zone.",
+    aliases=(_STREAMER_KEYGEN + "input.timezone",),
+)
+TIMESTAMP_OUTPUT_FORMAT = text(
+    _KEYGEN + "output.dateformat",
+    "",
+    "Java date pattern of the partition path.",
+    aliases=(_STREAMER_KEYGEN + "output.dateformat",),
+)
+TIMESTAMP_OUTPUT_TIMEZONE = optional_text(
+    _KEYGEN + "output.timezone",
+    "Time zone of the partition path.",
+    aliases=(_STREAMER_KEYGEN + "output.timezone",),
+)
+TIMESTAMP_TIMEZONE = text(
+    _KEYGEN + "timezone",
+    "UTC",
+    "Time zone of input and output without zones of their own.",
+    aliases=(_STREAMER_KEYGEN + "timezone",),
+)
 
 # --- merging -------------------------------------------------------------------------------------------------------
 
@@ -163,6 +195,11 @@ MERGE_STRATEGY_ID = optional_text(
     "hoodie.write.record.merge.strategy.id",
     "Strategy id of the merger for the mode CUSTOM.",
     aliases=("hoodie.datasource.write.record.merger.strategy", "hoodie.record.merge.strategy.id"),
+)
+MERGER_CLASSES = name_list(
+    "hoodie.write.record.merge.custom.implementation.classes",
+    "Java classes of mergers, which are not run; pyhudi.register_merger registers a Python merger for the strategy id.",
+    aliases=("hoodie.datasource.write.record.merger.impls",),
 )
 PAYLOAD_CLASS = optional_text(
     _WRITE + "payload.class",

@@ -104,7 +104,8 @@ PARQUET_MAX_FILE_SIZE = integer(
 PARQUET_SMALL_FILE_LIMIT = integer(
     "hoodie.parquet.small.file.limit",
     100 * _MB,
-    "Size in bytes below which a base file receives inserts first; 0: never.",
+    "Size in bytes below which a base file receives inserts first; 0 or -1: never.",
+    minimum=-1,
 )
 INSERT_SPLIT_SIZE = integer(
     "hoodie.copyonwrite.insert.split.size",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pyhudi.config.extension_instances import check_instance
+from pyhudi.config.extension_instances import check_instance, class_hint
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.merge.mergers.record_merger import RecordMerger
 from pyhudi.table.config.merge_settings import BUILT_IN_STRATEGIES, MergeSettings
+from pyhudi.table.config.payload_classes import PAYLOADS
 
 _MERGERS: dict[str, RecordMerger] = {}
 
@@ -60,7 +61,7 @@ def registered(settings: MergeSettings) -> RecordMerger:
     if settings.payload_class:
         name = settings.payload_class
         key = name.lower()
-        what = f"the payload class {name} (Java code, which pyhudi cannot run)"
+        what = f"the payload class {name} (Java code, which pyhudi cannot run{class_hint(name, PAYLOADS)})"
     else:
         name = settings.strategy_id
         key = name.lower()

@@ -6,6 +6,7 @@ name (version 6). Both are equivalent here; classes are never loaded.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -32,7 +33,7 @@ class KeyGenType(StrEnum):
     USER_PROVIDED = "USER_PROVIDED"
 
 
-_CLASSES: dict[KeyGenType, str] = {
+GENERATOR_CLASSES: Mapping[KeyGenType, str] = {
     KeyGenType.SIMPLE: _PACKAGE + "SimpleKeyGenerator",
     KeyGenType.COMPLEX: _PACKAGE + "ComplexKeyGenerator",
     KeyGenType.TIMESTAMP: _PACKAGE + "TimestampBasedKeyGenerator",
@@ -45,9 +46,10 @@ _CLASSES: dict[KeyGenType, str] = {
     KeyGenType.SPARK_SQL_UUID: "org.apache.spark.sql.hudi.command.UuidKeyGenerator",
     KeyGenType.SPARK_SQL_MERGE_INTO: "org.apache.spark.sql.hudi.command.MergeIntoKeyGenerator",
 }
+"""Names of Apache Hudi's generators in version 6 tables and options."""
 
 # Simple class name without "Avro" → type. Some moved between packages, so the package is ignored.
-_BY_SIMPLE_NAME = {name.rsplit(".", 1)[-1]: kind for kind, name in _CLASSES.items()} | {
+_BY_SIMPLE_NAME = {name.rsplit(".", 1)[-1]: kind for kind, name in GENERATOR_CLASSES.items()} | {
     "AutoRecordKeyGenerator": KeyGenType.AUTO_RECORD,
     "AutoRecordGenWrapperKeyGenerator": KeyGenType.AUTO_RECORD,
     "NonPartitionedKeyGenerator": KeyGenType.NON_PARTITION,
@@ -67,14 +69,14 @@ def parse_keygen(text: str) -> KeyGenType:
     upper = name.upper().removesuffix("_AVRO")
     if upper in KeyGenType.__members__:
         return KeyGenType[upper]
-    allowed = ", ".join(KeyGenType.__members__) + f", or a class name such as {_CLASSES[KeyGenType.SIMPLE]}"
+    allowed = ", ".join(KeyGenType.__members__) + f", or a class name such as {GENERATOR_CLASSES[KeyGenType.SIMPLE]}"
     raise InvalidOptionError(KEYGENERATOR_TYPE.key, text, allowed)
 
 
 def class_name(kind: KeyGenType) -> str:
     """Return the Java class name that version 6 tables store for *kind*."""
     try:
-        return _CLASSES[kind]
+        return GENERATOR_CLASSES[kind]
     except KeyError:
         raise ConfigError(f"the key generator {kind} has no class name in Apache Hudi") from None
 
@@ -119,3 +121,9 @@ def parse_partition_fields(text: str) -> tuple[PartitionField, ...]:
             raise InvalidOptionError(PARTITIONPATH_FIELD.key, text, "field:simple or field:timestamp")
         fields.append(PartitionField(name, PartitionKind(kind.lower()) if kind else PartitionKind.SIMPLE))
     return tuple(fields)
+
+
+def with_conversions(text: str) -> str:
+    """Return the partition fields in *text* with ``:simple`` after each name that has no conversion."""
+    fields = (part.strip() for part in text.split(","))
+    return ",".join(field if ":" in field else f"{field}:{PartitionKind.SIMPLE}" for field in fields if field)

@@ -15,6 +15,7 @@ from pyhudi.table.config.key_generator_type import (
     infer_keygen,
     parse_keygen,
     parse_partition_fields,
+    with_conversions,
 )
 from pyhudi.table.config.new_merge_settings import merge_properties_of_new_table, merge_settings_of_new_table
 from pyhudi.table.config.properties_text import table_checksum
@@ -120,7 +121,10 @@ def _keys(opts: Options, version: int) -> dict[str, str]:
     spec = "" if kind in _WITHOUT_PARTITIONS else opts.text(options.PARTITIONPATH_FIELD) or ""
     fields = parse_partition_fields(spec)
     typed = kind is KeyGenType.CUSTOM
-    properties[property_keys.PARTITION_FIELDS] = ",".join(f.name for f in fields) if typed and version < 8 else spec
+    if typed:
+        # Apache Hudi stores and requires the conversion of each column from version 8 on
+        spec = ",".join(field.name for field in fields) if version < 8 else with_conversions(spec)
+    properties[property_keys.PARTITION_FIELDS] = spec
     configured = opts.get_typed(options.KEYGENERATOR_CLASS) or ""
     if version < 8:
         properties[property_keys.KEY_GENERATOR_CLASS] = configured or class_name(kind)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 
 _TABLE_NAME = "<TABLE_NAME>"
 _PACKAGE = "org.apache.hudi.client.validator."
@@ -59,6 +59,18 @@ def query_validations(opts: Options) -> tuple[QueryValidation, ...]:
     """
     names = [name.strip() for name in opts.get_typed(options.PRECOMMIT_VALIDATORS).split(",")]
     return tuple(validation for name in names if name for validation in _validations_of_class(_expectation(name), opts))
+
+
+def warn_of_unused_queries(opts: Options) -> None:
+    """Issue OptionWithoutEffectWarning for queries whose validator the options do not name."""
+    used = {validation.expectation for validation in query_validations(opts)}
+    for expectation, option in _QUERIES.items():
+        if opts.get_typed(option).strip() and expectation not in used:
+            warn(
+                f"{option.key} has no effect: {options.PRECOMMIT_VALIDATORS.key} does not name "
+                f"{_PACKAGE}{expectation.value}",
+                OptionWithoutEffectWarning,
+            )
 
 
 def _expectation(name: str) -> Expectation:

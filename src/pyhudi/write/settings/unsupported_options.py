@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import MergeMode
 from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 from pyhudi.keygen.timestamp_settings import is_unknown_offset
@@ -16,7 +17,7 @@ from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.timeline.archive.archiver import commits_to_keep
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.post_commit.commit_callback import check_callback_options
-from pyhudi.write.settings.precommit_validators import query_validations
+from pyhudi.write.settings.precommit_validators import warn_of_unused_queries
 
 _OFF = ("", "false")
 
@@ -71,6 +72,11 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("",),
         f"{_JAVA_CLASS}; use {options.PARQUET_BLOCK_SIZE.key}, {options.PARQUET_PAGE_SIZE.key} and similar options",
     ),
+    "hoodie.metrics.configs.properties": (
+        ("",),
+        f"reporters are not read from files; set {options.METRICS_REPORTER.key}, and register functions for "
+        "further ones with pyhudi.metrics.add_listener()",
+    ),
     "hoodie.client.init.callback.classes": (("",), _JAVA_CLASS),
 }
 
@@ -123,7 +129,7 @@ def check_unsupported_options(opts: Options) -> None:
     commits_to_keep(opts)
     check_metrics_options(opts)
     check_callback_options(opts)
-    query_validations(opts)
+    warn_of_unused_queries(opts)
     for option, services in _REGEXES:
         if opts.get_typed(options.TABLE_SERVICES_ENABLED) and any(map(opts.get_typed, services)):
             compile_regex(option, opts.get_typed(option) or "")
@@ -138,6 +144,20 @@ def check_unsupported_options(opts: Options) -> None:
         name = opts.get(key, "").strip()
         if name and not name.startswith(_HUDI_CLASS):
             warn(f"{key}={name} has no effect: {_JAVA_CLASS}", OptionWithoutEffectWarning)
+    _warn_of_merger_classes(opts)
+
+
+def _warn_of_merger_classes(opts: Options) -> None:
+    """Warn of mergers of the user that no option selects; for those of a strategy id, one in Python is required."""
+    names = [name for name in opts.get_typed(options.MERGER_CLASSES) if not name.startswith(_HUDI_CLASS)]
+    selected = opts.is_set(options.MERGE_STRATEGY_ID) or opts.get_typed(options.MERGE_MODE) is MergeMode.CUSTOM
+    if names and not selected:
+        warn(
+            f"{opts.spelling(options.MERGER_CLASSES)}={','.join(names)} has no effect: {_JAVA_CLASS}; register a "
+            f"merger in Python (pyhudi.register_merger), and create the table with {options.MERGE_MODE.key}=CUSTOM "
+            f"and {options.MERGE_STRATEGY_ID.key}",
+            OptionWithoutEffectWarning,
+        )
 
 
 def _options_with_effect(opts: Options, table: Mapping[str, tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:

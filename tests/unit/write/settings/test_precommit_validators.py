@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, OptionWithoutEffectWarning
 from pyhudi.write.settings.precommit_validators import Expectation, QueryValidation, query_validations
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 
@@ -50,3 +50,12 @@ def test_no_validators(opts):
 def test_refused_before_the_write(opts, message):
     with pytest.raises(ConfigError, match=message):
         check_unsupported_options(Options.parse(opts))
+
+
+def test_queries_without_their_validator_are_warned_of(recwarn):
+    queries = {f"{KEY}.single.value.sql.queries": "select 1 from <TABLE_NAME>#1"}
+    with pytest.warns(OptionWithoutEffectWarning, match="queries has no effect: .*SqlQuerySingleResultPreCommitV"):
+        check_unsupported_options(Options.parse(queries))
+    recwarn.clear()
+    check_unsupported_options(Options.parse({**SINGLE, **queries}))
+    assert not recwarn

@@ -103,3 +103,20 @@ def test_cleaning_before_a_write_is_left_to_the_caller(policy: str) -> None:
 def test_no_cleaning_before_a_write_is_the_default(recwarn: pytest.WarningsRecorder) -> None:
     check_unsupported_options(Options.parse({"hoodie.prewrite.cleaner.policy": "none"}))
     assert not recwarn
+
+
+def test_mergers_in_java_that_nothing_selects(recwarn: pytest.WarningsRecorder) -> None:
+    classes = {"hoodie.write.record.merge.custom.implementation.classes": "com.me.Mine"}
+    with pytest.warns(OptionWithoutEffectWarning, match=r"classes=com\.me\.Mine has no effect: .*register_merger"):
+        check_unsupported_options(Options.parse(classes))
+    recwarn.clear()
+    check_unsupported_options(Options.parse({**classes, "hoodie.write.record.merge.mode": "CUSTOM"}))
+    check_unsupported_options(Options.parse({**classes, "hoodie.write.record.merge.strategy.id": "a-1"}))
+    spark = {"hoodie.datasource.write.record.merger.impls": "org.apache.hudi.DefaultSparkRecordMerger"}
+    check_unsupported_options(Options.parse(spark))
+    assert not recwarn
+
+
+def test_reporters_in_files() -> None:
+    with pytest.warns(OptionWithoutEffectWarning, match=r"=/etc/more has no effect: .*add_listener"):
+        check_unsupported_options(Options.parse({"hoodie.metrics.configs.properties": "/etc/more"}))

@@ -121,7 +121,7 @@ def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) 
     """Return the small base files to which new records are written (SMALL_FILES_SCHEMA)."""
     # a record with some of its columns cannot be merged with others into a base file
     replaces_deleted = job.changes is not None and job.changes.new_records is NewRecords.REPLACING_DELETED
-    if job.operation not in _FILLS or not limit or replaces_deleted or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
+    if job.operation not in _FILLS or limit <= 0 or replaces_deleted or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
         return SMALL_FILES_SCHEMA.empty_table()
     has_logs = job.config.table_type is TableType.MERGE_ON_READ
     max_files = job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES) if has_logs else None
