@@ -64,7 +64,8 @@ class InvalidOptionError(ConfigError):
     def __init__(self, key: str, value: object, allowed: str) -> None:
         quoted = isinstance(value, str) and len(value) > 1 and value[0] == value[-1] in "'\""
         hint = "; leave the quotes out: in SET they are part of the value" if quoted else ""
-        super().__init__(f"invalid value {value!r} of option {key!r}; allowed: {allowed}{hint}")
+        shown = str(value) if isinstance(value, str) else value  # The text of a member of an enumeration
+        super().__init__(f"invalid value {shown!r} of option {key!r}; allowed: {allowed}{hint}")
         self.key = key
         self.value = value
         self.allowed = allowed

@@ -29,6 +29,7 @@ AS_MANY = {
     _VALIDATORS: f"{_PACKAGE}SqlQueryEqualityPreCommitValidator",
     f"{_VALIDATORS}.equality.sql.queries": "select count(*) from <TABLE_NAME>",
 }
+NO_SUCH_COLUMN = AS_MANY | {f"{_VALIDATORS}.equality.sql.queries": "select max(fare) from <TABLE_NAME>"}
 ONLY_P = {
     _VALIDATORS: f"{_PACKAGE}SqlQuerySingleResultPreCommitValidator",
     f"{_VALIDATORS}.single.value.sql.queries": "select max(part) from <TABLE_NAME>#p",
@@ -57,6 +58,7 @@ def test_writes_that_validators_refuse(spark: SparkSession, tmp_path: Path, kind
     for operation, given, validators, mode in [
         ("upsert", [("a", "p", 3, None)], NO_NULLS, "append"),
         ("upsert", [("b", "q", 3, "y")], ONLY_P, "append"),
+        ("upsert", [("a", "p", 3, "x")], NO_SUCH_COLUMN, "append"),
         ("insert", [("c", "p", 3, "z")], AS_MANY, "append"),
         ("delete", [("a", "p", 3, "x")], AS_MANY, "append"),
         ("delete_partition", [("a", "p", 3, "x")], AS_MANY, "append"),

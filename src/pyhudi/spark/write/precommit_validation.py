@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -81,7 +82,8 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
         validations: The queries and their expected results.
 
     Raises:
-        ValidationError: A query did not give the expected result. The message has the query and its results.
+        ValidationError: A query did not give the expected result, or cannot be run. The message has the query, and
+            its results or the error.
     """
     after = _rows(spark, staged.after, staged.partitions)
     is_new = not staged.before.active.timeline.completed().writes()
@@ -92,7 +94,12 @@ def validate_write(spark: SparkSession, staged: StagedTable, validations: Sequen
         for view, rows in views.items():
             shown.enter_context(temporary_view(rows, view))
         for validation in validations:
-            _validate(validation, *(spark.sql(validation.query_for(view)) for view in views))
+            try:
+                _validate(validation, *(spark.sql(validation.query_for(view)) for view in views))
+            except AnalysisException as error:
+                raise ValidationError(
+                    f"the write was rolled back: the query {validation.query!r} cannot be run: {error}"
+                ) from error
 
 
 def _rows(spark: SparkSession, table: TableSnapshot, partitions: Sequence[str]) -> DataFrame:

@@ -108,7 +108,7 @@ def test_the_version_whose_rules_hold_can_be_given():
                 "hoodie.read.timeline.holes.resolution.policy": "USE_TRANSITION_TIME",
             },
             InvalidOptionError,
-            "FAIL, BLOCK",
+            "'USE_TRANSITION_TIME' of .*FAIL, BLOCK",
         ),
     ],
 )
