@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
@@ -22,8 +21,8 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 _log = logging.getLogger(__name__)
 
 
-class LivenessSignals(Protocol):
-    """Signals of one write, from its start to its end."""
+class LivenessSignals:
+    """Signals of one write, from its start to its end: none, for the only writer of a table."""
 
     def start(self) -> None:
         """Signal that the write is running, before its instant is created."""
@@ -40,6 +39,7 @@ class LivenessSignals(Protocol):
 
     def cleanup_steps(self) -> tuple[Callable[[], object], ...]:
         """Return the steps that remove the signals of a write that has ended."""
+        return ()
 
     def abandon(self) -> None:
         """Give no more signals, and leave those in the storage: they expire, or belong to another process by now."""
@@ -49,31 +49,9 @@ class LivenessSignals(Protocol):
         logged."""
 
 
-class NoSignals:
-    """A write of the only writer of a table, which needs no signals."""
-
-    def start(self) -> None:
-        pass
-
-    def check(self) -> None:
-        pass
-
-    def before_publication(self) -> None:
-        pass
-
-    def cleanup_steps(self) -> tuple[Callable[[], object], ...]:
-        return ()
-
-    def abandon(self) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
-
-
 @dataclass(frozen=True, slots=True)
-class HeartbeatSignals:
-    """A write with a heartbeat.
+class HeartbeatSignals(LivenessSignals):
+    """Signals of a write with a heartbeat.
 
     Attributes:
         heartbeat: Heartbeat of the write.
@@ -114,5 +92,5 @@ def liveness_signals(storage: Storage, instant: str, opts: Options) -> LivenessS
         opts: Options of the write.
     """
     if failed_writes_policy(opts) is FailedWritesPolicy.EAGER:
-        return NoSignals()
+        return LivenessSignals()
     return HeartbeatSignals(Heartbeat.from_options(storage, instant, opts), PublicationIntent(storage, instant))

@@ -12,7 +12,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.liveness_signals import NoSignals
+from pyhudi.transaction.liveness_signals import HeartbeatSignals
 from pyhudi.transaction.transaction import Transaction
 
 
@@ -49,7 +49,7 @@ class ResumableTransaction(Transaction):
         Raises:
             TransactionError: The write is not inflight, or has a heartbeat, which would end.
         """
-        has_heartbeat = not isinstance(self._signals, NoSignals)
+        has_heartbeat = isinstance(self._signals, HeartbeatSignals)
         if has_heartbeat or self._instant.state is not State.INFLIGHT or self._finished:
             raise TransactionError(f"{self._instant} cannot be suspended: it must be inflight, without a heartbeat")
         self._finished = True

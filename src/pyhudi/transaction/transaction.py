@@ -43,7 +43,7 @@ from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.conflict_detection import AllowedConflicts, find_conflict
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
-from pyhudi.transaction.liveness_signals import LivenessSignals, NoSignals
+from pyhudi.transaction.liveness_signals import LivenessSignals
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
@@ -86,7 +86,7 @@ class Transaction:
         generator = make_time_generator(storage, opts, config.timezone)
         self._rollbacks = RollbackExecutor.from_options(storage, config.version, generator, opts)
         self._metadata_updates = MetadataUpdates(storage, opts, generator, stats_reader)
-        self._signals: LivenessSignals = NoSignals()
+        self._signals = LivenessSignals()
         self._active: ActiveTimeline
         self._instant: Instant
         self._publication: Publication | None = None
