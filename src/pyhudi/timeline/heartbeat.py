@@ -52,39 +52,25 @@ class HeartbeatPolicy:
         return self.interval_ms * (self.tolerable_misses + 1)
 
     def is_dead(self, storage: Storage, instant: str, folder: str = HEARTBEAT_FOLDER) -> bool:
-        """Return True if the writer of an instant is considered dead; see `is_dead`."""
-        return is_dead(
-            storage, instant, interval_ms=self.interval_ms, tolerable_misses=self.tolerable_misses, folder=folder
-        )
+        """Return True if the writer of an instant is considered dead: its heartbeat file is missing, or too old by the
+        clock of this machine, which may differ from that of the storage by less than an interval."""
+        heartbeat = storage.stat(heartbeat_path(instant, folder))
+        return heartbeat is None or clock.now_ms() - heartbeat.mtime_ms > self.longest_silence_ms
 
 
 class Heartbeat:
     """Heartbeat of one write. ``with heartbeat:`` starts it, and stops it when the block ends."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        instant: str,
-        *,
-        interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default,
-        tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default,
-        folder: str = HEARTBEAT_FOLDER,
-    ) -> None:
+    def __init__(self, storage: Storage, instant: str, policy: HeartbeatPolicy, folder: str = HEARTBEAT_FOLDER) -> None:
         self.storage = storage
         self.instant = instant
         self._folder = folder
-        self._interval = interval_ms / 1000
-        self._patience = self._interval * (tolerable_misses + 1)
+        self._interval = policy.interval_ms / 1000
+        self._patience = policy.longest_silence_ms / 1000
         self._last = 0.0
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._process = 0
-
-    @classmethod
-    def from_options(cls, storage: Storage, instant: str, opts: Options) -> Self:
-        """Return the heartbeat of a writer with these options, not started yet."""
-        policy = HeartbeatPolicy.from_options(opts)
-        return cls(storage, instant, interval_ms=policy.interval_ms, tolerable_misses=policy.tolerable_misses)
 
     @property
     def path(self) -> str:
@@ -173,24 +159,3 @@ class Heartbeat:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
-
-
-def is_dead(
-    storage: Storage,
-    instant: str,
-    *,
-    interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default,
-    tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default,
-    now_ms: int | None = None,
-    folder: str = HEARTBEAT_FOLDER,
-) -> bool:
-    """Return True if the writer of an instant is considered dead: the heartbeat file is missing or too old.
-
-    ``now_ms`` is in epoch milliseconds; default: the clock of this machine, which may differ from that of the storage
-    by less than an interval.
-    """
-    heartbeat = storage.stat(heartbeat_path(instant, folder))
-    if heartbeat is None:
-        return True
-    now_ms = clock.now_ms() if now_ms is None else now_ms
-    return now_ms - heartbeat.mtime_ms > interval_ms * (tolerable_misses + 1)

@@ -15,7 +15,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
-from pyhudi.timeline.heartbeat import Heartbeat
+from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 
 _log = logging.getLogger(__name__)
@@ -93,4 +93,5 @@ def liveness_signals(storage: Storage, instant: str, opts: Options) -> LivenessS
     """
     if failed_writes_policy(opts) is FailedWritesPolicy.EAGER:
         return LivenessSignals()
-    return HeartbeatSignals(Heartbeat.from_options(storage, instant, opts), PublicationIntent(storage, instant))
+    heartbeat = Heartbeat(storage, instant, HeartbeatPolicy.from_options(opts))
+    return HeartbeatSignals(heartbeat, PublicationIntent(storage, instant))

@@ -13,9 +13,9 @@ from pyhudi.config import Options, options
 from pyhudi.errors import BusyError
 from pyhudi.storage import Storage
 from pyhudi.storage.clock import now_ms
-from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
+from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
@@ -28,7 +28,7 @@ def newest_rollback(active: ActiveTimeline) -> str:
 
 def check_no_heartbeat(storage: Storage, instant: Instant, opts: Options) -> None:
     """Raise BusyError if the heartbeat shows that an inflight instant is being executed."""
-    policy = heartbeat.HeartbeatPolicy.from_options(opts)
+    policy = HeartbeatPolicy.from_options(opts)
     if not policy.is_dead(storage, instant.requested):
         raise BusyError(
             f"{instant} is being executed by another process with a current heartbeat; wait for it, or, if that "
@@ -84,7 +84,7 @@ def _is_foreign(active: ActiveTimeline, instant: Instant) -> bool:
 def _has_heartbeat(active: ActiveTimeline, instant: Instant) -> bool:
     """Return True if the other program has or had a heartbeat. The heartbeat of an attempt of pyhudi that was killed
     before it started remains, too, and is not that of a program that started later without one."""
-    stat = active.storage.stat(heartbeat.heartbeat_path(instant.requested))
+    stat = active.storage.stat(heartbeat_path(instant.requested))
     if stat is None or not AttemptClaim(active.storage, instant.requested).exists():
         return stat is not None
     return stat.mtime_ms > _begun_at(active, instant)

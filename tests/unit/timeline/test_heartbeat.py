@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pyhudi.errors import ConflictError
-from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.heartbeat import Heartbeat, heartbeat_path, is_dead
+from pyhudi.storage import Storage, clock, open_storage
+from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from tests.fault_injection import Fault, FaultyStorage, Killed
 
 INSTANT = "20240102030405678"
@@ -31,15 +31,15 @@ def wait_for(condition: object, seconds: float = 5.0) -> None:
 
 
 def test_life(storage: Storage) -> None:
-    beat = Heartbeat(storage, INSTANT, interval_ms=20)
-    assert is_dead(storage, INSTANT)
+    beat = Heartbeat(storage, INSTANT, HeartbeatPolicy(interval_ms=20))
+    assert HeartbeatPolicy().is_dead(storage, INSTANT)
     with beat:
         assert beat.running
         assert storage.read(f".hoodie/.heartbeat/{INSTANT}") == b""
         first = storage.stat(beat.path)
         assert first is not None
         wait_for(lambda: storage.stat(beat.path) != first)
-        assert not is_dead(storage, INSTANT, interval_ms=1000)
+        assert not HeartbeatPolicy(interval_ms=1000).is_dead(storage, INSTANT)
         beat.check()
         beat.start()
     assert not beat.running
@@ -48,26 +48,31 @@ def test_life(storage: Storage) -> None:
 
 
 def test_removed_also_when_the_write_fails(storage: Storage) -> None:
-    with pytest.raises(ZeroDivisionError), Heartbeat(storage, INSTANT):
+    with pytest.raises(ZeroDivisionError), Heartbeat(storage, INSTANT, HeartbeatPolicy()):
         raise ZeroDivisionError
     assert not storage.exists(heartbeat_path(INSTANT))
 
 
-def test_death_by_age(storage: Storage, tmp_path: Path) -> None:
+def test_death_by_age(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage.create(heartbeat_path(INSTANT), b"")
     file = tmp_path / heartbeat_path(INSTANT)
     os.utime(file, (1_000_000, 1_000_000))
     born = 1_000_000_000
-    assert not is_dead(storage, INSTANT, now_ms=born + 180_000)
-    assert is_dead(storage, INSTANT, now_ms=born + 180_001)
-    assert is_dead(storage, INSTANT, interval_ms=10, tolerable_misses=0, now_ms=born + 11)
-    assert not is_dead(storage, INSTANT, interval_ms=10, tolerable_misses=4, now_ms=born + 50)
-    assert is_dead(storage, INSTANT)
+    for policy, silence_ms, is_dead in (
+        (HeartbeatPolicy(), 180_000, False),
+        (HeartbeatPolicy(), 180_001, True),
+        (HeartbeatPolicy(interval_ms=10, tolerable_misses=0), 11, True),
+        (HeartbeatPolicy(interval_ms=10, tolerable_misses=4), 50, False),
+    ):
+        monkeypatch.setattr(clock, "now_ms", lambda silence_ms=silence_ms: born + silence_ms)
+        assert policy.is_dead(storage, INSTANT) == is_dead
+    monkeypatch.undo()
+    assert HeartbeatPolicy().is_dead(storage, INSTANT)
 
 
 def test_silence_is_noticed_by_the_writer_itself(storage: Storage, caplog: pytest.LogCaptureFixture) -> None:
     faulty = FaultyStorage(storage, [Fault("write", nth) for nth in range(2, 1000)])
-    beat = Heartbeat(faulty, INSTANT, interval_ms=200, tolerable_misses=1)
+    beat = Heartbeat(faulty, INSTANT, HeartbeatPolicy(interval_ms=200, tolerable_misses=1))
     with caplog.at_level(logging.WARNING), beat:
         beat.check()
         wait_for(lambda: beat.expired)
@@ -78,14 +83,14 @@ def test_silence_is_noticed_by_the_writer_itself(storage: Storage, caplog: pytes
 
 def test_one_failure_does_no_harm(storage: Storage) -> None:
     faulty = FaultyStorage(storage, [Fault("write", 2)])
-    with Heartbeat(faulty, INSTANT, interval_ms=10, tolerable_misses=1000) as beat:
+    with Heartbeat(faulty, INSTANT, HeartbeatPolicy(interval_ms=10, tolerable_misses=1000)) as beat:
         wait_for(lambda: len(faulty.operations) > 3)
         assert not beat.expired
 
 
 def test_the_dead_do_not_beat(storage: Storage) -> None:
     faulty = FaultyStorage(storage, [Fault("write", 3, error=Killed)])
-    beat = Heartbeat(faulty, INSTANT, interval_ms=5)
+    beat = Heartbeat(faulty, INSTANT, HeartbeatPolicy(interval_ms=5))
     beat.start()
     wait_for(lambda: not beat.running)
     assert storage.exists(beat.path)
@@ -104,7 +109,7 @@ def test_an_interrupt_while_the_thread_starts_ends_it(storage: Storage, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    beat = Heartbeat(storage, INSTANT, interval_ms=10)
+    beat = Heartbeat(storage, INSTANT, HeartbeatPolicy(interval_ms=10))
     with pytest.raises(KeyboardInterrupt):
         beat.start()
     wait_for(lambda: not started[0].is_alive())
@@ -115,7 +120,7 @@ def test_a_heartbeat_whose_thread_cannot_start_is_removed(storage: Storage, monk
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
-    beat = Heartbeat(storage, INSTANT)
+    beat = Heartbeat(storage, INSTANT, HeartbeatPolicy())
     with pytest.raises(RuntimeError, match="can't start"):
         beat.start()
     assert storage.exists(beat.path)
@@ -126,9 +131,9 @@ def test_a_heartbeat_whose_thread_cannot_start_is_removed(storage: Storage, monk
 INTERRUPTED = """
 import os, sys, threading
 from pyhudi.storage import open_storage
-from pyhudi.timeline.heartbeat import Heartbeat
+from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy
 storage, beats = open_storage(sys.argv[1]), threading.Event()
-beat = Heartbeat(storage, "1")
+beat = Heartbeat(storage, "1", HeartbeatPolicy())
 def write():
     with beat:
         beats.set()

@@ -11,7 +11,7 @@ from pyhudi.config import Options
 from pyhudi.errors import StorageError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
-from pyhudi.timeline.heartbeat import heartbeat_path, is_dead
+from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.transaction.liveness_signals import liveness_signals
 
 INSTANT = "20240102030405678"
@@ -38,12 +38,12 @@ def test_signals_of_one_of_several_writers_last_until_it_ends(storage: Storage) 
     signals = liveness_signals(storage, INSTANT, Options.parse({POLICY: "LAZY"}))
     signals.start()
     signals.check()
-    assert not is_dead(storage, INSTANT)
+    assert not HeartbeatPolicy().is_dead(storage, INSTANT)
     signals.before_publication()
     assert PublicationIntent(storage, INSTANT).is_set()
     for step in signals.cleanup_steps():
         step()
-    assert is_dead(storage, INSTANT)
+    assert HeartbeatPolicy().is_dead(storage, INSTANT)
     assert not PublicationIntent(storage, INSTANT).is_set()
 
 

@@ -152,9 +152,7 @@ def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
 
 def heartbeat_of(job: MetadataCompactionJob, opts: Options) -> Heartbeat:
     """Return the heartbeat of a compaction."""
-    policy = HeartbeatPolicy.from_options(opts)
-    interval, misses = policy.interval_ms, policy.tolerable_misses
-    return Heartbeat(job.storage, job.instant, interval_ms=interval, tolerable_misses=misses, folder=HEARTBEATS)
+    return Heartbeat(job.storage, job.instant, HeartbeatPolicy.from_options(opts), HEARTBEATS)
 
 
 def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tuple[list[WriteStat], int]:

@@ -34,7 +34,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
-from pyhudi.timeline.heartbeat import Heartbeat
+from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
 from pyhudi.timeline.pending_index_plans import last_contiguous_write, pending_index_plans
@@ -217,7 +217,7 @@ class IndexBuildAttempt:
             indexing = active.to_inflight(indexing)
         self._claim.take()
         if several and self._heartbeat is None:
-            self._heartbeat = Heartbeat.from_options(storage, self._instant, self._opts)
+            self._heartbeat = Heartbeat(storage, self._instant, HeartbeatPolicy.from_options(self._opts))
             self._heartbeat.start()
         definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
         begin_index_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)

@@ -34,10 +34,10 @@ from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
-from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
 from pyhudi.timeline.fencing.write_fence import close_fences
+from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
@@ -73,13 +73,13 @@ class RollbackExecutor:
     storage: Storage
     version: int
     generator: TimeGenerator
-    heartbeats: heartbeat.HeartbeatPolicy
+    heartbeats: HeartbeatPolicy
     backup_folder: str | None = None
 
     @classmethod
     def from_options(cls, storage: Storage, version: int, generator: TimeGenerator, opts: Options) -> Self:
         """Return the rollbacks of a process with these options."""
-        return cls(storage, version, generator, heartbeat.HeartbeatPolicy.from_options(opts), backup_folder(opts))
+        return cls(storage, version, generator, HeartbeatPolicy.from_options(opts), backup_folder(opts))
 
     def failed_writes(
         self, active: ActiveTimeline, policy: FailedWritesPolicy, *, bootstraps: bool = False
@@ -250,7 +250,7 @@ class RollbackExecutor:
             _revert_to_requested(active, plan)
         else:
             active.delete_pending(plan.instant, plan.action)
-        self.storage.delete(heartbeat.heartbeat_path(plan.instant))
+        self.storage.delete(heartbeat_path(plan.instant))
         PublicationIntent(self.storage, plan.instant).remove()
 
     def _refuse_log_blocks(self, plan: RollbackPlan, rollback: Instant) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
-from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.write_fence import fenced_instants, remove_fences
+from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, HeartbeatPolicy
 from pyhudi.timeline.markers import Markers, marked_instants
 
 
-def delete_stale_files(active: ActiveTimeline, heartbeats: heartbeat.HeartbeatPolicy) -> None:
+def delete_stale_files(active: ActiveTimeline, heartbeats: HeartbeatPolicy) -> None:
     """Remove markers, fences and expired heartbeats of killed writers whose instants are not pending."""
     storage = active.storage
     marked, fenced, beats = _instants_with_files(storage)
@@ -37,6 +37,6 @@ def _instants_with_files(storage: Storage) -> list[frozenset[str]]:
     listings: tuple[Callable[[], Iterable[str]], ...] = (
         lambda: marked_instants(storage),
         lambda: fenced_instants(storage),
-        lambda: storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist(),
+        lambda: storage.list(HEARTBEAT_FOLDER)["path"].to_pylist(),
     )
     return concurrent_map(lambda listing: frozenset(listing()), listings)

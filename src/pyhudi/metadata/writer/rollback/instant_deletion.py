@@ -26,7 +26,6 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant
 
-_HEARTBEATS = HeartbeatPolicy()
 _log = logging.getLogger(__name__)
 
 
