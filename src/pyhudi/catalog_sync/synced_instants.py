@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.instant import Action, Instant, just_before
 from pyhudi.timeline.timeline import Timeline
 
 LAST_COMMIT = "last_commit_time_sync"
@@ -79,4 +79,4 @@ def _before_pending(timeline: Timeline, latest: str) -> str:
     if pending is None or pending.requested > latest:
         return latest
     settled = [done.requested for done in timeline.writes().completed() if done.requested < pending.requested]
-    return max(settled, default=str(int(pending.requested) - 1).zfill(len(pending.requested)))
+    return max(settled, default=just_before(pending.requested))

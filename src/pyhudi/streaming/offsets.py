@@ -12,7 +12,7 @@ from pyhudi.storage import join_path
 from pyhudi.streaming.batch_history import CURE, NO_NUMBER, BatchHistory, ReadLog, is_by_completion, time_of
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.archive.archived_timeline import archived_writes
-from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.instant import Instant, just_before
 from pyhudi.timeline.timeline_layout import Layout
 
 
@@ -141,7 +141,7 @@ def batch_query(
     if number != 0:
         first = min(read_times.values())
         history.check_nothing_missed(first)
-        begin = _before(first)
+        begin = just_before(first)
     instants = InstantRange(begin, max(read_times.values()), by_completion=by_completion, only=frozenset(read_times))
     return replace(query, type=QueryType.INCREMENTAL, instants=instants)
 
@@ -189,8 +189,3 @@ def _has_oldest(table: TableSnapshot, batch: list[Instant]) -> bool:
     """Return True if a batch has the oldest commit of the active timeline."""
     oldest = table.active.timeline.writes().completed().first
     return oldest is not None and any(i.requested == oldest.requested for i in batch)
-
-
-def _before(time: str) -> str:
-    """Return the last time before an instant."""
-    return str(int(time) - 1).zfill(len(time))

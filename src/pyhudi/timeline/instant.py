@@ -153,6 +153,11 @@ def millis_of_instant(text: str, timezone: str = "LOCAL") -> int:
     return int(aware.replace(microsecond=0).timestamp()) * 1000 + moment.microsecond // 1000
 
 
+def just_before(time: str) -> str:
+    """Return the greatest text of digits of the same length before an instant time; no instant is between the two."""
+    return str(int(time) - 1).zfill(len(time))
+
+
 def next_instant(text: str) -> str:
     """Return the instant time one millisecond after ``text``."""
     return format_instant(parse_instant(text) + timedelta(milliseconds=1))

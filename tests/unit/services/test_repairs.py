@@ -9,6 +9,7 @@ import pytest
 import pyhudi
 from pyhudi.api.services import TableServices
 from pyhudi.config import Options
+from pyhudi.config.enums import FileFormat
 from pyhudi.errors import BusyError, ConfigError, CorruptTableError, NotAHudiTableError
 from pyhudi.table.config import properties_file
 from pyhudi.table.config.properties_text import parse_properties
@@ -149,7 +150,7 @@ def test_metadata_files_of_partitions_become_base_files(mor: MorTable) -> None:
         assert [path.name for path in Path(mor.root, p).glob(".hoodie_partition*")] == [
             ".hoodie_partition_metadata.parquet"
         ]
-    assert mor.client.config.partition_metafile_base_format
+    assert mor.client.config.partition_metadata_format is FileFormat.PARQUET
     assert mor.rows() == rows
     again = services(mor).migrate_partition_metadata().to_pylist()
     assert [tuple(one.values()) for one in again] == [(p, False, True, True) for p in sorted(FILE_IDS)]

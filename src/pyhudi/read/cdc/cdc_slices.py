@@ -22,6 +22,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.instant import just_before
 
 _SLICE = pa.struct(list(SLICE_SCHEMA))
 TASKS_SCHEMA = pa.schema(
@@ -83,7 +84,7 @@ def _of_write(
 ) -> pa.Table:
     """Return the files that one write has changed with their slices."""
     needs_before, needs_after = _needs(context, changed)
-    earlier, key = _previous_time(write.time), "completed_by" if context.by_completion else "as_of"
+    earlier, key = just_before(write.time), "completed_by" if context.by_completion else "as_of"
     before = _slices(view, changed, needs_before, {key: earlier})
     after = _slices(view, changed, needs_after, {key: write.time})
     if retained := earliest_retained_image(
@@ -180,8 +181,3 @@ def _missing_files_error(instant: str, why: str) -> QueryError:
         f"the changes of the commit {instant} are no longer available: {why}. Begin later, or retain more commits "
         "with hoodie.clean.commits.retained"
     )
-
-
-def _previous_time(time: str) -> str:
-    """Return the greatest time of the same length before a time, which consists of digits."""
-    return str(int(time) - 1).zfill(len(time))

@@ -47,8 +47,9 @@ def repair_partition_metadata(client: TableMetaClient, *, dry_run: bool = True) 
         is_present = partition in partitions_in(paths)
         is_repaired = False
         if not is_present and not dry_run:
-            base_format = config.base_file_format if config.partition_metafile_base_format else None
-            is_repaired = write_partition_metadata(storage, partition, last.requested, base_format=base_format)
+            is_repaired = write_partition_metadata(
+                storage, partition, last.requested, base_format=config.partition_metadata_format
+            )
         rows.append({"partition": partition, "is_present": is_present, "is_repaired": is_repaired})
     return pa.Table.from_pylist(rows, schema=REPAIR_SCHEMA)
 

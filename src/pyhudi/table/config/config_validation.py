@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyhudi.config import Option, Options, options, property_keys
+from pyhudi.config.case_insensitive_options import option_text
 from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError, warn
@@ -55,7 +56,7 @@ def _check_identity(config: TableProperties, opts: Options) -> None:
     _compare(opts, options.CDC_ENABLED, config.cdc_enabled)
     if config.cdc_enabled:
         _compare(opts, options.CDC_MODE, config.cdc_mode)
-    _compare(opts, options.PARTITION_METAFILE_BASE_FORMAT, config.partition_metafile_base_format)
+    _compare(opts, options.PARTITION_METAFILE_BASE_FORMAT, config.partition_metadata_format is not None)
 
 
 def _check_keys(config: TableProperties, opts: Options) -> None:
@@ -168,7 +169,7 @@ def _filled(config: TableProperties, opts: Options) -> dict[str, str]:
         options.HIVE_STYLE_PARTITIONING.key: config.hive_style,
         options.URL_ENCODE_PARTITIONING.key: config.url_encode,
         options.DROP_PARTITION_COLUMNS.key: config.drop_partition_columns,
-        options.PARTITION_METAFILE_BASE_FORMAT.key: config.partition_metafile_base_format,
+        options.PARTITION_METAFILE_BASE_FORMAT.key: config.partition_metadata_format is not None,
         options.PARTITIONPATH_FIELD.key: _partition_spec(config, opts),
     }
     if config.database:
@@ -205,11 +206,7 @@ def _partition_spec(config: TableProperties, opts: Options) -> str:
 def _compare(opts: Options, option: Option[Any], stored: object) -> None:
     """Raise an error if an option differs from the stored value."""
     if opts.is_set(option) and opts.get_typed(option) != stored:
-        raise _conflict(opts, option, _text(stored), _text(opts.get_typed(option)))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        raise _conflict(opts, option, option_text(stored), option_text(opts.get_typed(option)))
 
 
 def _conflict(opts: Options, option: Option[Any], stored: str, requested: str) -> TableConfigConflictError:

@@ -152,8 +152,9 @@ class TableProperties:
         return self.flag(property_keys.POPULATE_META_FIELDS, default=True)
 
     @cached_property
-    def partition_metafile_base_format(self) -> bool:
-        return self.flag(property_keys.PARTITION_METAFILE_USE_BASE_FORMAT)
+    def partition_metadata_format(self) -> FileFormat | None:
+        """Format of partition metadata files; None: text."""
+        return self.base_file_format if self.flag(property_keys.PARTITION_METAFILE_USE_BASE_FORMAT) else None
 
     # --- merging ---------------------------------------------------------------------------------------------------
 

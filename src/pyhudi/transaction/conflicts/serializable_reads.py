@@ -16,7 +16,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, just_before
 from pyhudi.timeline.operation_types import COMPACTIONS
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
@@ -102,8 +102,7 @@ class ReadSet:
         archival passes it before its own instant is pending."""
         if self.first is None or active.timeline.start == self.first:
             return
-        before = str(int(self.first) - 1).zfill(len(self.first))
-        archived = read_archived_timeline(active.storage, active.layout, after=before)
+        archived = read_archived_timeline(active.storage, active.layout, after=just_before(self.first))
         names = ("requested", "action", "completion", "metadata")
         for requested, action, completion, data in zip(*(archived[n].to_pylist() for n in names), strict=True):
             if action in WRITE_ACTIONS and requested not in self.seen and data is not None:

@@ -21,7 +21,7 @@ from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.marked_file import open_marked_file
-from pyhudi.write.settings.cdc_settings import CdcSettings
+from pyhudi.write.settings.log_settings import CdcSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 

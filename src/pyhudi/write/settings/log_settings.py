@@ -1,4 +1,4 @@
-"""Log settings for the tasks of a merge-on-read write: format of log files, and the file slices that get them."""
+"""Settings of the log files of a write: their format and the file slices that get them, and of CDC logs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.enums import CdcMode
 from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
@@ -52,6 +53,16 @@ class LogSettings:
     def names_slice(self) -> bool:
         """True if the commit lists all files of the slices that get log files."""
         return self.named_by_slice or self.cdc
+
+
+@dataclass(frozen=True, slots=True)
+class CdcSettings:
+    """Settings of a write's CDC logs: mode of supplemental logging, schema of their blocks
+    (`pyhudi.format.log.cdc_schema.cdc_schema`), and size limits."""
+
+    mode: CdcMode
+    schema: LogSchema
+    options: LogOptions = field(default_factory=LogOptions)
 
 
 def appended_groups(workload: WorkloadProfile) -> pa.Table:

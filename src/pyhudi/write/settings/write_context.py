@@ -17,8 +17,7 @@ from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.write.rows.keyed_rows import KeyedWrite
-from pyhudi.write.settings.cdc_settings import CdcSettings
-from pyhudi.write.settings.log_settings import LogSettings
+from pyhudi.write.settings.log_settings import CdcSettings, LogSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,7 @@ from pyhudi.schema.name_resolution import field_type
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.planning.small_files import Sizing
-from pyhudi.write.settings.cdc_settings import CdcSettings
-from pyhudi.write.settings.log_settings import LogSettings
+from pyhudi.write.settings.log_settings import CdcSettings, LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, RowMerging, WriteContext
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import REPLACING, merges_records
@@ -240,7 +239,7 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
             MergeRules.for_table(merging) if merges else MergeRules(), hard_deletes=operation is Operation.DELETE
         ),
         files=base_file_options(config, opts),
-        partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
+        partition_metadata_format=config.partition_metadata_format,
         logs=logs,
         cdc=cdc_settings(config, opts, avro_schema),
         invalid_text=opts.get_typed(options.READ_INVALID_TEXT),

@@ -16,7 +16,7 @@ from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.timeline.markers import Markers
-from pyhudi.write.settings.cdc_settings import CdcSettings
+from pyhudi.write.settings.log_settings import CdcSettings
 from tests.properties import examples
 from tests.unit.write.handles.file_groups import SCHEMA, SECOND, Group
 
