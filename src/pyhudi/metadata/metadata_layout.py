@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from enum import StrEnum
 
 import pyarrow as pa
 
@@ -23,23 +22,13 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline_layout import Layout
 
-
-class MetadataPartition(StrEnum):
-    """Partitions of the metadata table that occur once per table. `is_secondary` and `is_expression` identify the
-    others, which are named after their indexes."""
-
-    FILES = "files"
-    COLUMN_STATS = "column_stats"
-    PARTITION_STATS = "partition_stats"
-    BLOOM_FILTERS = "bloom_filters"
-    RECORD_INDEX = "record_index"
-
-
-FILES: str = MetadataPartition.FILES
-COLUMN_STATS: str = MetadataPartition.COLUMN_STATS
-PARTITION_STATS: str = MetadataPartition.PARTITION_STATS
-BLOOM_FILTERS: str = MetadataPartition.BLOOM_FILTERS
-RECORD_INDEX: str = MetadataPartition.RECORD_INDEX
+# Partitions that occur once per table. `is_secondary` and `is_expression` identify the others, which are named after
+# their indexes.
+FILES = "files"
+COLUMN_STATS = "column_stats"
+PARTITION_STATS = "partition_stats"
+BLOOM_FILTERS = "bloom_filters"
+RECORD_INDEX = "record_index"
 
 FILE_PARTITIONS = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
 """Partitions about files, in build order: every write maintains them from its write statuses or the written files,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
@@ -27,8 +27,7 @@ _guard = threading.Lock()
 _locks: dict[tuple[str, str], threading.RLock] = {}
 
 
-@contextmanager
-def in_process_writer_lock(storage: Storage, opts: Options) -> Iterator[None]:
+def in_process_writer_lock(storage: Storage, opts: Options) -> AbstractContextManager[None]:
     """Hold the lock of this process for writes to a table.
 
     The lock is re-entrant: its holder may start another write of the same table. No lock is taken if failed
@@ -39,15 +38,10 @@ def in_process_writer_lock(storage: Storage, opts: Options) -> Iterator[None]:
         storage: Storage of the table, which need not exist yet.
         opts: Options of the write.
     """
-    if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
-        yield
-        return
-    with _hold(storage.root, "write to"):
-        yield
+    return _hold(storage, opts, "write to", wait=True)
 
 
-@contextmanager
-def in_process_plan_lock(storage: Storage, opts: Options, *, wait: bool) -> Iterator[None]:
+def in_process_plan_lock(storage: Storage, opts: Options, *, wait: bool) -> AbstractContextManager[None]:
     """Hold the lock of this process for executing plans of compactions and clusterings of a table.
 
     Writes do not wait for it, because plans are executed concurrently with writes. A write that executes plans after
@@ -61,15 +55,15 @@ def in_process_plan_lock(storage: Storage, opts: Options, *, wait: bool) -> Iter
     Raises:
         BusyError: Another thread holds it, and ``wait`` is false.
     """
-    if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
-        yield
-        return
-    with _hold(storage.root, "execute plans of", wait=wait):
-        yield
+    return _hold(storage, opts, "execute plans of", wait=wait)
 
 
 @contextmanager
-def _hold(root: str, what: str, *, wait: bool = True) -> Iterator[None]:
+def _hold(storage: Storage, opts: Options, what: str, *, wait: bool) -> Iterator[None]:
+    if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
+        yield
+        return
+    root = storage.root
     with _guard:
         lock = _locks.setdefault((what, resolved_root(root)), threading.RLock())
     if not wait:

@@ -13,6 +13,7 @@ from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexRe
 from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_preparation import Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.spark.session import active_session
 from pyhudi.timeline.pending_index_plans import pending_index_plans
 from pyhudi.timeline.plans.index_plan import IndexPlan
 
@@ -190,8 +191,6 @@ def _request(
 
 def _builder(spark: SparkSession | None) -> Builder:
     """Return the builder of indexes with as many records as the table."""
-    from pyhudi.spark.session import active_session
-
     session = spark or active_session()
     from pyhudi.spark.indexes.index_engines import spark_index_builder
 
@@ -200,8 +199,6 @@ def _builder(spark: SparkSession | None) -> Builder:
 
 def _preparer(spark: SparkSession | None) -> Preparer:
     """Return the builder of indexes with as many records as the table, for builds concurrent with writers."""
-    from pyhudi.spark.session import active_session
-
     session = spark or active_session()
     from pyhudi.spark.indexes.index_engines import spark_index_preparer
 

@@ -20,7 +20,7 @@ from pyhudi.format.hfile.hfile_writer import HFileContext, HFileWriter, write_hf
 from pyhudi.format.log.block_framing import Buffer, Frame, frame
 from pyhudi.format.log.encoding.delete_block_encoder import delete_content
 from pyhudi.format.log.log_block import BlockType, Header
-from pyhudi.metadata.metadata_layout import MetadataPartition
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.records.metadata_record import record_schema
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -153,7 +153,7 @@ class GroupFiles:
         """
         name = base_file_name(file_id, token or new_token(), self.instant, "hfile")
         with self.storage.open_output(self._path(name)) as sink:
-            context = _LOOKUP_FILES if self.partition == MetadataPartition.RECORD_INDEX else HFileContext()
+            context = _LOOKUP_FILES if self.partition == RECORD_INDEX else HFileContext()
             writer = HFileWriter(sink.write, schema=record_schema(self.version), context=context)
             for keys, values in entries:
                 writer.add(keys, values)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.avro.type_tree import record_type
-from pyhudi.metadata.metadata_layout import MetadataPartition
+from pyhudi.metadata.metadata_layout import FILES, RECORD_INDEX
 from pyhudi.metadata.records.combine_file_lists import fold_lists
 from pyhudi.metadata.records.combine_statistics import fold_statistics
 from pyhudi.metadata.records.metadata_record import (
@@ -41,7 +41,7 @@ _STATISTICS = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
 _FOLDED = pa.array([*_LISTS, *_STATISTICS], pa.int64())
 _MARKED = (BLOOM_FILTER_PAYLOAD, COLUMN_STATS_PAYLOAD, SECONDARY_INDEX_PAYLOAD)
 """Payloads with a deletion flag."""
-_UNMARKED = (MetadataPartition.FILES, MetadataPartition.RECORD_INDEX)
+_UNMARKED = (FILES, RECORD_INDEX)
 """Partitions without such payloads."""
 
 _NO_TEXT = pa.array([], pa.string())
