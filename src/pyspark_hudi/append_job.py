@@ -42,7 +42,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.suspended_transaction import ResumableTransaction, SuspendedTransaction
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.write.settings.unsupported_options import check_unsupported_options

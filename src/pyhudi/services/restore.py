@@ -36,7 +36,7 @@ from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates

@@ -27,8 +27,8 @@ from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.conflicts.changed_groups import touched_groups
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates

@@ -16,7 +16,7 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.storage import Storage
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 
 _log = logging.getLogger(__name__)
 

@@ -29,9 +29,9 @@ from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.conflicts.changed_groups import touched_groups
 from pyhudi.transaction.conflicts.plan_conflicts import find_change_since, find_concurrent_change, find_later_compaction
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.liveness_signals import liveness_signals
 from pyhudi.transaction.plan_ownership import check_no_heartbeat, check_not_running_elsewhere, newest_rollback

@@ -18,7 +18,7 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import CONCURRENCY_MODE
 from pyhudi.errors import BusyError
 from pyhudi.storage import Storage, resolved_root
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 
 _NEWS_AFTER = 5.0
 """Seconds of waiting after which it is logged."""

@@ -13,7 +13,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.liveness_signals import LivenessSignals, liveness_signals
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.table_checks import current_snapshot, refuse_pending_bootstrap

@@ -35,7 +35,7 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionKind
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.transaction.locks.lock_provider import is_non_blocking
+from pyhudi.transaction.concurrency_mode import is_non_blocking
 from pyhudi.write.settings.write_settings import partial_columns
 from pyhudi.write.write_operations import DELETING, REPLACING, merges_records
 

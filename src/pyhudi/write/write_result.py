@@ -1,4 +1,4 @@
-"""Result of a write."""
+"""Results of writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,28 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
-from pyhudi.write.write_totals import WriteTotals
+
+
+class WriteTotals:
+    """Base class of results with write statistics. ``stats`` has one row per written file (WRITE_STAT_SCHEMA)."""
+
+    __slots__ = ()
+    stats: pa.Table
+
+    @property
+    def num_files(self) -> int:
+        """Number of files written."""
+        return int(self.stats.num_rows)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of records in the written files, including unchanged ones."""
+        return total(self.stats, "numWrites")
+
+    @property
+    def bytes_written(self) -> int:
+        """Size of the written files, in bytes."""
+        return total(self.stats, "totalWriteBytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.timeline.rolling_metadata import RollingMetadata
 from pyhudi.timeline.time_generator import ReservedTime
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor

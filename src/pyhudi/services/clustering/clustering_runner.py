@@ -30,8 +30,8 @@ from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
+from pyhudi.write.write_result import WriteTotals
 from pyhudi.write.write_status import encode_stats
-from pyhudi.write.write_totals import WriteTotals
 
 _log = logging.getLogger(__name__)
 PROGRESS = "cluster groups of files"

@@ -26,7 +26,7 @@ from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, current_instant
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
 
 

@@ -23,8 +23,8 @@ from pyhudi.timeline.plans.compaction_plan import CompactionPlan, compaction_nam
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
+from pyhudi.write.write_result import WriteTotals
 from pyhudi.write.write_status import encode_stats
-from pyhudi.write.write_totals import WriteTotals
 
 PROGRESS = "compact file slices"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""

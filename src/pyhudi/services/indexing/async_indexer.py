@@ -39,7 +39,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
 from pyhudi.timeline.pending_index_plans import last_contiguous_write, pending_index_plans
 from pyhudi.timeline.plans.index_plan import IndexPlan, encode_completed_build
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 
 _TRIES = 3

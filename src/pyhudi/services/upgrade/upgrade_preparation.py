@@ -27,7 +27,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.failed_writes_policy import failed_writes_policy
+from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 

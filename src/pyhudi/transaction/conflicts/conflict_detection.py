@@ -29,6 +29,7 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import BUCKET_RESCALE, COMPACT, COMPACTIONS, DELETES, LOG_COMPACT
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.concurrency_mode import is_non_blocking
 from pyhudi.transaction.conflicts.changed_groups import (
     GROUP_SCHEMA,
     common_group,
@@ -38,7 +39,6 @@ from pyhudi.transaction.conflicts.changed_groups import (
     touched_groups,
 )
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
-from pyhudi.transaction.locks.lock_provider import is_non_blocking
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
 from pyhudi.storage import InProcessLock, Storage, host_lock, is_remote, resolved_root
 from pyhudi.timeline.time_generator import TimeGenerator
+from pyhudi.transaction.concurrency_mode import has_several_writers
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock import DynamoDBBasedLockProvider
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.hive_metastore_lock import HiveMetastoreBasedLockProvider
-from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy, has_several_writers
+from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
 from pyhudi.transaction.locks.zookeeper_lock import ZookeeperBasedLockProvider
 

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import ConcurrencyMode
 from pyhudi.errors import LockError
 from pyhudi.storage import Lock
 from pyhudi.transaction.locks.lock_holder import Holder
@@ -187,14 +186,3 @@ def dead_holder(text: str) -> bool:
 def new_owner() -> str:
     """Return a unique name for an owner of a lock."""
     return str(uuid.uuid4())
-
-
-def is_non_blocking(opts: Options) -> bool:
-    """Return True if the options declare writers that append to log files of the same file groups without a
-    conflict."""
-    return opts.get_typed(options.CONCURRENCY_MODE) is ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL
-
-
-def has_several_writers(opts: Options) -> bool:
-    """Return True if the options declare concurrent writers."""
-    return opts.get_typed(options.CONCURRENCY_MODE) is not ConcurrencyMode.SINGLE_WRITER

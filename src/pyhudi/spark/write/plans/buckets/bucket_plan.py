@@ -49,8 +49,8 @@ from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.concurrency_mode import is_non_blocking
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
-from pyhudi.transaction.locks.lock_provider import is_non_blocking
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import log_slices

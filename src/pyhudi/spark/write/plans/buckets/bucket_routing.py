@@ -20,7 +20,7 @@ from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.write.plans.buckets.bucket_column import with_bucket
 from pyhudi.spark.write.plans.write_plan import max_tasks, requested_tasks
 from pyhudi.spark.write.write_job import WriteJob
-from pyhudi.transaction.locks.lock_provider import is_non_blocking
+from pyhudi.transaction.concurrency_mode import is_non_blocking
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, PLACEMENT_KEY, ROW_POSITION
 
 _BUCKET, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_known_id"
