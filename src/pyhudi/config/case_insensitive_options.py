@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyhudi.config.option import option_text
 from pyhudi.config.option_registry import declared
 
 
@@ -22,8 +23,3 @@ def with_options(options: Mapping[str, str], added: Mapping[str, Any]) -> dict[s
                 del merged[other]
             merged["path" if key.lower() == "path" else declared(key)] = option_text(value)
     return merged
-
-
-def option_text(value: Any) -> str:
-    """Return the value of an option as the text that Spark's readers and writers pass on."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -34,6 +34,13 @@ class Option(Generic[T]):
     doc: str
     aliases: tuple[str, ...] = ()
 
+    @property
+    def default_text(self) -> str:
+        """The default as users write it; empty if there is none."""
+        if isinstance(self.default, tuple):
+            return ",".join(map(str, self.default))
+        return "" if self.default is None else option_text(self.default)
+
     def __repr__(self) -> str:
         return f"Option({self.key})"
 
@@ -57,6 +64,11 @@ def _declare(option: Option[T]) -> Option[T]:
         raise ValueError(f"option {option.key} is declared twice")
     NAMED[option.key] = option
     return option
+
+
+def option_text(value: Any) -> str:
+    """Return the value of an option as the text that users write, and that Spark's readers and writers pass on."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def text(key: str, default: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str]:

@@ -75,16 +75,8 @@ def option_facts(key: str) -> OptionFacts:
     aliases = spellings(name)[1:]
     if option is None:
         return OptionFacts(name, "", (OPTIONS[name].default or "") if name in OPTIONS else "", "", _UNUSED, aliases)
-    return OptionFacts(name, option.type, _default_text(option.default), option.allowed, option.doc, aliases)
+    return OptionFacts(name, option.type, option.default_text, option.allowed, option.doc, aliases)
 
 
 def _searched(facts: OptionFacts) -> str:
     return " ".join((facts.key, *facts.aliases, facts.meaning)).lower()
-
-
-def _default_text(default: object) -> str:
-    if default is None:
-        return ""
-    if isinstance(default, bool):
-        return str(default).lower()
-    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

@@ -80,18 +80,12 @@ def _section(title: str, module: ModuleType) -> Iterator[str]:
 def _entry(option: Option[Any]) -> Iterator[str]:
     yield f"### `{option.key}`\n"
     yield f"{option.doc}\n"
-    yield f"- Default: {_default(option.default)}"
+    yield f"- Default: {f'`{option.default_text}`' if option.default_text else 'none'}"
     yield f"- Allowed: {option.allowed}"
     others = spellings(option.key)[1:]
     if others:
         yield f"- Also: {', '.join(f'`{key}`' for key in others)}"
     yield ""
-
-
-def _default(value: object) -> str:
-    if value is None or value == () or value == "":
-        return "none"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyhudi.config import Option, Options, options, property_keys
-from pyhudi.config.case_insensitive_options import option_text
 from pyhudi.config.enums import MergeMode, TableType
+from pyhudi.config.option import option_text
 from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError, warn
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
