@@ -32,7 +32,7 @@ from pyhudi.write.write_operations import action_of, type_name
 from pyhudi.write.write_result import WriteResult
 from pyhudi.write.write_status import decode_stats, encode_stats
 
-Runner = Callable[["SkeletonHandle", Sequence[SourceFile]], pa.Table]
+Runner = Callable[[SkeletonHandle, Sequence[SourceFile]], pa.Table]
 """Writes the skeleton files of source files. Returns their write stats."""
 
 

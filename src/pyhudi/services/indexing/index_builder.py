@@ -40,7 +40,7 @@ from pyhudi.transaction.table_checks import current_snapshot
 
 PROGRESS = "build indexes"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
-Builder = Callable[[LockedTable, IndexRequest], "TableConfig"]
+Builder = Callable[[LockedTable, IndexRequest], TableConfig]
 """Builds the record index, a secondary index or an expression index with an engine. Returns the table's configuration.
 A record index is declared then, the others are not."""
 

@@ -36,7 +36,7 @@ class PreparedIndex:
     verify: Callable[[Sequence[Mapping[str, Any]], ActiveTimeline], None] | None = None
 
 
-Preparer = Callable[["LockedTable", "IndexRequest", str], PreparedIndex]
+Preparer = Callable[[LockedTable, IndexRequest, str], PreparedIndex]
 """Prepares an index with as many records as the table, for an instant, without reading data."""
 
 

@@ -60,7 +60,7 @@ BASE_FILE_SCHEMA = pa.schema(
 )
 
 
-Lister = Callable[["Storage", Sequence[str] | None], tuple[pa.Table, list[str]]]
+Lister = Callable[[Storage, Sequence[str] | None], tuple[pa.Table, list[str]]]
 """Lists the files of a table, or of some partitions, and the partition paths, like `list_files`."""
 
 
