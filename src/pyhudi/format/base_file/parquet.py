@@ -191,7 +191,6 @@ def read_batches(
     *,
     batch_size: int = 65_536,
     row_groups: Sequence[int] | None = None,
-    dictionary_columns: Sequence[str] = (),
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> Iterator[pa.RecordBatch]:
     """Read a base file as a stream of batches in row order. Memory is bounded by a few pages per column.
@@ -202,7 +201,7 @@ def read_batches(
     Raises:
         FormatError: A page is corrupt, or text is not valid UTF-8.
     """
-    file = source if isinstance(source, pq.ParquetFile) else open_file(source, dictionary_columns=dictionary_columns)
+    file = source if isinstance(source, pq.ParquetFile) else open_file(source)
     schema = read_schema(file)
     selected = schema.names if columns is None else [name for name in columns if name in schema.names]
     with as_corruption("cannot read the Parquet file"):
