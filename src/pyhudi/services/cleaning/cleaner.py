@@ -6,7 +6,6 @@ effect. The lock of the table is held to schedule and to complete, not while fil
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -57,8 +56,6 @@ _THREADS = 16
 _BATCH = 1000
 _PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 """Actions whose pending plans retain file slices."""
-
-_log = logging.getLogger(__name__)
 
 
 class Cleaner:
