@@ -134,6 +134,7 @@ class TestAliases:
             ("hoodie.metadata.record.index.enable", "hoodie.metadata.global.record.level.index.enable"),
             ("hoodie.compaction.record.merger.strategy", "hoodie.write.record.merge.strategy.id"),
             ("hoodie.datasource.view.type", "hoodie.datasource.query.type"),
+            ("hoodie.compaction.payload.class", "hoodie.datasource.write.payload.class"),
         ],
     )
     def test_older_spellings_mean_the_option(self, alias: str, key: str) -> None:

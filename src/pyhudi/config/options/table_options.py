@@ -205,6 +205,7 @@ PAYLOAD_CLASS = optional_text(
     _WRITE + "payload.class",
     "Payload class of older releases. Known ones are mapped to a merge mode; hoodie.record.merge.mode is left out, or "
     "has the same one or CUSTOM.",
+    aliases=("hoodie.compaction.payload.class",),
 )
 PARTIAL_UPDATE_MODE = optional_choice(
     "hoodie.table.partial.update.mode", PartialUpdateMode, "Set by the payload class of a new table."

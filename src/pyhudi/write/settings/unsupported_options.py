@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import MergeMode
 from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
@@ -29,6 +29,10 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     options.ALLOW_OPERATION_FIELD.key: (_OFF, "change operations of records are not stored; leave the option out"),
     options.WRITE_SCHEMA.key: (("",), "the columns of the DataFrame are written; select and cast them instead"),
+    property_keys.TABLE_FORMAT: (
+        ("", "native"),
+        "only Apache Hudi's own table format is written; leave the option out",
+    ),
     "hoodie.prewrite.validators": (
         ("",),
         "validators are Java classes, which pyhudi cannot run; validate the DataFrame before the write",

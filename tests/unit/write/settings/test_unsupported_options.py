@@ -120,3 +120,9 @@ def test_mergers_in_java_that_nothing_selects(recwarn: pytest.WarningsRecorder) 
 def test_reporters_in_files() -> None:
     with pytest.warns(OptionWithoutEffectWarning, match=r"=/etc/more has no effect: .*add_listener"):
         check_unsupported_options(Options.parse({"hoodie.metrics.configs.properties": "/etc/more"}))
+
+
+def test_table_formats_of_others() -> None:
+    with pytest.raises(ConfigError, match=r"hoodie\.table\.format=iceberg: only Apache Hudi's own"):
+        check_unsupported_options(Options.parse({"hoodie.table.format": "iceberg"}))
+    check_unsupported_options(Options.parse({"hoodie.table.format": "native"}))
