@@ -30,6 +30,7 @@ from tests.cases import classic, seldom
 from tests.fault_injection import Killed
 from tests.file_effects import effects_below, places
 from tests.spark.model import SCHEMA, Row, frame, options, rows_of
+from tests.spark.streaming.streams import await_compaction
 
 pytest.importorskip("sqlglot")
 pytestmark = classic
@@ -50,7 +51,8 @@ OFTEN = {
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 CLUSTERING = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "2"}
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2", "hoodie.compact.inline": "false"}
-ASYNC = {"hoodie.datasource.compaction.async.enable": "false", "hoodie.datasource.write.operation": "insert"}
+ASYNC = {"hoodie.compact.inline": "false", "hoodie.compact.inline.max.delta.commits": "1"}
+INSERTS = {"hoodie.datasource.write.operation": "insert"}
 ROWS = [(f"k{n}", f"p{n % 2}", 0, "first") for n in range(8)]
 
 
@@ -112,9 +114,12 @@ def grow(table: Table, writes: int = 4) -> None:
 
 
 def stream(table: Table, number: int) -> None:
-    """Write a micro-batch as a query does that has just been started."""
+    """Write a micro-batch as a query does that has just been started, and await its compaction."""
     rows = frame(table.spark, [(f"s{number}", "p0", number, "streamed")], SCHEMA)
-    StreamingSink(str(table.root), {**table.options, **ASYNC})(rows, number)
+    try:
+        StreamingSink(str(table.root), {**table.options, **INSERTS})(rows, number)
+    finally:
+        await_compaction()
 
 
 def begin_stream(table: Table) -> None:
@@ -160,6 +165,7 @@ CASES = {
         MERGE_ON_READ,
         lambda t: (grow(t), t.hudi.services.schedule_index("record_index")),
     ),
+    "sink_mor_async": Case(lambda t: stream(t, 1), {**MERGE_ON_READ, **ASYNC}, begin_stream, (STREAMED,), others=5),
 }
 
 
@@ -174,7 +180,7 @@ def cases() -> list[Any]:
     """A version of each case. Of a call one table type is usual, and one of what builds an index or changes buckets."""
     usual = [(name, 6) if number % 2 else (name, 9) for number, name in enumerate(CASES)]
     others = [(name, 9 if number % 2 else 6) for number, name in enumerate(CASES)]
-    twice = ("sink_cow", "rescale_mor", "undo_rescaling", "run_record_index")
+    twice = ("sink_cow", "rescale_mor", "undo_rescaling", "run_record_index", "sink_mor_async")
     return [seldom(case) if case[0] in twice else case for case in usual] + [seldom(case) for case in others]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +47,13 @@ def commits(path: Path) -> int:
     history = pyhudi.HudiTable.for_path(str(path)).history()
     pairs = zip(history["action"].to_pylist(), history["state"].to_pylist(), strict=True)
     return sum(state == "COMPLETED" and action != "rollback" for action, state in pairs)
+
+
+def await_compaction() -> None:
+    """Wait for the asynchronous compaction of a sink."""
+    for thread in threading.enumerate():
+        if thread.name == "pyhudi-compaction":
+            thread.join(60)
 
 
 def insert(table: HandMadeTable, n: int, *, done: int | None = None) -> None:

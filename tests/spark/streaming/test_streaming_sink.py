@@ -23,7 +23,7 @@ from pyhudi.storage import open_storage
 from pyhudi.streaming import checkpoint
 from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory
 from tests.cases import classic
-from tests.spark.streaming.streams import KEYS, archive, commits
+from tests.spark.streaming.streams import KEYS, archive, await_compaction, commits
 from tests.tables import HandMadeTable
 
 
@@ -93,9 +93,7 @@ def test_what_options_say(spark, feed, tmp_path, monkeypatch):
     assert actions == ["deltacommit"] * 3
     feed.add(("a", 9))
     feed.run(path, **merge_on_read)
-    for thread in threading.enumerate():
-        if thread.name == "pyhudi-compaction":
-            thread.join(60)
+    await_compaction()
     actions = pyhudi.HudiTable.for_path(str(path)).history()["action"].to_pylist()
     assert sorted(actions) == ["commit", *["deltacommit"] * 4]
     feed.add(("b0", 10))
