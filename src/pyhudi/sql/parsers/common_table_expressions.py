@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.sql.statements import Merge
@@ -16,12 +17,12 @@ class CommonTableExpressions:
     """The definitions of a WITH.
 
     Attributes:
-        names: What they define, in lower case.
+        starts: Names of what they define, in lower case, with the number of the token at which its query begins.
         definitions: Their text, without WITH and RECURSIVE.
         recursive: They are of WITH RECURSIVE.
     """
 
-    names: frozenset[str]
+    starts: Mapping[str, int]
     definitions: str
     recursive: bool
 
@@ -61,7 +62,7 @@ class CommonTableExpressions:
         if cursor.sees("("):
             return merge.source
         name = cursor.name()
-        if len(name) > 1 or name[0].lower() not in self.names:
+        if len(name) > 1 or name[0].lower() not in self.starts:
             return merge.source
         return f"({self.text} SELECT * FROM `{name[0]}`) {cursor.rest() or f'`{name[0]}`'}"
 
@@ -75,9 +76,9 @@ def parse_definitions(cursor: Cursor) -> CommonTableExpressions:
     cursor.expect("WITH")
     recursive = cursor.take("RECURSIVE")
     start = cursor.at
-    names = set()
+    starts: dict[str, int] = {}
     while True:
-        names.add(cursor.identifier().lower())
+        name = cursor.identifier().lower()
         if cursor.sees("("):
             content = cursor.at
             cursor.parenthesized()
@@ -86,6 +87,7 @@ def parse_definitions(cursor: Cursor) -> CommonTableExpressions:
         if cursor.take("MAX", "RECURSION", "LEVEL"):
             cursor.at += 1
         cursor.take("AS")
+        starts[name] = cursor.at + 1
         cursor.parenthesized()
         if not cursor.take(","):
-            return CommonTableExpressions(frozenset(names), cursor.slice(start, cursor.at), recursive)
+            return CommonTableExpressions(starts, cursor.slice(start, cursor.at), recursive)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.common_table_expressions import parse_definitions
@@ -16,21 +17,34 @@ _COMBINING = ("DISTINCT", "UNION", "EXCEPT", "MINUS", "INTERSECT", "GROUP", "HAV
 
 def with_null_values(query: str) -> str:
     """Return the query of an INSERT with NULL in place of DEFAULT as a value in VALUES: of the query itself, or of
-    those that it selects from."""
-    cursor = _at_body(query)
+    those that it selects from, also by the name of a common table expression."""
+    definitions: dict[str, int] = {}
+    cursor = _at_body(query, definitions)
     if cursor is None:
         return query
-    if not cursor.sees("VALUES"):
-        _advance(cursor, "FROM")
-        cursor.take("FROM")
+    while not cursor.sees("VALUES"):
+        start = None
+        if cursor.sees("SELECT") or cursor.sees("FROM"):
+            _advance(cursor, "FROM")
+            if not cursor.take("FROM"):
+                return query
+        elif cursor.take("TABLE"):
+            pass
+        else:
+            with suppress(SqlSyntaxError):
+                start = definitions.pop(cursor.identifier().lower(), None)
+            if start is None:
+                return query
+            cursor.at = start
         _skip_parentheses(cursor)
-    return with_edits(query, _edits_of_rows(cursor)) if cursor.take("VALUES") else query
+    cursor.take("VALUES")
+    return with_edits(query, _edits_of_rows(cursor))
 
 
 def with_null_items(query: str) -> str:
     """Return the query of an INSERT with NULL in place of DEFAULT as a whole item of its select list. This is what it
     means if nothing that is selected from has a column of that name."""
-    cursor = _at_body(query)
+    cursor = _at_body(query, {})
     if cursor is None or cursor.sees("VALUES"):
         return query
     _advance(cursor, "SELECT")
@@ -44,16 +58,16 @@ def with_null_items(query: str) -> str:
     return with_edits(query, _edits(cursor, *_AFTER_ITEMS))
 
 
-def _at_body(query: str) -> Cursor | None:
+def _at_body(query: str, definitions: dict[str, int]) -> Cursor | None:
     """Return a cursor after the parentheses and each WITH before a query; None if the query has no DEFAULT, or is not
-    understood."""
+    understood. Adds the places where the queries of common table expressions begin, by name, to ``definitions``."""
     if "DEFAULT" not in query.upper():
         return None
     try:
         cursor = Cursor(query)
         _skip_parentheses(cursor)
         while cursor.sees("WITH"):  # a second one in the parentheses after the first
-            parse_definitions(cursor)
+            definitions.update(parse_definitions(cursor).starts)
             _skip_parentheses(cursor)
     except SqlSyntaxError:
         return None

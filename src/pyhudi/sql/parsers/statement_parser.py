@@ -224,7 +224,7 @@ def _change_with(expressions: CommonTableExpressions, text: str) -> Statement | 
     statement = parse(expressions.in_subqueries(text))
     if isinstance(statement, Update | Delete | Merge) and len(statement.name) == 1:
         name = statement.name[0]
-        if name.lower() in expressions.names:
+        if name.lower() in expressions.starts:
             raise SqlSyntaxError(
                 f"WITH defines {name!r}, so that it is no table to {type(statement).__name__.upper()}: give the "
                 "definition another name"

@@ -24,7 +24,19 @@ pytest.importorskip("sqlglot")
         ("FROM VALUES (DEFAULT) SELECT *", "FROM VALUES (NULL) SELECT *"),
         ("SELECT DEFAULT FROM u", "SELECT DEFAULT FROM u"),
         ("VALUES (1 + DEFAULT)", "VALUES (1 + DEFAULT)"),
-        ("SELECT * FROM (SELECT * FROM VALUES (DEFAULT))", "SELECT * FROM (SELECT * FROM VALUES (DEFAULT))"),
+        ("SELECT * FROM (SELECT * FROM VALUES (DEFAULT))", "SELECT * FROM (SELECT * FROM VALUES (NULL))"),
+        ("WITH c AS (VALUES (1, DEFAULT)) SELECT * FROM C", "WITH c AS (VALUES (1, NULL)) SELECT * FROM C"),
+        ("WITH `c d` AS (VALUES (DEFAULT)) TABLE `c d`", "WITH `c d` AS (VALUES (NULL)) TABLE `c d`"),
+        (
+            "WITH d AS (VALUES (DEFAULT)), c(a) AS (SELECT * FROM (SELECT * FROM d)) SELECT a FROM c",
+            "WITH d AS (VALUES (NULL)), c(a) AS (SELECT * FROM (SELECT * FROM d)) SELECT a FROM c",
+        ),
+        (
+            "WITH c AS (SELECT * FROM c), d AS (VALUES (DEFAULT)) SELECT * FROM c",
+            "WITH c AS (SELECT * FROM c), d AS (VALUES (DEFAULT)) SELECT * FROM c",
+        ),
+        ("WITH c AS (SELECT 1, DEFAULT) SELECT * FROM c", "WITH c AS (SELECT 1, DEFAULT) SELECT * FROM c"),
+        ("WITH c AS (VALUES (DEFAULT)) SELECT 1", "WITH c AS (VALUES (DEFAULT)) SELECT 1"),
     ],
 )
 def test_values(query, expected):

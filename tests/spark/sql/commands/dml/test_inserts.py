@@ -198,6 +198,7 @@ def test_parameters_of_statements_that_change_a_table(spark):
         ("INTO t REPLACE WHERE a = 1 SELECT 1, DEFAULT, 2", (1, None, 2)),
         # a column of that name comes first, also of Hudi tables
         ("INTO t SELECT a, DEFAULT, 7 FROM others_default", (1, 5, 7)),
+        seldom(("INTO t WITH c AS (VALUES (1, 2, DEFAULT)) SELECT * FROM c", (1, 2, None))),
         seldom(("INTO t SELECT a, default, 7 FROM VALUES (1, DEFAULT) AS v(a, default)", (1, None, 7))),
     ],
 )
