@@ -4,6 +4,8 @@ of those that are not maintained."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,7 +30,7 @@ from pyhudi.metadata.metadata_layout import (
     RECORD_INDEX,
 )
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
-from pyhudi.metadata.writer.index_build_state import recover_index_builds
+from pyhudi.metadata.writer.index_build_state import delete_undeclared_indexes, recover_index_builds
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.storage import Storage
@@ -109,7 +111,11 @@ def build_missing_partitions(table: LockedTable, columns: pa.Schema) -> TableCon
     declared = set(config.metadata_partitions)
     needed = declared | set(enabled_partitions(config, table.opts))
     needed -= set(config.metadata_partitions_inflight)  # Another process is building it.
-    is_renewed = COLUMN_STATS in needed and bool(columns.names) and _are_statistics_outdated(storage, config, columns)
+    has_definitions = config.version >= 8 and (COLUMN_STATS in needed or config.index_defs_path is not None)
+    definitions = load_definitions(storage, config) if has_definitions else {}
+    delete_undeclared_indexes(table.snapshot, definitions)
+    stats = definitions.get(COLUMN_STATS, {})
+    is_renewed = COLUMN_STATS in needed and bool(columns.names) and _are_statistics_outdated(stats, config, columns)
     renewed = {COLUMN_STATS, PARTITION_STATS} & needed if is_renewed else set()
     missing = [p for p in FILE_PARTITIONS if p in needed and (p not in declared or p in renewed)]
     if not columns.names:
@@ -119,18 +125,17 @@ def build_missing_partitions(table: LockedTable, columns: pa.Schema) -> TableCon
     if renewed & declared:
         config = drop_partitions(storage, config, sorted(renewed & declared))
     build_partitions(table.with_config(config), missing, columns)
-    definitions = {}
+    added = {}
     if config.version >= 8 and COLUMN_STATS in missing:
-        definitions[COLUMN_STATS] = column_stats_definition(columns.names, config.version)
-    return declare_partitions(storage, config, missing, definitions)
+        added[COLUMN_STATS] = column_stats_definition(columns.names, config.version)
+    return declare_partitions(storage, config, missing, added)
 
 
-def _are_statistics_outdated(storage: Storage, config: TableConfig, columns: pa.Schema) -> bool:
+def _are_statistics_outdated(definition: Mapping[str, Any], config: TableConfig, columns: pa.Schema) -> bool:
     """Return True if statistics must be built again: they are of other columns, or, as those of an upgraded table, in
     an earlier form, because Apache Hudi cannot read a mixture."""
     if config.version < 8:
         return False
-    definition = load_definitions(storage, config).get(COLUMN_STATS, {})
     is_outdated = not is_supported_version(definition, config.version)
     return is_outdated or set(columns.names) != set(definition.get("sourceFields") or ())
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles
+from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.index_declarations import (
     declare_inflight_partitions,
     declare_partitions,
@@ -26,6 +27,7 @@ from pyhudi.metadata.indexes.index_declarations import (
     drop_partitions,
 )
 from pyhudi.metadata.indexes.index_definitions import Definitions
+from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import prepare_folder
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant
@@ -105,6 +107,29 @@ def recover_index_builds(table: TableSnapshot) -> TableConfig:
         )
         config = drop_partitions(storage, config, incomplete)
     return config
+
+
+def delete_undeclared_indexes(table: TableSnapshot, definitions: Definitions) -> None:
+    """Delete the files of secondary and expression indexes that are defined, but neither declared nor planned: what an
+    interrupted DROP INDEX leaves. Apache Hudi goes by definitions and files, and would look rows up in them that writes
+    no longer maintain. The definitions are kept. The caller holds the lock of the table.
+
+    Args:
+        table: The table.
+        definitions: Its definitions of indexes.
+    """
+    kept = table.config.metadata_partitions_kept
+    undeclared = [n for n in definitions if n not in kept and (is_secondary(n) or is_expression(n))]
+    if not undeclared:
+        return
+    try:
+        planned = {name for plan in pending_index_plans(table.active) for name in plan.partitions}
+    except CorruptInstantError as unknown:
+        _log.warning("files of indexes that are not declared are kept: %s", unknown)
+        return
+    for name in undeclared:
+        if name not in planned:
+            table.storage.delete_tree(f"{METADATA_FOLDER}/{name}")
 
 
 def _is_built(storage: Storage, active: ActiveTimeline, partition: str) -> bool:

@@ -107,6 +107,20 @@ def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
     assert any(line.startswith("column_stats: ") and " out" in line for line in scan.plan().skipped)
 
 
+def test_files_that_an_interrupted_drop_leaves(tmp_path: Path) -> None:
+    """Apache Hudi would look rows up in them, by their definition, although no write maintains them."""
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    folder = golden / ".hoodie" / "metadata" / SECONDARY
+    table = HudiTable.for_path(str(golden))
+    named = ",".join(name for name in table.config.metadata_partitions if name != SECONDARY)
+    table.config.updated(open_storage(str(golden)), set={METADATA_PARTITIONS: named})
+    assert folder.exists()
+    HudiTable.for_path(str(golden)).alter_schema().add_column("extra", "int").commit()
+    assert not folder.exists()
+    assert SECONDARY in json.loads((golden / DEFINITIONS).read_text())["indexDefinitions"]
+    assert HudiTable.for_path(str(golden)).services.drop_index("idx_name").partitions == (SECONDARY,)
+
+
 def _as_apache_hudi(text: str, gone: str) -> str:
     """The text without one definition, otherwise byte for byte as it was."""
     start = text.index(f'    "{gone}"')
