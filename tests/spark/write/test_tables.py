@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
 from tests.dynamodb_server import dynamodb_server
 from tests.spark.model import frame, options, rows_of
+from tests.tables import HandMadeTable
 
 ROWS = [("a", "p", 1, "one"), ("b", "p", 1, "one"), ("c", "q", 1, "one")]
 
@@ -188,6 +190,23 @@ def test_complex_keys_of_one_field(spark: SparkSession, tmp_path: Path, encoding
     for ts, later in enumerate(({}, {option: "true"}, {option: "false"}), 2):
         write(frame(spark, [(value, "p", ts, "again")]), path, options("upsert", **more, **later))
         assert rows_of(path, ("_hoodie_record_key", "ts")) == [(key, ts)]
+
+
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
+def test_complex_keys_without_names_in_version_9(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    """Flink's writer leaves out the name of the field in some cases."""
+    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+    properties = {
+        "hoodie.table.name": "model",
+        "hoodie.table.type": table_type,
+        "hoodie.table.keygenerator.type": "COMPLEX",
+        "hoodie.table.ordering.fields": "ts",
+    }
+    made = HandMadeTable(tmp_path / "table", partition_fields="part", schema=schema, properties=properties)
+    files = {("p", "f0-0"): [{"id": "a", "part": "p", "ts": 1, "v": "one"}]}
+    (made.log if table_type == "MERGE_ON_READ" else made.write)(1, files)
+    write(frame(spark, [("a", "p", 2, "two")]), str(made.root), options("upsert"))
+    assert rows_of(str(made.root), ("_hoodie_record_key", "ts")) == [("a", 2)]
 
 
 def test_without_partitions(spark: SparkSession, tmp_path: Path) -> None:

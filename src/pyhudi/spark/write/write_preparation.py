@@ -9,18 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
-from pyhudi.errors import ConfigError, RecordKeyError
+from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen.key_spec import KeySpec, check_generator_usable
-from pyhudi.keygen.record_key_formatter import field_texts
 from pyhudi.metadata.indexes.indexed_columns import check_listed_columns
+from pyhudi.read.complex_key_form import names_parts
 from pyhudi.read.execution.file_slice_reader import column_names
-from pyhudi.read.first_record import first_record
 from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.services.indexing.index_requests import check_index_of_write
 from pyhudi.services.post_commit_services import check_services_after_commit
 from pyhudi.spark.keys.deduplication import check_ordering_columns
@@ -34,7 +31,6 @@ from pyhudi.spark.write.write_input import as_in_table, own_columns, unused_by_d
 from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
 from pyhudi.storage import Storage
 from pyhudi.table.bucket_index_detection import check_not_bucketed
-from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.sql_timestamps import has_sql_timestamps
@@ -49,23 +45,11 @@ _ENCRYPTION = "parquet.crypto.factory.class"
 
 def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
     """Return the specification of the keys of a table."""
-    spec, version = KeySpec.from_config(client.config, opts), client.config.version
+    spec = KeySpec.from_config(client.config, opts)
     if has_sql_timestamps(client.storage, client.config):
         spec = replace(spec, sql_timestamps=True)
-    if spec.keygen is not KeyGenType.COMPLEX or len(spec.record_fields) != 1 or version >= 9:
-        return spec
-    keys = sample_keys(client)
-    if keys and not spec.may_name_parts(keys):
-        return replace(spec, named_parts=False)
-    record = first_record(client, opts, spec.record_fields)
-    if record is None:
-        return spec
-    key = record.column(RECORD_KEY)[0].as_py()
-    try:
-        value = field_texts(record, spec.record_fields[0], replace(spec, consistent_timestamps=False))
-    except RecordKeyError:  # A type of other writers, whose text does not begin with a name.
-        return replace(spec, named_parts=spec.may_name_parts([key]))
-    return spec.matching(key, value[0].as_py())
+    named = names_parts(client, opts, spec)
+    return spec if named is None else replace(spec, named_parts=named)
 
 
 def prepare_write(

@@ -1,0 +1,47 @@
+"""Form of the keys of a table with the complex key generator and one key field: ``id:a`` or ``a``.
+
+Releases of Apache Hudi differ (docs/format/core.md, section 8.2), and no property of the table says which form it has.
+The other one would duplicate records. Its Flink writer leaves out the name in version 9, too, if it is told to, or if
+there is one partition field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyhudi.config import Options
+from pyhudi.errors import RecordKeyError
+from pyhudi.index.sampled_keys import sample_keys
+from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.keygen.record_key_formatter import field_texts
+from pyhudi.read.first_record import first_record
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.table.config.key_generator_type import KeyGenType
+from pyhudi.table.meta_client import TableMetaClient
+
+
+def names_parts(client: TableMetaClient, opts: Options, spec: KeySpec) -> bool | None:
+    """Return True if the stored keys have the form ``id:a``, False if they have the form ``a``, and None if the table
+    stores no keys, or its keys have one form in all releases.
+
+    Args:
+        client: The table.
+        opts: Options of the read.
+        spec: Specification of the keys of the table.
+    """
+    if spec.keygen is not KeyGenType.COMPLEX or len(spec.record_fields) != 1:
+        return None
+    keys = sample_keys(client)
+    if keys and not spec.may_name_parts(keys):
+        return False
+    if keys and client.config.version >= 9:
+        return True
+    record = first_record(client, opts, spec.record_fields)
+    if record is None:
+        return None
+    key = record.column(RECORD_KEY)[0].as_py()
+    try:
+        value = field_texts(record, spec.record_fields[0], replace(spec, consistent_timestamps=False))
+    except RecordKeyError:  # A type of other writers, whose text does not begin with a name.
+        return spec.may_name_parts([key])
+    return spec.matching(key, value[0].as_py()).named_parts
