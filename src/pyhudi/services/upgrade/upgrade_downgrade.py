@@ -37,6 +37,7 @@ from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import PhaseTimer
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
+from pyhudi.services.upgrade.complex_keys import check_complex_keys
 from pyhudi.services.upgrade.preconditions import (
     check_payload_class,
     check_target,
@@ -109,6 +110,7 @@ class UpgradeDowngrade:
         config = client.config
         check_target(config, to, downgrade=downgrade)
         check_payload_class(config, self._opts, to)
+        check_complex_keys(client, self._opts, to)
         active = client.active_timeline()
         if to == config.version:
             return UpgradePlan(to, to)
@@ -142,6 +144,7 @@ class UpgradeDowngrade:
         start = config.version
         check_target(config, to, downgrade=downgrade)
         check_payload_class(config, self._opts, to)
+        check_complex_keys(self._client, self._opts, to)
         with in_process_writer_lock(self._storage, self._opts):
             if start == to:
                 with self._generator.lock:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from tests.file_effects import effects_below
 from tests.properties import FACTOR
+from tests.tables import HandMadeTable
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import opened
 
@@ -495,3 +498,24 @@ def test_keys_that_would_be_in_other_buckets(
         services.upgrade(to) if to > version else services.downgrade(to, lossy=True)
     assert mor.client.config.version == version
     assert mor.rows()["b:1"]["v"] == "y"
+
+
+@pytest.mark.parametrize(
+    ("version", "to", "moved", "kept"), [(6, 9, "k", "id:k"), (8, 9, "k", "id:k"), (9, 8, "id:k", "k")]
+)
+def test_complex_keys_of_one_field(tmp_path: Path, version: int, to: int, moved: str, kept: str) -> None:
+    """Other versions write them in another form; then the table stays as it is."""
+    properties = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.keygenerator.type": "COMPLEX"}
+    for key in (moved, kept):
+        made = HandMadeTable(tmp_path / key, version, properties=properties)
+        made.log(1, {("p", FILE_IDS["a"]): [{"id": "k", "p": "p", "v": 1, "_hoodie_record_key": key}]})
+        services = HudiTable.for_path(str(made.root), FAST).services
+        change = services.upgrade if to > version else services.downgrade
+        if key == kept:
+            assert change(to=to)
+            continue
+        with effects_below(made.root) as watched:
+            for attempt in (partial(change, dry_run=True), change):
+                with pytest.raises(UnsupportedTableError, match=f"have the form '{moved.replace('k', 'value')}'"):
+                    attempt(to=to)
+        assert not watched.seen
