@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import TableType
+from pyhudi.config.enums import BucketIndexEngine, IndexType, TableType
 from pyhudi.config.option import Option
-from pyhudi.errors import LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
+from pyhudi.errors import ConfigError, LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.cleaner import Cleaner
@@ -45,7 +45,7 @@ def check_services_after_commit(config: TableConfig, opts: Options) -> None:
     OptionWithoutEffectWarning for inline compaction in a table that has nothing to compact.
 
     Raises:
-        ConfigError: A strategy is unknown, or lacks an option.
+        ConfigError: A strategy is unknown, or lacks an option; or clustering is enabled with the simple bucket index.
     """
     has_logs = config.table_type is TableType.MERGE_ON_READ
     if not has_logs:
@@ -59,9 +59,21 @@ def check_services_after_commit(config: TableConfig, opts: Options) -> None:
     if has_logs and any(_is_wanted(option, opts) for option in _INLINE):
         named_strategies(opts)
     if any(map(opts.get_typed, _CLUSTERING)):
+        _check_clusterable_index(opts)
         PlanStrategy.from_options(opts, max_file_size(opts, config.base_file_format))
     if opts.get_typed(options.TTL_INLINE):
         ttl_strategy(opts)
+
+
+def _check_clusterable_index(opts: Options) -> None:
+    in_buckets = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+    if in_buckets and opts.get_typed(options.BUCKET_ENGINE) is BucketIndexEngine.SIMPLE:
+        option = next(filter(opts.get_typed, _CLUSTERING))
+        raise ConfigError(
+            f"{option.key}=true: the simple bucket index assigns each key to one file group, so clustering cannot move "
+            f"rows to others; leave it out, or create the table with {options.BUCKET_ENGINE.key}="
+            f"{BucketIndexEngine.CONSISTENT_HASHING}"
+        )
 
 
 def clean_and_archive(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> tuple[ServiceResult, ...]:

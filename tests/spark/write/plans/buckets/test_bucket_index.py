@@ -172,6 +172,15 @@ def test_other_settings(spark: SparkSession, tmp_path: Path) -> None:
         write(rows, other, bucketed("upsert", "COPY_ON_WRITE"))
 
 
+@pytest.mark.parametrize("mode", ["inline", "schedule__inline"])
+def test_clustering_after_writes(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """Rows cannot be moved to other buckets, so no such write is begun."""
+    given = bucketed("upsert", "MERGE_ON_READ", **{f"hoodie__clustering__{mode}": True})
+    with pytest.raises(ConfigError, match=f"{mode.replace('__', '.')}=true: the simple bucket index assigns each key"):
+        write(frame(spark, batch(0, 4, 1, "x")), str(tmp_path / "table"), given)
+    assert not (tmp_path / "table").exists()
+
+
 def test_overwrites(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write(frame(spark, batch(0, 30, 1, "a")), path, options("upsert"))
