@@ -65,7 +65,7 @@ class HandMadeTable:
             properties.setdefault("hoodie.table.keygenerator.type", _keygen(self.partition_fields))
             properties.setdefault("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING")
         else:
-            properties["hoodie.table.keygenerator.class"] = "org.apache.hudi.keygen.ComplexKeyGenerator"
+            properties.setdefault("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.ComplexKeyGenerator")
             properties.setdefault("hoodie.archivelog.folder", "archived")
         folder = self.root / ".hoodie"
         folder.mkdir(exist_ok=True)
