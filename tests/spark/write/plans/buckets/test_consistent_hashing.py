@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
     rows = [*batch(0, 20, 11, "new"), *batch(40, 45, 1, "fresh"), ("k021", "p1", 9, "old")]
     model.upsert(rows)
     step("upsert", rows, hoodie__bucket__index__num__buckets=7)
+    shutil.rmtree(tmp_path / "table" / FOLDER / "p1")  # as in a copy of data files and timeline
     gone = [*batch(0, 3, 0, ""), ("nobody", "p1", 0, "")]
     model.delete(gone)
     step("delete", gone)

@@ -31,8 +31,8 @@ def _first_buckets(partition: str, buckets: int) -> HashingMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsistentBucketLocations:
-    """Locations of keys, sent to tasks: the buckets of partitions that have some, and the base files of these buckets.
-    Partitions without buckets start with the default ones."""
+    """Locations of keys, sent to tasks: the buckets of partitions that have stored some, and the base files of buckets.
+    Partitions without stored buckets have the default ones, also if they have files, as in a copy of these alone."""
 
     bucketing: BucketIndex
     stored_buckets: Mapping[str, HashingMetadata]
@@ -48,8 +48,10 @@ class ConsistentBucketLocations:
             UnsupportedTableError: A file group belongs to no bucket.
         """
         groups = list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
-        ids = {partition: set(metadata.file_ids()) for partition, metadata in stored_buckets.items()}
-        unknown_groups = [group for group in groups if group[1] not in ids.get(group[0], ())]
+        without = {partition for partition, _ in groups}.difference(stored_buckets)
+        buckets = {**{name: _first_buckets(name, bucketing.buckets) for name in without}, **stored_buckets}
+        ids = {partition: set(metadata.file_ids()) for partition, metadata in buckets.items()}
+        unknown_groups = [group for group in groups if group[1] not in ids[group[0]]]
         if unknown_groups:
             partition, file_id = unknown_groups[0]
             raise UnsupportedTableError(
@@ -59,7 +61,7 @@ class ConsistentBucketLocations:
         paths = dict(zip(groups, slices["base_path"].to_pylist(), strict=True))
         base_paths = {
             partition: tuple(paths.get((partition, file_id)) for file_id in metadata.file_ids())
-            for partition, metadata in stored_buckets.items()
+            for partition, metadata in buckets.items()
         }
         return cls(bucketing, stored_buckets, base_paths)
 
