@@ -137,8 +137,8 @@ class KeySpec:
     def matching(self, key: str, value: str) -> KeySpec:
         """Return the specification with the encoding of one-field complex keys that a record of the table has.
 
-        Tables below version 9 have either ``id:a`` or ``a``, depending on the release and options of their first
-        writer; the other form would duplicate records.
+        Tables have either ``id:a`` or ``a``, depending on the release and options of their first writer; the other form
+        would duplicate records.
 
         Args:
             key: Record key of the record.
@@ -234,7 +234,7 @@ def _named_parts(
         return True
     if keygen is not KeyGenType.COMPLEX:
         return False
-    # Version 9 tables always contain the field name. Below it, releases differ for a single field: 0.15 and 1.0, the
+    # A new table of version 9 has the field name. Below it, releases differ for a single field: 0.15 and 1.0, the
     # releases of those versions, write only the value; 1.1 and later do so only if this option is true, and refuse such
     # tables until it is set.
     if version >= 9:

@@ -29,9 +29,11 @@ def first_record(client: TableMetaClient, opts: Options, fields: Sequence[str]) 
         opts: Options of the read.
         fields: Names of fields; dots separate those of structs.
     """
+    if not client.config.populate_meta_fields:
+        return None
     table = TableSnapshot.load(client)
     columns = resolve_table_schema(table)
-    if not client.config.populate_meta_fields or columns is None:
+    if columns is None:
         return None
     names = columns.schema.names
     wanted = {name: None for field in fields if (name := top_column(field, names)) in names}

@@ -48,7 +48,7 @@ EMBEDDED_TIMELINE_SERVER = flag("hoodie.embed.timeline.server", True, "No effect
 COMPLEX_KEYGEN_VALIDATION = flag(
     "hoodie.write.complex.keygen.validation.enable",
     True,
-    "No effect: a write to such a table uses hoodie.write.complex.keygen.new.encoding, as releases 0.15 and 1.0 do.",
+    "No effect: complex keys of one field are written in the form that the table has.",
 )
 PAYLOAD_ORDERING_FIELD = optional_text(
     "hoodie.payload.ordering.field", "No effect: `hoodie.table.ordering.fields` names the ordering columns."

@@ -121,8 +121,8 @@ KEYGEN_CONSISTENT_LOGICAL_TIMESTAMP = flag(
 COMPLEX_KEYGEN_NEW_ENCODING = flag(
     "hoodie.write.complex.keygen.new.encoding",
     False,
-    "For tables up to version 8 with the complex generator and one key field: encode the value only instead of "
-    "field:value.",
+    "For new tables up to version 8 with the complex generator and one key field: encode the value only instead of "
+    "field:value. Tables with records keep the form of their keys.",
 )
 HIVE_STYLE_PARTITIONING = flag(
     _WRITE + "hive_style_partitioning", False, "If true, partition folders are named column=value."
