@@ -133,6 +133,8 @@ def test_the_index_that_options_of_writes_ask_for(spark: SparkSession, tmp_path:
     check(path, model)
     assert not step(batch(6, 12, 3, 2), **asked)
     check(path, model)
+    assert not step(batch(0, 2, 3), hoodie__metadata__index__secondary__column="v"), "by_v is an index of that column"
+    check(path, model)
     (told,) = step(batch(0, 2, 4), hoodie__metadata__index__secondary__column="w")
     assert "the secondary index was not built: the column 'w' to index does not exist" in told
     off = {"hoodie__metadata__index__secondary__column": "ts", "hoodie__metadata__index__secondary__enable": False}

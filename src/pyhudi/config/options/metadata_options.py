@@ -103,7 +103,7 @@ METADATA_SECONDARY_ENABLE = flag(
 )
 METADATA_SECONDARY_COLUMN = optional_text(
     "hoodie.metadata.index.secondary.column",
-    "Column of which a write builds a secondary index, unless there is one, if the table has a global record index.",
+    "Column of which a write builds a secondary index, unless it has one, where the table has a global record index.",
 )
 INDEX_NAME = optional_text(
     "hoodie.index.name",

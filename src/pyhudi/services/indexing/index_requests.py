@@ -33,6 +33,7 @@ from pyhudi.metadata.indexes.secondary_index_definition import (
     is_secondary,
     parse_secondary_index,
     secondary_definition,
+    secondary_indexes,
     secondary_partition,
 )
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
@@ -109,7 +110,7 @@ class IndexRequest:
         """Return the secondary index that a write builds by its options; None if they ask for none.
 
         Raises:
-            ConfigError: The options name several columns, or the name of the index is not allowed.
+            InvalidOptionError: The options name several columns, or the name of the index is not allowed.
         """
         column = opts.get_typed(options.METADATA_SECONDARY_COLUMN)
         enabled = is_metadata_enabled(opts) and opts.get_typed(options.METADATA_SECONDARY_ENABLE)
@@ -118,8 +119,10 @@ class IndexRequest:
         if "," in column:
             raise InvalidOptionError(options.METADATA_SECONDARY_COLUMN.key, column, "the name of one column")
         name = (opts.get_typed(options.INDEX_NAME) or column).removeprefix(secondary_partition(""))
-        partition = secondary_partition(_checked_index_name(name, [column], "a secondary index"))
-        return cls(partition, SECONDARY, (column,), if_not_exists=True)
+        if not name or not set(name) <= _LETTERS:
+            allowed = "letters, digits and underscores; the default is the name of the column"
+            raise InvalidOptionError(options.INDEX_NAME.key, name, allowed)
+        return cls(secondary_partition(name), SECONDARY, (column,), if_not_exists=True)
 
     @classmethod
     def _from_expression(
@@ -187,6 +190,16 @@ class IndexRequest:
             raise UnsupportedTableError(
                 "a secondary index requires a global record index, but the one of this table is partitioned"
             )
+
+    def is_missing(self, storage: Storage, config: TableConfig) -> bool:
+        """Return True if a table with a record index lacks this secondary index, and any other one of its column. A
+        second one would be of no use, and would keep queries of a merge-on-read table from asking the first."""
+        if config.version < 8 or RECORD_INDEX not in config.metadata_partitions:
+            return False
+        if self.partition in config.metadata_partitions_kept:
+            return False
+        existing = secondary_indexes(storage, config, include_building=True)
+        return all(index.column not in self.columns for index in existing)
 
     @property
     def secondary(self) -> SecondaryIndex:
@@ -330,23 +343,27 @@ def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
 
 def check_index_of_write(config: TableConfig, opts: Options) -> None:
     """Check, before a write, the secondary index that its options ask for. Issue OptionWithoutEffectWarning if it is
-    left out, as by Apache Hudi, because the table lacks the global record index that it requires.
+    left out, as by Apache Hudi, because the table cannot have one, or lacks the global record index that it requires.
 
     Args:
         config: The table.
         opts: Options of the write.
 
     Raises:
-        ConfigError: As `IndexRequest.from_options`.
+        InvalidOptionError: As `IndexRequest.from_options`.
     """
     request = IndexRequest.from_options(opts)
     record_index = options.METADATA_GLOBAL_RECORD_INDEX_ENABLE
-    if request is not None and RECORD_INDEX not in config.metadata_partitions and not opts.get_typed(record_index):
-        warn(
-            f"{options.METADATA_SECONDARY_COLUMN.key}={request.columns[0]} has no effect: a secondary index requires a "
-            f"global record index, which the table lacks; set {record_index.key}=true",
-            OptionWithoutEffectWarning,
-        )
+    if request is None:
+        return
+    if config.version < 8:
+        reason = f"tables of version {config.version} have no secondary indexes; upgrade the table"
+    elif RECORD_INDEX not in config.metadata_partitions and not opts.get_typed(record_index):
+        reason = f"a secondary index requires a global record index, which the table lacks; set {record_index.key}=true"
+    else:
+        return
+    option = options.METADATA_SECONDARY_COLUMN
+    warn(f"{option.key}={request.columns[0]} has no effect: {reason}", OptionWithoutEffectWarning)
 
 
 def check_metadata_enabled(opts: Options) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
-from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.services.indexing.index_builder import IndexEngine, build_index
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -46,14 +45,12 @@ def with_requested_indexes(spark: SparkSession, storage: Storage, opts: Options,
 
 
 def _ensure_secondary_index(spark: SparkSession, storage: Storage, opts: Options) -> bool:
-    """Build the secondary index of the options, unless the table has it, or lacks a record index. Return True if it was
-    built."""
+    """Build the secondary index of the options if the table lacks it. Return True if it was built."""
     request = IndexRequest.from_options(opts)
     if request is None:  # Before the table is opened, which takes a request.
         return False
     client = TableMetaClient.open(storage, opts)
-    partitions = client.config.metadata_partitions_kept
-    if request.partition in partitions or RECORD_INDEX not in partitions:
+    if not request.is_missing(storage, client.config):
         return False
     engine = IndexEngine(spark_index_builder(spark), SparkFileStatsReader(spark))
     return bool(build_index(client, opts, request, engine, dry_run=False).partitions)

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from pyhudi.api.hudi_table import HudiTable
+from pyhudi.config import Options
 from pyhudi.config.property_keys import METADATA_PARTITIONS, TYPE
-from pyhudi.errors import ConfigError, HudiError, OptionWithoutEffectWarning
+from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, OptionWithoutEffectWarning
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
-from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.services.indexing.index_requests import IndexRequest, check_index_of_write
 from pyhudi.storage import open_storage
+from pyhudi.table.config.table_config import TableConfig
 from tests.golden.expected import unpack
 
 SECONDARY = "secondary_index_idx_name"
@@ -64,6 +66,40 @@ def test_what_is_asked_for(
 def test_a_name_that_is_mistyped() -> None:
     with pytest.raises(ConfigError, match=r"'colum_stats' is not an index of a whole table \(column_stats, "):
         IndexRequest.from_arguments("colum_stats", (), None, {})
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "partition", "is_missing"),
+    [
+        ("name", "idx_name", SECONDARY, False),
+        ("name", None, "secondary_index_name", False),
+        ("qty", "idx_name", SECONDARY, False),
+        ("qty", None, "secondary_index_qty", True),
+        ("qty", "secondary_index_by_qty", "secondary_index_by_qty", True),
+    ],
+)
+def test_the_index_of_a_write_is_built_unless_its_column_has_one(
+    tmp_path: Path, column: str, name: str | None, partition: str, is_missing: bool
+) -> None:
+    storage = open_storage(unpack("v9_mor_meta_all", tmp_path).path)
+    opts = Options.parse({"hoodie.metadata.index.secondary.column": column, "hoodie.index.name": name})
+    request = IndexRequest.from_options(opts)
+    assert request is not None
+    assert request.partition == partition
+    assert request.is_missing(storage, TableConfig.load(storage)) is is_missing
+
+
+def test_the_index_of_a_write_is_checked_before_it(tmp_path: Path) -> None:
+    table = HudiTable.for_path(unpack("v6_cow_cluster", tmp_path).path)
+    column = {"hoodie.metadata.index.secondary.column": "größe"}
+    with pytest.raises(InvalidOptionError, match=r"'größe'.*hoodie\.index\.name.*letters, digits and underscores"):
+        check_index_of_write(table.config, Options.parse(column))
+    named = Options.parse({**column, "hoodie.index.name": "size"})
+    with pytest.warns(OptionWithoutEffectWarning, match=r"column=größe has no effect: tables of version 6.*upgrade"):
+        check_index_of_write(table.config, named)
+    request = IndexRequest.from_options(named)
+    assert request is not None
+    assert not request.is_missing(open_storage(table.path), table.config)
 
 
 def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
