@@ -59,10 +59,7 @@ COMPACTION_LOG_NUM_THRESHOLD = integer(
     "hoodie.compaction.logfile.num.threshold", 0, "Minimum number of log files of a compacted file slice."
 )
 COMPACTION_DAY_PARTITIONS = integer(
-    "hoodie.compaction.daybased.target.partitions",
-    10,
-    "Number of days whose partitions day-based strategies select.",
-    maximum=365_000,
+    "hoodie.compaction.daybased.target.partitions", 10, "Number of days whose partitions day-based strategies select."
 )
 COMPACTION_PARTITION_REGEX = optional_text(
     "hoodie.compaction.partition.path.regex",

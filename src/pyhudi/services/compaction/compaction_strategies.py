@@ -53,8 +53,8 @@ class Limits:
 
     @property
     def earliest(self) -> date:
-        """First of the days that are considered recent."""
-        return self.today - timedelta(days=self.days)
+        """First of the days that are considered recent; with more days than dates have, the first date."""
+        return self.today - timedelta(days=min(self.days, (self.today - date.min).days))
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,10 @@ def test_by_day(form: str):
     old = chosen("UnBoundedPartitionAwareCompactionStrategy", operations)
     assert ids(recent) == ["-3", "0", "1", "9", "10"]
     assert ids(old) == ["11", "30"]
+    every = {"hoodie__compaction__daybased__target__partitions": 2**31 - 1}
+    for strategy in ("DayBasedCompactionStrategy", "BoundedPartitionAwareCompactionStrategy"):
+        assert len(ids(chosen(strategy, operations, **every))) == len(days)
+    assert not ids(chosen("UnBoundedPartitionAwareCompactionStrategy", operations, **every))
 
 
 def test_no_day():
