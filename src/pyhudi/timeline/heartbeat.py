@@ -25,6 +25,8 @@ from pyhudi.storage.table_paths import META_FOLDER
 HEARTBEAT_FOLDER = f"{META_FOLDER}/.heartbeat"
 
 _log = logging.getLogger(__name__)
+_running: set[Heartbeat] = set()
+"""Heartbeats that are refreshed. `atexit` would keep a place for each function that is registered and removed again."""
 
 
 def heartbeat_path(instant: str, folder: str = HEARTBEAT_FOLDER) -> str:
@@ -101,7 +103,7 @@ class Heartbeat:
             self._thread = None
             raise
         self._process = os.getpid()
-        atexit.register(self._stop_at_exit)
+        _running.add(self)
 
     def refresh(self) -> None:
         """Write the file now."""
@@ -126,13 +128,13 @@ class Heartbeat:
 
     def abandon(self) -> None:
         """Stop refreshing and leave the file to the process that has taken over the instant."""
-        atexit.unregister(self._stop_at_exit)
+        _running.discard(self)
         self._ended.set()
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
 
-    def _stop_at_exit(self) -> None:
+    def stop_at_exit(self) -> None:
         """Stop, because the thread that writes does not outlive the interpreter, so that another writer may roll back
         the write at once. A fork of the process does not write."""
         if os.getpid() != self._process:
@@ -159,3 +161,9 @@ class Heartbeat:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+
+
+@atexit.register
+def _stop_running() -> None:
+    for heartbeat in tuple(_running):
+        heartbeat.stop_at_exit()

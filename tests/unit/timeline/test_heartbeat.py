@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import subprocess
@@ -126,6 +127,14 @@ def test_a_heartbeat_whose_thread_cannot_start_is_removed(storage: Storage, monk
     assert storage.exists(beat.path)
     beat.stop()
     assert not storage.exists(beat.path)
+
+
+def test_heartbeats_that_have_ended_leave_nothing_to_be_done_at_exit(storage: Storage) -> None:
+    before = atexit._ncallbacks()
+    for number in range(3):
+        with Heartbeat(storage, str(number), HeartbeatPolicy()):
+            pass
+    assert atexit._ncallbacks() == before
 
 
 INTERRUPTED = """
