@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE =
 not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect oldest random-sequences interop trino bench bench-quick bench-memory docs format clean
+.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 connect oldest random-sequences random-statements interop trino bench bench-quick bench-memory docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -79,6 +79,9 @@ connect: $(SPARK4_READY) ## the tests of statements in sessions of Spark Connect
 
 oldest: $(OLDEST_READY) ## tests without Spark, and of queries on Spark, with the oldest releases of libraries that are permitted
 	$(IN_MEMORY) $(OLDEST)/bin/python -m pytest $(IN_PARALLEL) tests/unit tests/golden tests/spark/read $(call not,interop)
+
+random-statements: $(READY) ## random SQL statements, with the same rows in Apache Iceberg (SEEDS=20 FIRST=0)
+	$(IN_MEMORY) $(PYTHON_IN) -m tests.random_statements --seeds $(or $(SEEDS),20) --first $(or $(FIRST),0)
 
 random-sequences: $(READY) ## random lives of whole tables against a model (SEEDS=20 FIRST=0 MINIMIZE=1 WITH_HUDI=1)
 	$(IN_MEMORY) $(PYTHON_IN) -m tests.random_sequences --seeds $(or $(SEEDS),20) --first $(or $(FIRST),0) $(if $(MINIMIZE),--minimize)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,11 +64,12 @@ def small_bloom_filters() -> Iterator[None]:
         object.__setattr__(option, "default", value)
 
 
-def start_session(folder: Path) -> SparkSession:
+def start_session(folder: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start a local session with two cores and few shuffle partitions; works on Spark 3.5 and 4.
 
     Args:
         folder: Folder of the warehouse and of Spark's temporary files.
+        settings: More settings.
     """
     from pyspark.sql import SparkSession as Session
 
@@ -89,6 +90,7 @@ def start_session(folder: Path) -> SparkSession:
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
+        **(settings or {}),
     }.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
