@@ -83,8 +83,7 @@ class RandomTable:
         if chance < 0.37:
             return Statement.both(Kind.CHANGE, self._update())
         if chance < 0.5:
-            condition = self._expressions.condition(subqueries=True)
-            return Statement.both(Kind.CHANGE, f"DELETE FROM {self.name} WHERE {condition}")
+            return self._delete()
         if chance < 0.9:
             return Statement.both(Kind.CHANGE, self._alter() if self.evolves and chance > 0.82 else self._merge())
         if chance < 0.92 and "p" in self.columns:
@@ -160,6 +159,11 @@ class RandomTable:
                 assignments.append(f"{name} = {expressions.assigned(name)}")
         where = f" WHERE {expressions.condition(subqueries=True)}" if self.random.random() < 0.93 else ""
         return f"UPDATE {self.name} SET {', '.join(assignments)}{where}"
+
+    def _delete(self) -> Statement:
+        delete = f"DELETE FROM {self.name} WHERE {self._expressions.condition(subqueries=True)}"
+        # whole files, which Apache Iceberg deletes by their statistics, include nulls where `NOT (c = 1)` is null
+        return Statement(Kind.CHANGE, delete, f"{delete} AND hash(id) IS NOT NULL")
 
     def _merge(self) -> str:
         random, expressions = self.random, self._expressions
