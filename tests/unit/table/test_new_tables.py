@@ -45,6 +45,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
     },
     "1.2.0": {
         **dict.fromkeys(_MEANT, "table keys count as options"),
+        "pl_compaction_key": "table keys count as options",
         "mode_commit_tk": "table keys count as options",
         "key_empty": "an empty list of keys is none",
         "slash": "stored, so that no later writer can forget it",
