@@ -164,6 +164,7 @@ def _write_options(opts: Options, before: BucketCounts) -> Options:
         options.INITIAL_BUCKETS.key: str(before.default),
         options.ALLOW_EMPTY_COMMIT.key: "true",  # Rules for partitions that do not exist yet change no rows.
         options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value,  # In paths they are texts.
+        options.TABLE_SERVICES_ENABLED.key: "false",  # None follows, so their options are not checked.
     }
     others = {key: value for key, value in opts.items() if key != options.BUCKET_PARTITION_EXPRESSIONS.key}
     return Options.parse({**others, **settings})

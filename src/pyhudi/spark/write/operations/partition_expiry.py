@@ -40,7 +40,11 @@ def delete_expired_partitions(
         columns = resolve_table_schema(pinned)
         assert columns is not None  # there are files
         nothing = spark.createDataFrame([], spark_schema(columns.schema))
-        delete_opts = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(expired)})
+        settings = {
+            options.PARTITIONS_TO_DELETE.key: ",".join(expired),
+            options.TABLE_SERVICES_ENABLED.key: "false",  # None follows, so their options are not checked.
+        }
+        delete_opts = Options.parse({**opts, **settings})
         job = prepare_write(nothing, client.storage, client, delete_opts, Operation.DELETE_PARTITION)
 
         def choose(table: TableSnapshot, view: FileSystemView) -> Sequence[str]:
