@@ -42,6 +42,8 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
     model.upsert(rows)
     step("upsert", rows, hoodie__bucket__index__num__buckets=7)
     shutil.rmtree(tmp_path / "table" / FOLDER / "p1")  # as in a copy of data files and timeline
+    with pytest.raises(UnsupportedTableError, match=r"with another index, or another hoodie\.bucket\.index\.num"):
+        step("upsert", rows, hoodie__bucket__index__num__buckets=7)
     gone = [*batch(0, 3, 0, ""), ("nobody", "p1", 0, "")]
     model.delete(gone)
     step("delete", gone)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyhudi.config.options import INITIAL_BUCKETS
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, partitions_with_buckets
@@ -54,9 +55,10 @@ class ConsistentBucketLocations:
         unknown_groups = [group for group in groups if group[1] not in ids[group[0]]]
         if unknown_groups:
             partition, file_id = unknown_groups[0]
+            cause = f"another {INITIAL_BUCKETS.key}" if partition in without else "its buckets are being resized"
             raise UnsupportedTableError(
                 f"file group {file_id!r} of partition {partition!r} belongs to no bucket of consistent hashing: "
-                "the table was written with another index, or its buckets are being resized"
+                f"the table was written with another index, or {cause}"
             )
         paths = dict(zip(groups, slices["base_path"].to_pylist(), strict=True))
         base_paths = {
