@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.config import property_keys
+from pyhudi.config.option_registry import spellings
 from pyhudi.config.options import (
     COMPLEX_KEYGEN_NEW_ENCODING,
     INDEX_TYPE,
@@ -13,7 +14,6 @@ from pyhudi.config.options import (
     PARTITIONPATH_FIELD,
     RECORDKEY_FIELD,
 )
-from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
 from pyhudi.keygen.custom_key_generator import registered_generator
 from pyhudi.keygen.timestamp_settings import TimestampSpec
@@ -27,8 +27,6 @@ DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 ENCODED_CHARS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?[\\]^{"
 """Characters that URL-encoded partition paths represent as ``%`` and two upper-case hex digits."""
-
-_OLDER_TIMESTAMP_PREFIXES = ("hoodie.streamer.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +243,7 @@ def _named_parts(
 
 def _lookup(key: str, options: Mapping[str, str], properties: Mapping[str, str]) -> str | None:
     for source in (options, properties):
-        older = (prefix + key.removeprefix(TIMESTAMP_KEYGEN_PREFIX) for prefix in _OLDER_TIMESTAMP_PREFIXES)
-        for spelling in (key, *older):
+        for spelling in spellings(key):
             value = source.get(spelling)
             if value is not None:
                 return value
