@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.common_table_expressions import parse_definitions
@@ -23,16 +22,12 @@ def with_null_values(query: str) -> str:
     if cursor is None:
         return query
     while not cursor.sees("VALUES"):
-        start = None
         if cursor.sees("SELECT") or cursor.sees("FROM"):
             _advance(cursor, "FROM")
             if not cursor.take("FROM"):
                 return query
-        elif cursor.take("TABLE"):
-            pass
-        else:
-            with suppress(SqlSyntaxError):
-                start = definitions.pop(cursor.identifier().lower(), None)
+        elif not cursor.take("TABLE"):
+            start = _take_definition(cursor, definitions)
             if start is None:
                 return query
             cursor.at = start
@@ -56,6 +51,15 @@ def with_null_items(query: str) -> str:
     cursor.at = start
     cursor.take("ALL")
     return with_edits(query, _edits(cursor, *_AFTER_ITEMS))
+
+
+def _take_definition(cursor: Cursor, definitions: dict[str, int]) -> int | None:
+    """Return where the query of the common table expression at the cursor begins, and remove that from ``definitions``;
+    None if there is none of that name, or it was taken before."""
+    try:
+        return definitions.pop(cursor.identifier().lower(), None)
+    except SqlSyntaxError:
+        return None
 
 
 def _at_body(query: str, definitions: dict[str, int]) -> Cursor | None:
