@@ -5,16 +5,12 @@ In version 9 it writes ``id:a``. Apache Hudi 0.15 and 1.0, the releases of earli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.complex_key_form import names_parts
 from pyhudi.table.config.key_generator_type import KeyGenType
-
-if TYPE_CHECKING:
-    from pyhudi.config import Options
-    from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.meta_client import TableMetaClient
 
 
 def check_complex_keys(client: TableMetaClient, opts: Options, to: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -13,11 +12,9 @@ from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.index_engines import spark_index_builder
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
+from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.write_result import WriteResult
-
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
 
 _log = logging.getLogger(__name__)
 
