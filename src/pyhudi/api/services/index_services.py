@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.api.services.service_base import ServiceBase, file_stats_reader
+from pyhudi.metadata.indexes.pending_index_plans import pending_index_plans
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.indexing.async_indexer import planned_result, plans_to_run, run_index_plans
 from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexResult, build_index, drop_index
@@ -14,7 +15,6 @@ from pyhudi.services.indexing.index_planner import schedule_index
 from pyhudi.services.indexing.index_preparation import Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.session import active_session
-from pyhudi.timeline.pending_index_plans import pending_index_plans
 from pyhudi.timeline.plans.index_plan import IndexPlan
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pyhudi.errors import CorruptInstantError, MetadataTableError
+from pyhudi.metadata.indexes.pending_index_plans import pending_index_plans
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import State
-from pyhudi.timeline.pending_index_plans import pending_index_plans
 
 
 def inflight_partitions(active: ActiveTimeline) -> Collection[str]:

@@ -27,6 +27,7 @@ from pyhudi.metadata.indexes.index_declarations import (
     drop_partitions,
 )
 from pyhudi.metadata.indexes.index_definitions import Definitions
+from pyhudi.metadata.indexes.pending_index_plans import pending_index_plans, read_index_plan
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import prepare_folder
@@ -37,7 +38,6 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.pending_index_plans import pending_index_plans, read_index_plan
 
 _log = logging.getLogger(__name__)
 

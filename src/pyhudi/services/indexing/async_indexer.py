@@ -20,6 +20,7 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError, InstantNotFoundError, NotFoundError
 from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, begin_delta_commit, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
+from pyhudi.metadata.indexes.pending_index_plans import pending_index_plans
 from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
 from pyhudi.metadata.writer.index_build_state import begin_index_build, files_exist, is_in_use, rollback_index_build
@@ -28,6 +29,7 @@ from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
 from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, columns_of, lock_table
+from pyhudi.services.indexing.index_planner import last_contiguous_write
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare_indexes
 from pyhudi.services.indexing.index_requests import build_options, check_metadata_enabled, request_of
 from pyhudi.table.config.table_config import TableConfig
@@ -37,7 +39,6 @@ from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.operation_types import BULK_INSERT_PREPPED
-from pyhudi.timeline.pending_index_plans import last_contiguous_write, pending_index_plans
 from pyhudi.timeline.plans.index_plan import IndexPlan, encode_completed_build
 from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat

@@ -17,6 +17,7 @@ from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError, warn
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
 from pyhudi.metadata.indexes.indexed_columns import check_listed_columns
+from pyhudi.metadata.indexes.pending_index_plans import pending_index_plans
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY, is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.enabled_partitions import build_enabled_partitions
@@ -34,7 +35,6 @@ from pyhudi.services.indexing.index_requests import (
 )
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.pending_index_plans import pending_index_plans
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.table_checks import current_snapshot
 

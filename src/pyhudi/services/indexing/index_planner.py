@@ -11,8 +11,8 @@ from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.services.indexing.index_builder import columns_of, existing_index, lock_table
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.pending_index_plans import last_contiguous_write
 from pyhudi.timeline.plans.index_plan import IndexPlan
 
 
@@ -60,3 +60,13 @@ def _partitions(table: LockedTable, request: IndexRequest) -> tuple[str, ...]:
     if request.kind == PARTITION_STATS and COLUMN_STATS not in table.config.metadata_partitions:
         return (COLUMN_STATS, PARTITION_STATS)
     return (request.partition,)
+
+
+def last_contiguous_write(active: ActiveTimeline) -> str | None:
+    """Return the last completed write before which none is pending; None without one."""
+    last = None
+    for instant in active.timeline.writes():
+        if not instant.is_completed:
+            break
+        last = instant.requested
+    return last

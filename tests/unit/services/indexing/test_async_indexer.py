@@ -13,6 +13,7 @@ from pyhudi.config import Options
 from pyhudi.errors import BusyError, ConfigError, ConflictError, InstantNotFoundError, UnsupportedTableError
 from pyhudi.metadata.file_groups.delta_commit_writer import MetadataCommit, acknowledged_partitions
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.indexes.pending_index_plans import pending_index_plans
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.services.indexing import async_indexer
 from pyhudi.services.indexing.async_indexer import plans_to_run, run_index_plans
@@ -23,7 +24,6 @@ from pyhudi.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
-from pyhudi.timeline.pending_index_plans import pending_index_plans
 from pyhudi.timeline.plans.index_plan import IndexPlan
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths

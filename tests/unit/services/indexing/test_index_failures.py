@@ -13,10 +13,10 @@ import pytest
 
 from pyhudi.errors import ConflictError, CorruptInstantError
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.indexes.pending_index_plans import pending_index_plans
 from pyhudi.services.indexing import async_indexer
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.pending_index_plans import pending_index_plans
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.properties import places
 from tests.unit.services.indexing.test_async_indexer import (

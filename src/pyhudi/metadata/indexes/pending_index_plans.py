@@ -28,13 +28,3 @@ def read_index_plan(active: ActiveTimeline, instant: Instant) -> IndexPlan:
         if requested is None:
             raise FormatError("the requested file with the plan does not exist")
         return IndexPlan.decode(instant, active.read(requested))
-
-
-def last_contiguous_write(active: ActiveTimeline) -> str | None:
-    """Return the last completed write before which none is pending; None without one."""
-    last = None
-    for instant in active.timeline.writes():
-        if not instant.is_completed:
-            break
-        last = instant.requested
-    return last
