@@ -41,6 +41,7 @@ WRITES = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
 }
+DELETE_PARTITION = {**WRITES, "hoodie.datasource.write.operation": "delete_partition"}
 METADATA = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 
 
@@ -172,6 +173,26 @@ def test_cleans(both: Table) -> None:
     assert (found := both.active.timeline.find(mine.instant or "", Action.CLEAN)) is not None
     assert found.is_completed
     assert not {p for p in mine.paths().to_pylist() if (both.path / p).exists()}
+    both.check()
+
+
+@pytest.mark.slow
+@RELEASES
+def test_a_partition_that_comes_again_before_it_is_cleaned(both: Table) -> None:
+    """They execute our plan, made when all files of the partition had been replaced."""
+    both.oracle.write(both.path, table(rows(0, 1, 0, "")), DELETE_PARTITION)
+    both.model = {key: value for key, value in both.model.items() if int(key[1:]) % 2}
+    for n in range(2):
+        both.write(2 * n + 1, 2 * n + 2)
+    client, opts = TableMetaClient.open(str(both.path)), Options.parse({**KEPT, "hoodie.metadata.enable": "true"})
+    cleaner = Cleaner(client, opts, LOCAL)
+    plan = cleaner.schedule(TableSnapshot.load(client), cleaner.plan(), only_if_due=False)
+    assert plan is not None
+    assert plan.partitions == ("p0",)
+    both.write(0, 6)
+    both.write(3, 8, hoodie__clean__automatic="true")
+    assert (found := both.active.timeline.find(plan.instant or "", Action.CLEAN)) is not None
+    assert found.is_completed
     both.check()
 
 

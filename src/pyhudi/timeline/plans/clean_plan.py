@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -21,9 +22,18 @@ INCOMPLETE = "pyhudi.clean.incomplete"
 """Key of the extra metadata: not everything was planned, so the next plan considers all partitions."""
 ORPHANS = "pyhudi.clean.orphans"
 """Key of the extra metadata: the files belong to no write of the timeline."""
+EMPTIED = "pyhudi.clean.emptied.partitions"
+"""Key of the extra metadata of plans: partition paths without files after the clean, as a JSON list. Those that are in
+``partitionsToBeDeleted`` are deleted by Apache Hudi with all that was written to them since the plan was made."""
 
 EXPIRED_SCHEMA = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
 """Files to delete: partition path, name without folders, size in bytes."""
+
+
+def emptied_partitions(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the partitions that a plan (record of ``clean.requested``) leaves without files."""
+    named = (record["extraMetadata"] or {}).get(EMPTIED)
+    return tuple(record["partitionsToBeDeleted"] or () if named is None else json.loads(named))
 
 
 def paths_of(files: pa.Table) -> pa.StringArray:
@@ -107,6 +117,7 @@ class CleanPlan:
 
     def encode(self, version: int, root: str) -> bytes:
         """Return the content of ``clean.requested``; ``root`` is the URI of the table."""
+        emptied = {EMPTIED: json.dumps(self.partitions)} if self.partitions else {}
         record: dict[str, Any] = {
             "earliestInstantToRetain": None if self.earliest is None else self.earliest._asdict(),
             "lastCompletedCommitTimestamp": self.last_completed,
@@ -117,8 +128,8 @@ class CleanPlan:
                 partition: [_file_info(root, partition, name) for name in names]
                 for partition, names in self.names_by_partition().items()
             },
-            "partitionsToBeDeleted": list(self.partitions),
-            "extraMetadata": self.extra_metadata(),
+            "partitionsToBeDeleted": [],
+            "extraMetadata": self.extra_metadata() | emptied,
         }
         return encode_record(Action.CLEAN, State.REQUESTED, record, version)
 
@@ -143,7 +154,7 @@ class CleanPlan:
             record["policy"],
             None if earliest is None else ActionInstant(**earliest),
             record["lastCompletedCommitTimestamp"],
-            tuple(record["partitionsToBeDeleted"] or ()),
+            emptied_partitions(record),
             tuple(filter(None, (record["extraMetadata"] or {}).get(SAVEPOINTS, "").split(","))),
             (record["extraMetadata"] or {}).get(INCOMPLETE) == "true",
             instant.requested,

@@ -19,7 +19,7 @@ from pyhudi.services.post_commit_services import clean_and_archive, run_async_se
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.action_avro import encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, Instant, State
@@ -249,6 +249,28 @@ def test_a_partition_stays_while_something_is_written(tmp_path: Path, version: i
     HudiTable.for_path(str(table.root), KEEP_ONE).services.clean()
     assert (table.root / "a" / ".hoodie_partition_metadata").exists()
     assert not list((table.root / "a").glob("*.parquet"))
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_plan_does_not_let_others_delete_folders(tmp_path: Path, version: int, again: bool) -> None:
+    """Apache Hudi deletes the folders that a pending plan names, with all that was written to them meanwhile."""
+    table = by_hand(tmp_path, version)
+    table.write(1, {("a", "f"): rows_of(1), ("b", "g"): [{"id": "2", "p": "b", "v": 1}]})
+    table.write(2, {}, action=Action.REPLACE_COMMIT, operation="DELETE_PARTITION", replaced=[("a", "f")])
+    table.write(3, {("b", "g"): [{"id": "2", "p": "b", "v": 3}]})
+    client, opts = TableMetaClient.open(str(table.root)), Options.parse(KEEP_ONE)
+    cleaner = Cleaner(client, opts, LOCAL)
+    cleaner.schedule(TableSnapshot.load(client), cleaner.plan(), only_if_due=False)
+    active = table.active.reload()
+    (plan,) = pending_cleans(active)
+    record = decode_record(Action.CLEAN, State.REQUESTED, active.read(active.timeline.find(plan.instant)))
+    assert not record["partitionsToBeDeleted"]
+    assert plan.partitions == ("a",)
+    if again:
+        table.write(4, {("a", "h"): rows_of(4)})
+    assert HudiTable.for_path(str(table.root), KEEP_ONE).services.clean().instants == (plan.instant,)
+    assert (table.root / "a").exists() == again
+    assert {path for path in hand_files(table) if path.startswith("a/")} == set(again * [f"a/h_0-0-0_{at(4)}.parquet"])
 
 
 def test_files_of_savepoints_stay_until_they_are_deleted(tmp_path: Path, version: int) -> None:

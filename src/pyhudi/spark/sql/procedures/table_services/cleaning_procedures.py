@@ -17,6 +17,7 @@ from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.clean_plan import emptied_partitions
 
 _CLEANING = {
     "clean_policy": options.CLEAN_POLICY.key,
@@ -136,7 +137,7 @@ def show_clean_plans(spark: SparkSession, arguments: Arguments) -> Rows:
 def _planned(plan: dict[str, Any]) -> tuple[Any, ...]:
     earliest = (plan["earliestInstantToRetain"] or {}).get("timestamp")
     extra = ", ".join(f"{key}={value}" for key, value in (plan["extraMetadata"] or {}).items()) or None
-    counts = (len(plan["filePathsToBeDeletedPerPartition"] or ()), len(plan["partitionsToBeDeleted"] or ()))
+    counts = (len(plan["filePathsToBeDeletedPerPartition"] or ()), len(emptied_partitions(plan)))
     return earliest, plan["lastCompletedCommitTimestamp"], plan["policy"], plan["version"], *counts, extra
 
 
