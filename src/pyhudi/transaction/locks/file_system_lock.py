@@ -104,6 +104,10 @@ class FileSystemBasedLockProvider(LockProvider):
         except StorageError:
             _given_up.add(self._owner)
             raise
+        except BaseException:  # An interrupt, which may come after the file was created.
+            self._held = False
+            self._delete_own()
+            raise
 
     def _try_acquire(self) -> bool:
         try:
@@ -151,9 +155,7 @@ class FileSystemBasedLockProvider(LockProvider):
             return
         self._held = False
         try:
-            if self._is_own():
-                self._storage.delete(self._path)
-            else:
+            if not self._delete_own():
                 _log.warning("lost before it was released: %s", self.describe())
         except StorageError as error:  # The protected work is done, so this must not look like its failure.
             _given_up.add(self._owner)
@@ -163,3 +165,13 @@ class FileSystemBasedLockProvider(LockProvider):
                 self._storage.uri(self._path),
                 error,
             )
+        except BaseException:  # An interrupt, which may come before the file was deleted.
+            self._delete_own()
+            raise
+
+    def _delete_own(self) -> bool:
+        """Delete the lock file if it is this owner's. Return True if it was."""
+        if not self._is_own():
+            return False
+        self._storage.delete(self._path)
+        return True

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import time
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 import pytest
@@ -179,6 +180,26 @@ def test_a_lock_file_is_known_again_when_its_create_was_sent_twice(storage: Stor
     with pytest.raises(StorageError):
         lock.try_acquire()
     assert lock.try_acquire()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("operation", ["stat", "create", "read", "delete"])
+def test_an_interrupt_leaves_no_lock_file(storage: Storage, operation: str, when: Literal["before", "after"]) -> None:
+    """Ctrl-C at any request of the lock, while it is acquired or released."""
+    interrupted = FaultyStorage(storage, [Fault(operation, 1, when, KeyboardInterrupt)])
+    lock = FileSystemBasedLockProvider(interrupted, retry_policy=QUICK)
+    with pytest.raises(KeyboardInterrupt), lock:
+        pass
+    assert not lock.held
+    assert not storage.exists(LOCK_FILE)
+
+
+def test_an_interrupt_leaves_the_lock_file_of_somebody_else(storage: Storage) -> None:
+    storage.create(LOCK_FILE, b"written by a JVM")
+    interrupted = FaultyStorage(storage, [Fault("read", 1, "after", KeyboardInterrupt)])
+    with pytest.raises(KeyboardInterrupt), FileSystemBasedLockProvider(interrupted, retry_policy=QUICK):
+        pass
+    assert storage.read(LOCK_FILE) == b"written by a JVM"
 
 
 @pytest.mark.parametrize("expire_ms", [0, 60_000])
