@@ -339,6 +339,9 @@ def test_a_metastore_that_does_not_answer(table: HandMadeTable, monkeypatch: pyt
     monkeypatch.delenv("HIVE_CONF_DIR", raising=False)
     with pytest.raises(ConfigError, match="the Hive metastore is not known: set"):
         services.sync_catalog()
+    server = "jdbc:hive2://localhost:10000"
+    with pytest.raises(ConfigError, match=rf"jdbcurl={server}: HiveServer2 is not asked, and .*metastore\.uris=thrift"):
+        services.sync_catalog({f"{HIVE}jdbcurl": server})
 
 
 def test_the_second_server_answers(metastore: tuple[str, FakeMetastore], table: HandMadeTable) -> None:

@@ -188,9 +188,9 @@ def test_settings_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({f"{HIVE}mode": "jdbc"}, r"mode=jdbc: HiveServer2 is not asked; set hms"),
+        ({f"{HIVE}mode": "jdbc"}, r"mode=jdbc: HiveServer2 is not asked; set hms.*metastore\.uris=thrift"),
         ({f"{HIVE}mode": "hiveql"}, r"mode=hiveql"),
-        ({f"{HIVE}use_jdbc": "true"}, r"use_jdbc=true"),
+        ({f"{HIVE}use_jdbc": "true"}, r"use_jdbc=true.*metastore\.uris=thrift"),
         ({f"{HIVE}use_spark_catalog": "true"}, r"use_spark_catalog=true"),
         ({TOOL: "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"}, "BigQuerySyncTool: only Hive metastores and AWS"),
     ],

@@ -20,6 +20,12 @@ class CatalogKind(Enum):
 
 
 _MODES = {"hms": CatalogKind.HIVE_METASTORE, "glue": CatalogKind.GLUE}
+_JDBC_URL = "hoodie.datasource.hive_sync.jdbcurl"
+"""Option of Apache Hudi with the address of HiveServer2."""
+_SET_METASTORE = (
+    f"set {options.HIVE_SYNC_METASTORE_URIS.key}=thrift://host:9083, or hive.metastore.uris in the Spark session "
+    "(spark.hadoop.hive.metastore.uris) or in a hive-site.xml of the folder HIVE_CONF_DIR"
+)
 _LEGACY_GLUE = "AWSGlueCatalogSyncTool"
 """Name of the tool in earlier releases."""
 
@@ -34,11 +40,14 @@ def catalog_kinds(opts: Options) -> tuple[CatalogKind, ...]:
     if mode and mode.lower() not in _MODES:
         raise ConfigError(
             f"{opts.spelling(options.HIVE_SYNC_MODE)}={mode}: HiveServer2 is not asked; set hms, whose requests go to "
-            "the metastore and have the same result"
+            f"the metastore and have the same result, and name the metastore: {_SET_METASTORE}"
         )
     jdbc, catalog = options.HIVE_SYNC_USE_JDBC, options.HIVE_SYNC_USE_SPARK_CATALOG
     if opts.get_typed(jdbc) and not mode:
-        raise ConfigError(f"{jdbc.key}=true: HiveServer2 is not asked; set {options.HIVE_SYNC_MODE.key}=hms")
+        raise ConfigError(
+            f"{jdbc.key}=true: HiveServer2 is not asked; set {options.HIVE_SYNC_MODE.key}=hms, and name the metastore: "
+            f"{_SET_METASTORE}"
+        )
     if opts.get_typed(catalog):
         raise ConfigError(f"{catalog.key}=true is not supported: leave it out, and name the metastore of the session")
     if not opts.is_set(options.META_SYNC_TOOL_CLASS) and mode:
@@ -67,11 +76,8 @@ def metastore_address(opts: Options) -> MetastoreAddress:
     """
     uris = opts.get_typed(options.HIVE_SYNC_METASTORE_URIS) or find_uris(opts)
     if not uris:
-        raise ConfigError(
-            f"the Hive metastore is not known: set {options.HIVE_SYNC_METASTORE_URIS.key}=thrift://host:9083, or "
-            "hive.metastore.uris in the Spark session (spark.hadoop.hive.metastore.uris) or in a hive-site.xml of the "
-            "folder HIVE_CONF_DIR"
-        )
+        server = f"{_JDBC_URL}={opts[_JDBC_URL]}: HiveServer2 is not asked, and " if _JDBC_URL in opts else ""
+        raise ConfigError(f"{server}the Hive metastore is not known: {_SET_METASTORE}")
     return MetastoreAddress.parse(uris)
 
 
