@@ -145,6 +145,7 @@ def choice(
     any_case: bool = True,
     aliases: tuple[str, ...] = (),
     synonyms: Mapping[str, E] | None = None,
+    refused: tuple[E, ...] = (),
 ) -> Option[E]:
     """Declare an option whose value is a member of an enumeration.
 
@@ -155,8 +156,9 @@ def choice(
         any_case: Ignore case, as Apache Hudi does for this option (measured on 1.2.0).
         aliases: Older or equivalent keys.
         synonyms: Other names of members, in any case if ``any_case``.
+        refused: Members of Apache Hudi that are refused, with the reason, where the option is used.
     """
-    convert, allowed = _members(type(default), synonyms or {}, any_case=any_case)
+    convert, allowed = _members(type(default), synonyms or {}, any_case=any_case, refused=refused)
     return _declare(Option(key, "choice", default, convert, allowed, doc, aliases))
 
 
@@ -179,7 +181,9 @@ def int_choice(key: str, default: int, choices: tuple[int, ...], doc: str) -> Op
     return _declare(Option(key, "integer", default, convert, ", ".join(map(str, choices)), doc))
 
 
-def _members(kind: type[E], synonyms: Mapping[str, E], *, any_case: bool) -> tuple[Callable[[str], E], str]:
+def _members(
+    kind: type[E], synonyms: Mapping[str, E], *, any_case: bool, refused: tuple[E, ...] = ()
+) -> tuple[Callable[[str], E], str]:
     """Return the parser of the members of an enumeration, and the description of the texts that it accepts."""
     exact = {member.value: member for member in kind}
     spellings = {**exact, **synonyms}
@@ -191,7 +195,9 @@ def _members(kind: type[E], synonyms: Mapping[str, E], *, any_case: bool) -> tup
             raise ValueError(value)
         return member
 
-    return convert, ", ".join(exact) + ("" if any_case else " (in exactly this case)")
+    allowed = ", ".join(member for member in kind if member not in refused)
+    not_here = f"; refused: {', '.join(refused)}" if refused else ""
+    return convert, allowed + ("" if any_case else " (in exactly this case)") + not_here
 
 
 def split_names(value: str) -> tuple[str, ...]:

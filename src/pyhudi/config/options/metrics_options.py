@@ -14,7 +14,8 @@ METRICS_REPORTER = choice(
     "hoodie.metrics.reporter.type",
     MetricsReporter.GRAPHITE,
     "Destination of metrics: GRAPHITE, INMEMORY, CONSOLE, SLF4J (the log `pyhudi.metrics`), PROMETHEUS (a server that "
-    "Prometheus scrapes, or a text file), PROMETHEUS_PUSHGATEWAY, DATADOG or CLOUDWATCH. JMX and M3 are refused.",
+    "Prometheus scrapes, or a text file), PROMETHEUS_PUSHGATEWAY, DATADOG or CLOUDWATCH.",
+    refused=(MetricsReporter.JMX, MetricsReporter.M3),
 )
 METRICS_REPORTER_CLASS = optional_text(
     "hoodie.metrics.reporter.class",

@@ -55,6 +55,7 @@ HOLLOW_COMMIT_POLICY = choice(
     HollowPolicy.FAIL,
     "Behaviour of a query of a version 6 table if an instant between completed ones is pending.",
     aliases=(_READ + "handle.hollow.commit",),
+    refused=(HollowPolicy.USE_TRANSITION_TIME,),
 )
 READ_MERGE_TYPE = choice(
     "hoodie.datasource.merge.type",

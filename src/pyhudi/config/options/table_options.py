@@ -68,8 +68,9 @@ TIMELINE_TIMEZONE = choice(
 BASE_FILE_FORMAT = choice(
     "hoodie.table.base.file.format",
     FileFormat.PARQUET,
-    "Format of base files: PARQUET or ORC.",
+    "Format of base files.",
     aliases=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
+    refused=(FileFormat.HFILE, FileFormat.HOODIE_LOG, FileFormat.LANCE),
 )
 POPULATE_META_FIELDS = flag(
     "hoodie.populate.meta.fields", True, "If true, files hold the five meta columns; false creates virtual keys."

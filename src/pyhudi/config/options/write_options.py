@@ -19,7 +19,18 @@ from pyhudi.config.option import choice, flag, integer, name_list, number, optio
 _WRITE = "hoodie.datasource.write."
 _MB = 1024 * 1024
 
-OPERATION = choice(_WRITE + "operation", Operation.UPSERT, "Write operation.")
+OPERATION = choice(
+    _WRITE + "operation",
+    Operation.UPSERT,
+    "Write operation.",
+    refused=(
+        Operation.UPSERT_PREPPED,
+        Operation.INSERT_PREPPED,
+        Operation.BULK_INSERT_PREPPED,
+        Operation.DELETE_PREPPED,
+        Operation.BUCKET_RESCALE,
+    ),
+)
 PARTITIONS_TO_DELETE = name_list(
     _WRITE + "partitions.to.delete",
     "Partitions that delete_partition drops; * matches any text. Default: those of the input.",
@@ -135,7 +146,10 @@ PARQUET_CODEC = choice(
 )
 PARQUET_DICTIONARY = flag("hoodie.parquet.dictionary.enabled", True, "If true, Parquet pages use dictionary encoding.")
 PARQUET_TIMESTAMP_TYPE = choice(
-    "hoodie.parquet.outputtimestamptype", OutputTimestampType.TIMESTAMP_MICROS, "Physical type of timestamps."
+    "hoodie.parquet.outputtimestamptype",
+    OutputTimestampType.TIMESTAMP_MICROS,
+    "Physical type of timestamps.",
+    refused=(OutputTimestampType.TIMESTAMP_MILLIS, OutputTimestampType.INT96),
 )
 ORC_MAX_FILE_SIZE = integer(
     "hoodie.orc.max.file.size", 120 * _MB, "Maximum size of an ORC base file, in bytes.", minimum=1
@@ -198,7 +212,11 @@ BLOOM_USE_METADATA = flag(
     "If true, bloom filters and key ranges are read from the metadata table if it has them.",
 )
 INDEX_TYPE = choice(
-    "hoodie.index.type", IndexType.SIMPLE, "Index that finds the current location of a key.", any_case=False
+    "hoodie.index.type",
+    IndexType.SIMPLE,
+    "Index that finds the current location of a key.",
+    any_case=False,
+    refused=(IndexType.INMEMORY, IndexType.FLINK_STATE),
 )
 BLOOM_UPDATE_PARTITION_PATH = flag(
     "hoodie.bloom.index.update.partition.path",
