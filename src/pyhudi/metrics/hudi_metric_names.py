@@ -1,16 +1,13 @@
 """Names of metrics as in Apache Hudi: ``<prefix>.<action>.<metric>``.
 
-Names and meanings are those of ``org.apache.hudi.metrics.HoodieMetrics`` and ``HoodieMetricsConfig`` (releases 0.15 to
-1.2), which set gauges after every commit, clean, rollback and archival.
+Names and meanings are those of ``org.apache.hudi.metrics.HoodieMetrics`` and ``HoodieMetricsConfig`` (release 1.2),
+which set gauges after every commit, clean, rollback and archival.
 """
 
 from __future__ import annotations
 
 from pyhudi.config import Options, options
 from pyhudi.metrics.action_report import ActionReport
-
-_ACTIONS = {"clustering": "replacecommit"}
-"""Actions that Apache Hudi reports under another name."""
 
 
 def named_gauges(report: ActionReport, opts: Options) -> dict[str, float]:
@@ -20,8 +17,7 @@ def named_gauges(report: ActionReport, opts: Options) -> dict[str, float]:
     prefix = opts.get_typed(options.METRICS_PREFIX)
     # The separator must not be part of the prefix.
     prefix = (report.table_name if prefix is None else prefix).replace(".", "_")
-    action = _ACTIONS.get(report.action, report.action)
-    start = f"{prefix}.{action}." if prefix else f"{action}."
+    start = f"{prefix}.{report.action}." if prefix else f"{report.action}."
     return {
         f"{start}{name}": float(value) for name, value in {**report.gauges, "duration": report.duration_millis}.items()
     }

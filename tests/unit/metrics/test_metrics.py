@@ -36,6 +36,7 @@ GAUGES = [
     "totalInsertRecordsWritten",
     "totalLogFilesCompacted",
     "totalLogFilesSize",
+    "totalLogRecordsCompacted",
     "totalPartitionsWritten",
     "totalRecordsDeleted",
     "totalRecordsWritten",
@@ -117,6 +118,19 @@ def test_names_of_apache_hudi(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     mor.options = {**FAST, **metrics("console"), "hoodie.metrics.reporter.metricsname.prefix": "x.y"}
     mor.delta([row("a0", "a", 2, "y")])
     assert "\nx_y.deltacommit.totalRecordsWritten = 1\n" in capsys.readouterr().out
+
+
+def test_names_of_services(tmp_path: Path) -> None:
+    named = {**metrics("INMEMORY"), "hoodie.metrics.reporter.metricsname.prefix": "services"}
+    mor = table(tmp_path / "t")
+    mor.delta([row("a0", "a", 1, "y"), row("a1", "a", 1, "y")])
+    mor.table.services.compact(named)
+    mor.table.services.cluster(named)
+    found = in_memory_metrics()
+    assert found["services.compaction.totalLogRecordsCompacted"] == 2
+    assert found["services.compaction.totalRecordsWritten"] == 3
+    assert found["services.clustering.totalRecordsWritten"] == 6
+    assert not [name for name in found if name.startswith("services.replacecommit")]
 
 
 @pytest.mark.parametrize("reporter", ["JMX", "M3"])

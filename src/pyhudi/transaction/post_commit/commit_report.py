@@ -100,6 +100,7 @@ def _gauges(metadata: CommitMetadata) -> dict[str, float]:
         "totalBytesWritten": total(stats, "totalWriteBytes"),
         "totalCompactedRecordsUpdated": total(stats, "totalUpdatedRecordsCompacted"),
         "totalLogFilesCompacted": total(stats, "totalLogFilesCompacted"),
+        "totalLogRecordsCompacted": total(stats, "totalLogRecords"),
         "totalLogFilesSize": total(stats, "totalLogSizeCompacted"),
         **times,
     }
