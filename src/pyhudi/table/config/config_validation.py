@@ -26,7 +26,8 @@ _UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 def validate_options(config: TableProperties, opts: Options) -> Options:
     """Return the options with all values that the table determines.
 
-    Warns OptionWithoutEffectWarning for ordering columns that the table lacks, from version 8 on.
+    Warns OptionWithoutEffectWarning for another format of base files, and for ordering columns that the table lacks,
+    from version 8 on.
 
     Raises:
         TableConfigConflictError: An option contradicts the table. The message has key, both values, and the solution.
@@ -57,6 +58,13 @@ def _check_identity(config: TableProperties, opts: Options) -> None:
     if config.cdc_enabled:
         _compare(opts, options.CDC_MODE, config.cdc_mode)
     _compare(opts, options.PARTITION_METAFILE_BASE_FORMAT, config.partition_metadata_format is not None)
+    base_files = opts.get_typed(options.BASE_FILE_FORMAT)
+    if opts.is_set(options.BASE_FILE_FORMAT) and base_files is not config.base_file_format:
+        warn(
+            f"{opts.spelling(options.BASE_FILE_FORMAT)}={base_files} has no effect: table {config.name!r} has base "
+            f"files of format {config.base_file_format}; leave the option out, or write to a new table",
+            OptionWithoutEffectWarning,
+        )
 
 
 def _check_keys(config: TableProperties, opts: Options) -> None:

@@ -181,6 +181,16 @@ def test_payload_class_of_another_merge_mode(name: str, payload: str, mode: str)
         table(name).validate_against(Options.parse({**SIMPLE, W + "payload.class": MODEL + payload}))
 
 
+@pytest.mark.parametrize("key", ["hoodie.table.base.file.format", "hoodie.base.file.format"])
+@pytest.mark.parametrize(("stored", "other"), [("PARQUET", "ORC"), ("ORC", "PARQUET")])
+def test_another_format_of_base_files(key: str, stored: str, other: str) -> None:
+    of_table = {"hoodie.table.name": "t", "hoodie.table.base.file.format": stored}
+    config = TableConfig.for_new_table(Options.parse(of_table))
+    with pytest.warns(OptionWithoutEffectWarning, match=rf"{key}={other} has no effect: table 't' has .* {stored};"):
+        filled = config.validate_against(Options.parse({key: other}))
+    assert config.validate_against(filled).get_typed(options.BASE_FILE_FORMAT).value == stored
+
+
 @pytest.mark.parametrize(("name", "given", "value", "stored"), REFUSED)
 def test_refused_with_key_values_and_cure(name: str, given: dict[str, Any], value: str, stored: str) -> None:
     with pytest.raises(TableConfigConflictError) as caught:
