@@ -26,6 +26,7 @@ from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
 from pyhudi.services.indexing.index_requests import check_index_of_write
@@ -227,7 +228,6 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     _check_operation(opts, keyed=bool(config.record_keys))
     _check_options(config, opts)
     _check_indexes(config)
-    check_index_of_write(config, opts)
     check_writable(config, target.merging, Operation.BULK_INSERT, opts)
     if client is not None:
         check_not_bucketed(client)
@@ -237,6 +237,7 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     incoming = checked_own_columns(from_spark_json(columns.json()))
     _check_key_columns(incoming, spec)
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, Operation.BULK_INSERT)
+    check_index_of_write(storage, config, opts, remove_meta_columns(schema))
     context = write_context(target, Operation.BULK_INSERT, "", schema)
     planned_on = None if table is None else table.recorded
     return AppendJob(target, client, spec, incoming, schema, planned_on, context)

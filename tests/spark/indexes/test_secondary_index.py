@@ -14,6 +14,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import (
     ConfigError,
     FormatError,
+    InvalidOptionError,
     MetadataTableWarning,
     OptionWithoutEffectWarning,
     UnsupportedTableError,
@@ -118,7 +119,7 @@ def test_the_index_goes_along_with_every_write(
 
 
 def test_the_index_that_options_of_writes_ask_for(spark: SparkSession, tmp_path: Path) -> None:
-    """It is built once a table has a record index. What cannot be indexed is told after the write."""
+    """It is built once a table has a record index. What cannot be indexed is refused before the write."""
     path, model = str(tmp_path / "table"), Model()
     asked = {"hoodie__metadata__index__secondary__column": "v", "hoodie__index__name": "by_v"}
     recorded = {"hoodie__metadata__record__index__enable": True}
@@ -135,8 +136,12 @@ def test_the_index_that_options_of_writes_ask_for(spark: SparkSession, tmp_path:
     check(path, model)
     assert not step(batch(0, 2, 3), hoodie__metadata__index__secondary__column="v"), "by_v is an index of that column"
     check(path, model)
-    (told,) = step(batch(0, 2, 4), hoodie__metadata__index__secondary__column="w")
-    assert "the secondary index was not built: the column 'w' to index does not exist" in told
+    latest = HudiTable.for_path(path).latest_instant
+    with pytest.raises(ConfigError, match="the column 'w' to index does not exist"):
+        step([], hoodie__metadata__index__secondary__column="w")
+    with pytest.raises(InvalidOptionError, match=r"'by_v' of option 'hoodie\.index\.name'.*column 'v'"):
+        step([], **{**asked, "hoodie__metadata__index__secondary__column": "ts"})
+    assert HudiTable.for_path(path).latest_instant == latest
     off = {"hoodie__metadata__index__secondary__column": "ts", "hoodie__metadata__index__secondary__enable": False}
     assert not step(batch(0, 2, 5), **off)
     check(path, model)

@@ -170,6 +170,24 @@ class IndexRequest:
             self._check_secondary(storage, config, schema)
 
     def _check_secondary(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
+        self.check_column(config, schema)
+        if RECORD_INDEX not in config.metadata_partitions:
+            raise ConfigError(
+                "a secondary index returns record keys, and requires the record index to find them: build that first, "
+                f"by build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
+            )
+        if has_partitioned_record_index(storage, config):
+            raise UnsupportedTableError(
+                "a secondary index requires a global record index, but the one of this table is partitioned"
+            )
+
+    def check_column(self, config: TableConfig, schema: pa.Schema) -> None:
+        """Check that a table with these columns can have this secondary index.
+
+        Raises:
+            ConfigError: There is no such column.
+            UnsupportedTableError: It cannot be indexed.
+        """
         (column,) = self.columns
         if column not in schema.names:
             raise ConfigError(f"the column {column!r} to index does not exist; the table has {', '.join(schema.names)}")
@@ -181,15 +199,6 @@ class IndexRequest:
             )
         if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
             raise UnsupportedTableError(f"column {column!r} is not stored in files, only in partition paths")
-        if RECORD_INDEX not in config.metadata_partitions:
-            raise ConfigError(
-                "a secondary index returns record keys, and requires the record index to find them: build that first, "
-                f"by build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
-            )
-        if has_partitioned_record_index(storage, config):
-            raise UnsupportedTableError(
-                "a secondary index requires a global record index, but the one of this table is partitioned"
-            )
 
     def is_missing(self, storage: Storage, config: TableConfig) -> bool:
         """Return True if a table with a record index lacks this secondary index, and any other one of its column. A
@@ -341,16 +350,19 @@ def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
     return {column: "false", partition: "false", **enabling_options}
 
 
-def check_index_of_write(config: TableConfig, opts: Options) -> None:
+def check_index_of_write(storage: Storage, config: TableConfig, opts: Options, schema: pa.Schema) -> None:
     """Check, before a write, the secondary index that its options ask for. Issue OptionWithoutEffectWarning if it is
     left out, as by Apache Hudi, because the table cannot have one, or lacks the global record index that it requires.
 
     Args:
+        storage: Storage of the table.
         config: The table.
         opts: Options of the write.
+        schema: Columns of the table after the write.
 
     Raises:
-        InvalidOptionError: As `IndexRequest.from_options`.
+        InvalidOptionError: As `IndexRequest.from_options`, or the index of that name is of another column.
+        ConfigError, UnsupportedTableError: As `IndexRequest.check_column`.
     """
     request = IndexRequest.from_options(opts)
     record_index = options.METADATA_GLOBAL_RECORD_INDEX_ENABLE
@@ -361,9 +373,23 @@ def check_index_of_write(config: TableConfig, opts: Options) -> None:
     elif RECORD_INDEX not in config.metadata_partitions and not opts.get_typed(record_index):
         reason = f"a secondary index requires a global record index, which the table lacks; set {record_index.key}=true"
     else:
+        _check_new_index(request, storage, config, schema)
         return
     option = options.METADATA_SECONDARY_COLUMN
     warn(f"{option.key}={request.columns[0]} has no effect: {reason}", OptionWithoutEffectWarning)
+
+
+def _check_new_index(request: IndexRequest, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
+    """Refuse a secondary index that cannot be built, unless its column has one: of another column than those of the
+    table, or by the name of another index."""
+    existing = secondary_indexes(storage, config, include_building=True)
+    if any(index.column in request.columns for index in existing):
+        return
+    request.check_column(config, schema)
+    for index in (index for index in existing if index.partition == request.partition):
+        name = index.partition.removeprefix(secondary_partition(""))
+        allowed = f"another name, because this index is of column {index.column!r}; or drop it, by DROP INDEX {name}"
+        raise InvalidOptionError(options.INDEX_NAME.key, name, allowed)
 
 
 def check_metadata_enabled(opts: Options) -> None:

@@ -102,6 +102,7 @@ def prepare_write(
     bucketing = _bucketing(storage, client, config, opts)
     check_generator_usable(spec, config, bucketed=bucketing is not None)
     check_listed_columns(remove_meta_columns(schema), opts)
+    check_index_of_write(storage, target.config, opts, remove_meta_columns(schema))
     job = WriteJob(rows, target, existing, operation, RowKeys(spec, stored_keys), schema, bucketing)
     job.check_file_options()
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
@@ -159,7 +160,6 @@ def _checked_snapshot(
     check_lock_provider(opts)  # before a table is created
     check_writable(target.config, target.merging, operation, opts, located=located)
     check_services_after_commit(target.config, opts)
-    check_index_of_write(target.config, opts)
     if client is None:
         return None
     table = TableSnapshot.load(client)

@@ -91,15 +91,31 @@ def test_the_index_of_a_write_is_built_unless_its_column_has_one(
 
 def test_the_index_of_a_write_is_checked_before_it(tmp_path: Path) -> None:
     table = HudiTable.for_path(unpack("v6_cow_cluster", tmp_path).path)
+    storage = open_storage(table.path)
     column = {"hoodie.metadata.index.secondary.column": "größe"}
     with pytest.raises(InvalidOptionError, match=r"'größe'.*hoodie\.index\.name.*letters, digits and underscores"):
-        check_index_of_write(table.config, Options.parse(column))
+        check_index_of_write(storage, table.config, Options.parse(column), table.schema)
     named = Options.parse({**column, "hoodie.index.name": "size"})
     with pytest.warns(OptionWithoutEffectWarning, match=r"column=größe has no effect: tables of version 6.*upgrade"):
-        check_index_of_write(table.config, named)
+        check_index_of_write(storage, table.config, named, table.schema)
     request = IndexRequest.from_options(named)
     assert request is not None
-    assert not request.is_missing(open_storage(table.path), table.config)
+    assert not request.is_missing(storage, table.config)
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "message"),
+    [
+        ("nmae", None, r"column 'nmae' to index does not exist; the table has .*name"),
+        ("price", None, r"column 'price' has type double; secondary indexes support texts"),
+        ("qty", "idx_name", r"'idx_name' of option 'hoodie\.index\.name'.*column 'name'; or drop it"),
+    ],
+)
+def test_the_index_of_a_write_that_is_refused(tmp_path: Path, column: str, name: str | None, message: str) -> None:
+    table = HudiTable.for_path(unpack("v9_mor_meta_all", tmp_path).path)
+    opts = Options.parse({"hoodie.metadata.index.secondary.column": column, "hoodie.index.name": name})
+    with pytest.raises(HudiError, match=message):
+        check_index_of_write(open_storage(table.path), table.config, opts, table.schema)
 
 
 def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
