@@ -6,20 +6,31 @@ partition, one by file group. Both are written before the bootstrap is committed
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import CorruptTableError, NotFoundError
-from pyhudi.format.avro.container import load_schema, read_container, with_java_strings, write_container
+from pyhudi.format.avro.container import (
+    containers_of,
+    load_schema,
+    read_container,
+    schema_json,
+    with_java_strings,
+    write_container,
+)
+from pyhudi.format.avro.encoder import RecordEncoder
+from pyhudi.format.avro.type_tree import Record, record_type
 from pyhudi.format.file_names import instant_of
 from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.hfile_reader import HFileReader
-from pyhudi.format.hfile.hfile_writer import HFileContext, write_hfile
+from pyhudi.format.hfile.hfile_writer import HFileContext, HFileWriter
 from pyhudi.storage import Storage
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.table_paths import AUX_FOLDER
@@ -38,6 +49,8 @@ BY_FILE_ID = f"{AUX_FOLDER}/.bootstrap/.fileids/{_NAME}"
 _INFO = "INDEX_INFO"
 _BLOCK_SIZE = 32 * 1024 * 1024
 """Block size of the file system as recorded in the index; readers ignore it."""
+_BATCH_ROWS = 10_000
+"""Entries that are encoded at a time; each repeats its schema, two kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,19 @@ class SourceFile:
         return recorded // 1000 == mtime_ms // 1000
 
 
+SOURCE_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("source_partition", pa.string()),
+        ("uri", pa.string()),
+        ("size", pa.int64()),
+        ("mtime_ms", pa.int64()),
+    ]
+)
+"""Sources of skeleton files as a table: one row per `SourceFile`."""
+
+
 def is_skeleton(path: str) -> bool:
     """Return True if the path is that of a skeleton file, whose other columns are in a source file."""
     return instant_of(path) == METADATA_BOOTSTRAP
@@ -91,13 +117,14 @@ class BootstrapIndex:
             CorruptTableError: The index is missing, or lacks the file group.
             FormatError: The index is corrupt.
         """
-        entry = self._open(BY_FILE_ID).lookup(pa.array([_file_key(partition, file_id).encode()], pa.binary()))
+        key = f"part={partition};fileid={file_id}".encode()
+        entry = self._open(BY_FILE_ID).lookup(pa.array([key], pa.binary()))
         if not entry.num_rows:
             raise CorruptTableError(
                 f"file group {file_id!r} of partition {partition!r} has a skeleton file, but the bootstrap index "
                 f"{self.storage.uri(BY_FILE_ID)} lacks its source; restore the index"
             )
-        return _source(partition, file_id, _record(entry["value"][0].as_py()))
+        return _source(partition, file_id, _only_record(entry["value"][0].as_py()))
 
     def sources(self) -> Iterator[SourceFile]:
         """Return all sources, ordered by partition and file id.
@@ -109,7 +136,7 @@ class BootstrapIndex:
         for batch in self._open(BY_FILE_ID).batches():
             for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True):
                 partition, _, file_id = key.decode().removeprefix("part=").rpartition(";fileid=")
-                yield _source(partition, file_id, _record(value))
+                yield _source(partition, file_id, _only_record(value))
 
     def partitions(self) -> list[str]:
         """Return the partitions with skeleton files, sorted. Raises the same errors as `sources`."""
@@ -119,24 +146,14 @@ class BootstrapIndex:
     def source_base_path(self) -> str:
         """Return the root of the bootstrapped files. Raises the same errors as `sources`."""
         info = self._open(BY_FILE_ID).file_info.get(_INFO)
-        return "" if info is None else str(_record(info)["bootstrapBasePath"])
+        return "" if info is None else str(_only_record(info)["bootstrapBasePath"])
 
-    def write(self, base_path: str, sources: Iterable[SourceFile]) -> None:
-        """Write the index for a bootstrap of ``base_path`` that is not committed yet."""
-        ordered = sorted(sources, key=lambda s: _file_key(s.partition, s.file_id).encode())
-        by_partition = sorted(
-            ((p, list(files)) for p, files in groupby(ordered, attrgetter("partition"))), key=lambda e: e[0].encode()
-        )
-        partitions = {
-            f"part={p}": _container("HoodieBootstrapPartitionMetadata", _partition_record(p, f))
-            for p, f in by_partition
-        }
-        files = {
-            _file_key(s.partition, s.file_id): _container("HoodieBootstrapFilePartitionInfo", _source_file_record(s))
-            for s in ordered
-        }
-        for path, entries in ((BY_PARTITION, partitions), (BY_FILE_ID, files)):
-            self.storage.write(path, _hfile(base_path, entries))
+    def write(self, base_path: str, sources: pa.Table) -> None:
+        """Write the index for a bootstrap of ``base_path`` that is not committed yet; ``sources`` has
+        `SOURCE_SCHEMA`."""
+        partitions = pc.count_distinct(sources["partition"]).as_py()
+        self.storage.write(BY_PARTITION, _hfile(base_path, partitions, _by_partition(sources)))
+        self.storage.write(BY_FILE_ID, _hfile(base_path, sources.num_rows, _by_file_id(sources)))
 
     def delete(self) -> None:
         """Delete the files of the index that exist."""
@@ -152,11 +169,7 @@ class BootstrapIndex:
             ) from error
 
 
-def _file_key(partition: str, file_id: str) -> str:
-    return f"part={partition};fileid={file_id}"
-
-
-def _record(data: bytes) -> Mapping[str, Any]:
+def _only_record(data: bytes) -> Mapping[str, Any]:
     record: Mapping[str, Any] = read_container(data)[1][0]
     return record
 
@@ -173,45 +186,85 @@ def _source(partition: str, file_id: str, record: Mapping[str, Any]) -> SourceFi
     )
 
 
-def _container(schema: str, record: Mapping[str, Any]) -> bytes:
-    return write_container(with_java_strings(load_schema(schema)), [record])
+def _by_file_id(sources: pa.Table) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield keys and values of the index by file group."""
+    keys = pc.binary_join_element_wise(sources["partition"], sources["file_id"], ";fileid=")
+    keys = pc.binary_join_element_wise("part=", keys, "")
+    order = pc.sort_indices(keys)
+    for start in range(0, len(order), _BATCH_ROWS):
+        some = order.slice(start, _BATCH_ROWS)
+        rows = sources.take(some)
+        members = {
+            "bootstrapPartitionPath": rows["source_partition"],
+            "bootstrapFileStatus": _statuses(rows),
+            "partitionPath": rows["partition"],
+        }
+        yield contiguous(keys.take(some)), _containers("HoodieBootstrapFilePartitionInfo", members, rows.num_rows)
 
 
-def _partition_record(partition: str, files: list[SourceFile]) -> dict[str, Any]:
-    return {
-        "bootstrapPartitionPath": files[0].source_partition,
-        "partitionPath": partition,
-        "fileIdToBootstrapFile": {file.file_id: _status(file) for file in files},
+def _by_partition(sources: pa.Table) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield keys and values of the index by partition."""
+    rows = sources.sort_by([("partition", "ascending"), ("file_id", "ascending")]).combine_chunks()
+    encoded = contiguous(rows["partition"]).dictionary_encode()
+    partitions, counts = encoded.dictionary, np.bincount(encoded.indices.to_numpy())
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    members = {
+        "bootstrapPartitionPath": rows["source_partition"].take(offsets[:-1]),
+        "partitionPath": partitions,
+        "fileIdToBootstrapFile": pa.MapArray.from_arrays(offsets, contiguous(rows["file_id"]), _statuses(rows)),
     }
+    keys = pc.binary_join_element_wise("part=", partitions, "")
+    yield keys, _containers("HoodieBootstrapPartitionMetadata", members, len(partitions))
 
 
-def _source_file_record(file: SourceFile) -> dict[str, Any]:
-    return {
-        "bootstrapPartitionPath": file.source_partition,
-        "bootstrapFileStatus": _status(file),
-        "partitionPath": file.partition,
-    }
-
-
-def _status(file: SourceFile) -> dict[str, Any]:
-    return {
-        "path": {"uri": file.uri},
-        "length": file.size,
+def _statuses(sources: pa.Table) -> pa.StructArray:
+    """Return the status of each source file, as Apache Hudi records it."""
+    _, record = _schema("HoodieBootstrapFilePartitionInfo")
+    status = record.arrow.field("bootstrapFileStatus").type
+    members = {
+        "path": _record(status.field("path").type, {"uri": sources["uri"]}, sources.num_rows),
+        "length": sources["size"],
         "isDir": False,
         "blockReplication": 1,
         "blockSize": _BLOCK_SIZE,
-        "modificationTime": file.mtime_ms,
-        "accessTime": file.mtime_ms,
+        "modificationTime": sources["mtime_ms"],
+        "accessTime": sources["mtime_ms"],
     }
+    return _record(status, members, sources.num_rows)
 
 
-def _hfile(base_path: str, entries: Mapping[str, bytes]) -> bytes:
-    now = now_ms()
-    info = {"bootstrapBasePath": base_path, "createdTimestamp": now, "numKeys": len(entries)}
-    return write_hfile(
-        pa.array(list(entries), pa.string()),
-        pa.array(list(entries.values()), pa.binary()),
-        schema='"bytes"',
-        info={_INFO: _container("HoodieBootstrapIndexInfo", info)},
-        context=HFileContext(codec=Codec.NONE),
-    )
+def _record(data_type: pa.StructType, members: Mapping[str, Any], count: int) -> pa.StructArray:
+    """Return records of version 1 with these members, arrays or constants; others are null."""
+    values = {"version": 1, **members}
+    columns = [_column(values.get(field.name), field.type, count) for field in data_type]
+    return pa.StructArray.from_arrays(columns, [field.name for field in data_type])
+
+
+def _column(value: Any, data_type: pa.DataType, count: int) -> pa.Array:
+    is_column = isinstance(value, pa.Array | pa.ChunkedArray)
+    return contiguous(value) if is_column else pa.repeat(pa.scalar(value, data_type), count)
+
+
+def _containers(name: str, members: Mapping[str, Any], count: int) -> pa.Array:
+    """Return a container for each of ``count`` records with these members."""
+    text, record = _schema(name)
+    encoder = RecordEncoder(count)
+    encoder.value(record, _record(record.arrow, members, count), name)
+    return containers_of(text, encoder.rows.joined())
+
+
+@functools.cache
+def _schema(name: str) -> tuple[str, Record]:
+    text = schema_json(with_java_strings(load_schema(name)))
+    return text, record_type(text)
+
+
+def _hfile(base_path: str, count: int, entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
+    info = {"bootstrapBasePath": base_path, "createdTimestamp": now_ms(), "numKeys": count}
+    record = write_container(_schema("HoodieBootstrapIndexInfo")[0], [info])
+    parts: list[bytes] = []
+    writer = HFileWriter(parts.append, schema='"bytes"', info={_INFO: record}, context=HFileContext(codec=Codec.NONE))
+    for keys, values in entries:
+        writer.add(keys, values)
+    writer.finish()
+    return b"".join(parts)

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
 from fastavro.schema import SchemaParseException
 
 from pyhudi.errors import FormatError
@@ -129,18 +131,26 @@ def write_container(schema: AvroSchema | str, records: Iterable[Mapping[str, Any
 
 def container_of(text: str, bodies: Sequence[bytes]) -> bytes:
     """Return a container of encoded records with the schema in ``text``."""
-    key, value = b"avro.schema", text.encode()
     sync = os.urandom(SYNC_SIZE)
-    out = bytearray(MAGIC)
-    out += encode_long(1)
-    out += encode_long(len(key)) + key
-    out += encode_long(len(value)) + value
-    out += encode_long(0)
-    out += sync
-    if bodies:
-        body = b"".join(bodies)
-        out += encode_long(len(bodies)) + encode_long(len(body)) + body + sync
-    return bytes(out)
+    header = _header(text, sync)
+    if not bodies:
+        return header
+    body = b"".join(bodies)
+    return header + encode_long(len(bodies)) + encode_long(len(body)) + body + sync
+
+
+def containers_of(text: str, bodies: pa.BinaryArray) -> pa.BinaryArray:
+    """Return, for each of many encoded records, a container with this one record."""
+    sync = os.urandom(SYNC_SIZE)
+    sizes = pc.binary_length(bodies).dictionary_encode()
+    encoded_sizes = pa.array(map(encode_long, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
+    return pc.binary_join_element_wise(_header(text, sync) + encode_long(1), encoded_sizes, bodies, sync, b"")
+
+
+def _header(text: str, sync: bytes) -> bytes:
+    key, value = b"avro.schema", text.encode()
+    entry = encode_long(len(key)) + key + encode_long(len(value)) + value
+    return MAGIC + encode_long(1) + entry + encode_long(0) + sync
 
 
 def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -> tuple[AvroSchema, list[Any]]:

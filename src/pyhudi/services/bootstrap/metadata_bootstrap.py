@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -32,8 +32,9 @@ from pyhudi.write.write_operations import action_of, type_name
 from pyhudi.write.write_result import WriteResult
 from pyhudi.write.write_status import decode_stats, encode_stats
 
-Runner = Callable[[SkeletonHandle, Sequence[SourceFile]], pa.Table]
-"""Writes the skeleton files of source files. Returns their write stats."""
+Runner = Callable[[SkeletonHandle, pa.Table], pa.Table]
+"""Writes the skeleton files of source files (`pyhudi.table.bootstrap_index.SOURCE_SCHEMA`). Returns their write
+stats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,13 @@ class ThreadSkeletonWriter:
 
     threads: int = min(8, (os.cpu_count() or 1) + 2)
 
-    def __call__(self, handle: SkeletonHandle, sources: Sequence[SourceFile]) -> pa.Table:
-        def write(numbered: tuple[int, SourceFile]) -> bytes:
-            number, source = numbered
-            return encode_stats([handle.write(source, TaskId(number, 0, 0))])
+    def __call__(self, handle: SkeletonHandle, sources: pa.Table) -> pa.Table:
+        def write(number: int) -> bytes:
+            (row,) = sources.slice(number, 1).to_pylist()
+            return encode_stats([handle.write(SourceFile(**row), TaskId(number, 0, 0))])
 
         with ThreadPoolExecutor(self.threads) as pool:
-            return decode_stats(pool.map(write, enumerate(sources)))
+            return decode_stats(pool.map(write, range(sources.num_rows)))
 
 
 def bootstrap_metadata(

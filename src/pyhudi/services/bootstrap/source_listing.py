@@ -13,7 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import BootstrapMode
 from pyhudi.config.option import Option, compile_regex
 from pyhudi.errors import ConfigError, UnsupportedTableError
-from pyhudi.format.file_names import file_names_of, file_prefix_of
+from pyhudi.format.file_names import file_names_of, file_paths, file_prefix_of
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
 from pyhudi.keygen.partition_value_extractor import (
@@ -23,7 +23,7 @@ from pyhudi.keygen.partition_value_extractor import (
     partition_texts,
 )
 from pyhudi.storage import Storage
-from pyhudi.table.bootstrap_index import SourceFile
+from pyhudi.table.bootstrap_index import SOURCE_SCHEMA
 from pyhudi.table.config.key_generator_type import PartitionKind
 from pyhudi.table.config.table_config import TableConfig
 
@@ -72,20 +72,20 @@ def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Tabl
     return table.sort_by([("partition", "ascending"), ("name", "ascending")])
 
 
-def source_files(table_root: str, source: Storage, listed: pa.Table) -> list[SourceFile]:
-    """Return the sources of skeleton files. File ids are derived from the files, so that repeated bootstraps create the
-    same ones (in files with other names)."""
-    return [
-        SourceFile(
-            row["partition"],
-            file_prefix_of(f"{table_root}\0{row['source_partition']}\0{row['name']}"),
-            row["source_partition"],
-            source.uri(f"{row['source_partition']}/{row['name']}".lstrip("/")),
-            row["size"],
-            row["mtime_ms"],
-        )
-        for row in listed.to_pylist()
+def source_files(table_root: str, source: Storage, listed: pa.Table) -> pa.Table:
+    """Return the sources of skeleton files (`SOURCE_SCHEMA`). File ids are derived from the files, so that repeated
+    bootstraps create the same ones (in files with other names)."""
+    folders, names = listed["source_partition"], listed["name"]
+    texts = pc.binary_join_element_wise(table_root, folders, names, "\0")
+    columns = [
+        listed["partition"],
+        pa.array(map(file_prefix_of, texts.to_pylist()), pa.string()),
+        folders,
+        pc.binary_join_element_wise(source.uri().rstrip("/"), file_paths(folders, names), "/"),
+        listed["size"],
+        listed["mtime_ms"],
     ]
+    return pa.Table.from_arrays(columns, schema=SOURCE_SCHEMA)
 
 
 def select_mode(listed: pa.Table, opts: Options) -> tuple[pa.Table, pa.Table]:

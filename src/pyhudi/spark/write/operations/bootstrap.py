@@ -4,7 +4,7 @@ that are bootstrapped in full."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -35,16 +35,6 @@ from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_result import WriteResult
 from pyhudi.write.write_status import encode_stats
 
-_SOURCES = pa.schema(
-    [
-        ("partition", pa.string()),
-        ("file_id", pa.string()),
-        ("source_partition", pa.string()),
-        ("uri", pa.string()),
-        ("size", pa.int64()),
-        ("mtime_ms", pa.int64()),
-    ]
-)
 _log = logging.getLogger(__name__)
 
 
@@ -83,7 +73,7 @@ class SparkSkeletonWriter:
     spark: SparkSession
     parallelism: int
 
-    def __call__(self, handle: SkeletonHandle, sources: Sequence[SourceFile]) -> pa.Table:
+    def __call__(self, handle: SkeletonHandle, sources: pa.Table) -> pa.Table:
         """Write the skeletons; return their write stats. Runs a Spark job."""
 
         def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
@@ -125,9 +115,8 @@ def _rows(spark: SparkSession, plan: BootstrapPlan) -> DataFrame:
     return rows_of_tasks(_frame(spark, sources, parallelism), read, plan.schema)
 
 
-def _frame(spark: SparkSession, sources: Sequence[SourceFile], parallelism: int) -> DataFrame:
-    columns = [pa.array([getattr(s, f.name) for s in sources], f.type) for f in _SOURCES]
-    return spread_frame(spark, pa.table(columns, schema=_SOURCES), min(len(sources), parallelism))
+def _frame(spark: SparkSession, sources: pa.Table, parallelism: int) -> DataFrame:
+    return spread_frame(spark, sources, min(sources.num_rows, parallelism))
 
 
 def _sources(batches: Iterable[pa.RecordBatch]) -> Iterator[SourceFile]:
