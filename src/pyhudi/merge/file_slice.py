@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.evolution.schema_projection import FileNames
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_group_keys import FileGroupId
+
+_BATCH_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,13 @@ class FileSlice:
             tuple(row["log_sizes"] or ()),
             values or {},
         )
+
+
+def file_slices(slices: pa.Table) -> Iterator[FileSlice]:
+    """Yield the rows of a slice table (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`), with few objects at a
+    time."""
+    for batch in slices.to_batches(max_chunksize=_BATCH_ROWS):
+        yield from map(FileSlice.from_row, batch.to_pylist())
 
 
 @dataclass(frozen=True, slots=True)

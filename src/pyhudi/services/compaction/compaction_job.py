@@ -6,8 +6,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import contiguous, list_sums
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.merge.file_slice import FileSlice, SliceContext
@@ -16,8 +19,8 @@ from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.service_runner import attempt_task, service_context, service_options
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.compaction_operations import operation_paths
-from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.compaction_operations import list_names, slices_of
+from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -38,7 +41,7 @@ class CompactionJob:
     Attributes:
         read_context: Settings for reading slices.
         context: Settings for writing files.
-        slices: The slices, the largest first.
+        slices: The slices (`pyhudi.table.view.file_slicing.SLICE_SCHEMA`), the largest first.
         schema_text: Columns of the table (Avro JSON) for commit metadata.
         logs: Settings of log files, for log compactions.
         attempt: Number of the attempt (`attempt_task`).
@@ -47,7 +50,7 @@ class CompactionJob:
 
     read_context: SliceContext
     context: WriteContext
-    slices: tuple[FileSlice, ...]
+    slices: pa.Table
     schema_text: str
     logs: LogSettings | None = None
     attempt: int = 0
@@ -119,48 +122,37 @@ def operation_type(action: str) -> str:
     return LOG_COMPACT if action == Action.LOG_COMPACTION else COMPACT
 
 
-def _slices(table: TableSnapshot, plan: CompactionPlan) -> tuple[FileSlice, ...]:
+def _slices(table: TableSnapshot, plan: CompactionPlan) -> pa.Table:
     """Return the slices of a plan with the sizes of their files, the largest first, so that the last task is a short
     one.
 
     File groups that were replaced since are omitted: they are invisible, and the cleaner may have deleted their files.
     """
+    operations = plan.operations
+    operations = operations.filter(
+        pc.invert(in_groups(operations, replaced_groups(table.active, table.active.timeline)))
+    )
     if table.config.version < 8:
-        files, by_slice = _all_logs(table, plan)
+        view = FileSystemView.load(table, partitions=plan.partitions)
+        files, operations = view.files, _with_all_logs(operations, view)
     else:
-        files, by_slice = list_files(table.storage, plan.partitions)[0], {}
-    files = files.filter(in_groups(files, plan.operations))
-    replaced = _replaced(table, plan)
-    size_of = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
-    slices = []
-    for row in plan.operations.to_pylist():
-        if (row["partition"], row["file_id"]) in replaced:
-            continue
-        base, logs = operation_paths(row)
-        logs = by_slice.get((row["partition"], row["file_id"], row["base_instant"]), logs)
-        sizes = tuple(size_of.get(path, 0) for path in logs)
-        total = sum(sizes) + (size_of.get(base, 0) if base is not None else 0)
-        one = FileSlice(row["partition"], row["file_id"], row["base_instant"], base, logs, sizes)
-        slices.append((total, one))
-    return tuple(one for _, one in sorted(slices, key=lambda pair: -pair[0]))
+        files, _ = list_files(table.storage, plan.partitions)
+    slices = slices_of(operations, files.filter(in_groups(files, operations)))
+    totals = pc.add(pc.fill_null(slices["base_size"], 0), list_sums(slices["log_sizes"])).to_numpy()
+    return slices.take(pa.array(np.argsort(-totals, kind="stable")))
 
 
-def _replaced(table: TableSnapshot, plan: CompactionPlan) -> frozenset[tuple[str, str]]:
-    """Return partition and id of the file groups of a plan that were replaced."""
-    groups = replaced_groups(table.active, table.active.timeline)
-    groups = groups.filter(in_groups(groups, plan.operations))
-    return frozenset(zip(groups["partition"].to_pylist(), groups["file_id"].to_pylist(), strict=True))
+def _with_all_logs(operations: pa.Table, view: FileSystemView) -> pa.Table:
+    """Return the operations with all current log files of their slices. In version 6 a write that began before the plan
+    was made still adds to them, and so does the rollback of a failed one."""
+    slices = view.all_slices()
+    slices = slices.filter(in_groups(slices, operations))
+    at = contiguous(pc.index_in(_slice_keys(operations), value_set=_slice_keys(slices)))
+    planned = contiguous(operations["log_files"])
+    rows = pc.coalesce(pc.add(at, len(planned)), pa.array(np.arange(len(planned), dtype=np.int32)))
+    logs = pa.concat_arrays([planned, list_names(slices["log_paths"])]).take(rows)
+    return operations.set_column(operations.column_names.index("log_files"), "log_files", logs)
 
 
-def _all_logs(
-    table: TableSnapshot, plan: CompactionPlan
-) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
-    """Return all current log files of the slices of a plan. In version 6 a write that began before the plan was made
-    still adds to them, and so does the rollback of a failed one."""
-    view = FileSystemView.load(table, partitions=plan.partitions)
-    slices = view.all_slices().select(["partition", "file_id", "base_instant", "log_paths"])
-    slices = slices.filter(in_groups(slices, plan.operations))
-    logs = {
-        (row["partition"], row["file_id"], row["base_instant"]): tuple(row["log_paths"]) for row in slices.to_pylist()
-    }
-    return view.files, logs
+def _slice_keys(table: pa.Table) -> pa.Array:
+    return contiguous(pc.binary_join_element_wise(group_keys(table), table["base_instant"], "\0"))

@@ -9,6 +9,7 @@ from functools import partial, reduce
 import pyarrow as pa
 
 from pyhudi.config import Options
+from pyhudi.merge.file_slice import file_slices
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_planner import check_compactable, pending_compactions
 from pyhudi.services.service_plans import BusyPlans, run_plans
@@ -143,7 +144,8 @@ def _run_plan(
 
 def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
     """Compact one slice of a job. Return its encoded write stats."""
-    return encode_stats(job.run(job.slices[number], task))
+    (one,) = file_slices(job.slices.slice(number, 1))
+    return encode_stats(job.run(one, task))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def rows_of_inputs(spark: SparkSession, inputs: Sequence[bytes], work: InputWork
     return rows_of_tasks(numbers, _InputTask(work, tuple(inputs)), schema)
 
 
-def run_in_tasks(spark: SparkSession, inputs: Sequence[_Input], run: Callable[[_Input], bytes]) -> list[bytes]:
+def run_in_tasks(spark: SparkSession, inputs: Iterable[_Input], run: Callable[[_Input], bytes]) -> list[bytes]:
     """Run a function on each input, in a Spark task of its own. Runs a Spark job, unless there are no inputs.
 
     Args:
@@ -46,14 +46,15 @@ def run_in_tasks(spark: SparkSession, inputs: Sequence[_Input], run: Callable[[_
     Returns:
         The results, in the order of the inputs.
     """
-    if not inputs:
+    pickled_inputs = tuple(map(pickle.dumps, enumerate(inputs)))
+    if not pickled_inputs:
         return []
 
     def work(pickled: bytes) -> Iterator[pa.RecordBatch]:
         number, one = pickle.loads(pickled)
         yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([run(one)], pa.binary())], schema=_RESULTS)
 
-    results = rows_of_inputs(spark, tuple(map(pickle.dumps, enumerate(inputs))), work, _RESULTS)
+    results = rows_of_inputs(spark, pickled_inputs, work, _RESULTS)
     with task_errors():
         rows = results.collect()
     return [bytes(row.result) for row in sorted(rows, key=lambda row: row.number)]

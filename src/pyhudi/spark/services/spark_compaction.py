@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pyhudi.merge.file_slice import FileSlice
+from pyhudi.merge.file_slice import FileSlice, file_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
@@ -22,6 +22,7 @@ from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_status import decode_stats, encode_stats
@@ -56,12 +57,12 @@ class SparkCompactionRunner:
         """Compact all slices. Return the write stats. Runs a Spark job."""
         total = len(job.slices)
         report_progress(self.progress, PROGRESS, 0, total)
-        settings = replace(job, slices=())
+        settings = replace(job, slices=SLICE_SCHEMA.empty_table())
 
         def compact(one: FileSlice) -> bytes:
             return encode_stats(settings.run(one, this_task()))
 
-        stats = run_in_tasks(self.spark, job.slices, compact)
+        stats = run_in_tasks(self.spark, file_slices(job.slices), compact)
         report_progress(self.progress, PROGRESS, total, total)
         return decode_stats(stats)
 
