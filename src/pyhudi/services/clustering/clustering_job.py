@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import TransactionError, UnsupportedTableError
-from pyhudi.format.file_names import file_name_of, instant_of
 from pyhudi.index.consistent_hashing import (
     HashingMetadata,
-    VisibleGroups,
-    load_metadata,
     mark_completed,
     partitions_with_buckets,
     store_metadata,
 )
 from pyhudi.merge.file_group_reader import read_slice
-from pyhudi.merge.file_slice import FileSlice, SliceContext
+from pyhudi.merge.file_slice import SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
@@ -31,10 +26,14 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.services.clustering.bucket_resizing import (
     PLAN_STRATEGY,
-    BucketRouting,
     bucketing_of,
     is_resizing,
-    new_buckets,
+)
+from pyhudi.services.clustering.clustering_groups import (
+    ClusteringGroup,
+    ClusteringGroups,
+    bucket_change,
+    clustering_groups,
 )
 from pyhudi.services.clustering.plan_strategies import is_copying, is_single_file
 from pyhudi.services.clustering.sort_order import RowOrder
@@ -42,8 +41,6 @@ from pyhudi.services.service_runner import attempt_task, service_context, servic
 from pyhudi.table.bucket_index_detection import bucket_evidence
 from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.file_group_keys import in_groups
-from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, WriteStat
 from pyhudi.timeline.operation_types import CLUSTER
@@ -53,19 +50,6 @@ from pyhudi.write.tasks.binary_copy_clustering import copy_base_files
 from pyhudi.write.tasks.clustering_rewrite import copied_columns, write_copies, write_copies_to
 
 _UNLIMITED = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class ClusteringGroup:
-    """File slices of one partition that are rewritten together, a group of the plan or a part of one: into
-    approximately ``outputs`` files; ``size`` is in bytes of files."""
-
-    partition: str
-    slices: tuple[FileSlice, ...]
-    outputs: int
-    size: int
-    routing: BucketRouting | None = None
-    """Routing of rows by key, if they belong to buckets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +95,9 @@ class ClusteringJob:
     table: TableSnapshot
     opts: Options
     task_context: ClusteringTaskContext
-    groups: tuple[ClusteringGroup, ...]
+    groups: ClusteringGroups
     slices: pa.Table
     schema_text: str
-    buckets: Mapping[str, HashingMetadata] = field(default_factory=dict)
-    """Consistent hashing buckets of each partition after the clustering; empty if there are none."""
 
     @classmethod
     def from_plan(
@@ -145,13 +127,17 @@ class ClusteringJob:
         read_context = slice_context(table, as_nullable(stored), names=names, opts=opts)
         read_context = replace(read_context, columns=tuple(copied_columns(context)))
         latest = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
-        slices, groups = _clustering_groups(table, plan, latest, size, split=not order)
-        buckets: Mapping[str, HashingMetadata] = {}
+        slices, groups = clustering_groups(table, plan, latest, size, split=not order)
         if is_resizing(plan.strategy):
-            buckets, groups = _routed(table, plan, latest, opts, groups)
+            groups = replace(groups, buckets=bucket_change(table, plan, latest, opts))
         copies = is_copying(plan.strategy) and not order and context.files.extension == "parquet"
         task_context = ClusteringTaskContext(read_context, context, order, attempt, copies)
-        return cls(table, opts, task_context, groups, slices, to_avro(table_schema, table.config.name), buckets)
+        return cls(table, opts, task_context, groups, slices, to_avro(table_schema, table.config.name))
+
+    @property
+    def buckets(self) -> Mapping[str, HashingMetadata]:
+        """Consistent hashing buckets of each partition after the clustering; empty if there are none."""
+        return {} if self.groups.buckets is None else self.groups.buckets.new
 
     @property
     def replaced(self) -> pa.Table:
@@ -226,98 +212,3 @@ def check_clusterable(
             f"its keys, so rows cannot be moved to other files; {cure}"
         )
     return RowOrder.from_options(stored_columns(table, "cluster", None)[1], sort_columns, opts).columns
-
-
-def _clustering_groups(
-    table: TableSnapshot, plan: ClusteringPlan, latest: pa.Table, target: int, *, split: bool
-) -> tuple[pa.Table, tuple[ClusteringGroup, ...]]:
-    """Return those of the latest slices that belong to a plan's file groups, and groups of them, the largest first.
-    ``split``: rows have no order, so a group with several output files is split into as many groups."""
-    planned = plan.inputs
-    slices = latest.filter(in_groups(latest, planned))
-    _check_files_exist(table, planned, slices)
-    by_group = {(row["partition"], row["file_id"]): row for row in slices.to_pylist()}
-    for row in planned.to_pylist():
-        _check_slice_unchanged(row, by_group.get((row["partition"], row["file_id"])))
-    groups: list[ClusteringGroup] = []
-    for number, outputs in enumerate(plan.outputs):
-        names = planned.filter(pc.equal(planned["group"], number)).select(["partition", "file_id"]).to_pylist()
-        rows = [row for name in names if (row := by_group.get((name["partition"], name["file_id"]))) is not None]
-        if not rows:
-            continue
-        sizes = [(row["base_size"] or 0) + sum(row["log_sizes"] or ()) for row in rows]
-        for some in _combine_small_files(sizes, target if split and outputs > 1 else _UNLIMITED):
-            group_slices = tuple(FileSlice.from_row(rows[i]) for i in some)
-            groups.append(
-                ClusteringGroup(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some))
-            )
-    return slices, tuple(sorted(groups, key=lambda group: -group.size))
-
-
-def _routed(
-    table: TableSnapshot, plan: ClusteringPlan, latest: pa.Table, opts: Options, groups: Sequence[ClusteringGroup]
-) -> tuple[Mapping[str, HashingMetadata], tuple[ClusteringGroup, ...]]:
-    """Return the buckets of each partition after a plan, and the groups with their routing. ``latest`` are the latest
-    slices of these partitions."""
-    assert plan.instant is not None
-    bucketing = bucketing_of(table.config, opts)
-    timeline = table.active.timeline
-    visible = VisibleGroups(timeline.pending().requested_times, latest["file_id"])
-    metadata = load_metadata(table.storage, plan.partitions, timeline.completed().requested_times, groups=visible)
-    buckets = new_buckets(metadata, plan.instant, plan.extra)
-    routed = tuple(
-        replace(
-            group,
-            routing=BucketRouting(
-                bucketing,
-                metadata[group.partition],
-                buckets[group.partition],
-                frozenset(one.file_id for one in group.slices),
-            ),
-        )
-        for group in groups
-    )
-    return buckets, routed
-
-
-def _combine_small_files(sizes: Sequence[int], target: int) -> list[list[int]]:
-    """Combine adjacent files as long as they do not exceed the target size."""
-    parts: list[list[int]] = []
-    room = -1
-    for number, size in enumerate(sizes):
-        if size > room:
-            parts.append([])
-            room = target
-        parts[-1].append(number)
-        room -= size
-    return parts
-
-
-def _check_slice_unchanged(planned: Mapping[str, Any], current: Mapping[str, Any] | None) -> None:
-    """Check that a slice still has all files of its plan, unless it is a newer one."""
-    if current is None:
-        return
-    planned_base, base = planned["base_file"], current["base_path"]
-    if planned_base is not None and instant_of(planned_base) < current["base_instant"]:
-        return
-    names = {file_name_of(path) for path in (base or "", *current["log_paths"])}
-    missing = {planned_base, *planned["log_files"]} - names - {None}
-    if missing:
-        raise TransactionError(
-            f"the clustering plan contains {min(missing)!r} of file group {planned['file_id']!r} in partition "
-            f"{planned['partition']!r}, which no longer exists: restore the file, or roll the plan back"
-        )
-
-
-def _check_files_exist(table: TableSnapshot, planned: pa.Table, slices: pa.Table) -> None:
-    """Check that no file groups are missing, except those that were replaced since."""
-    missing = planned.filter(pc.invert(in_groups(planned, slices)))
-    if missing.num_rows:
-        missing = missing.filter(pc.invert(in_groups(missing, replaced_groups(table.active, table.active.timeline))))
-    if missing.num_rows:
-        first = missing.slice(0, 1).to_pylist()[0]
-        raise TransactionError(
-            f"the clustering plan contains {missing.num_rows} file groups that the table does not have (first: "
-            f"{first['file_id']!r} in partition {first['partition']!r}): their files were deleted. Roll the plan "
-            "back"
-        )

@@ -204,7 +204,7 @@ class ThreadClusteringRunner(ThreadRunner):
             raise SetupError(
                 "clustering a table with a record index, which must be updated, requires Spark: pass spark=…"
             )
-        largest = max((group.size for group in job.groups), default=0)
+        largest = job.groups.sizes.max(initial=0)
         if job.task_context.order and largest > _SORTED_IN_MEMORY:
             raise SetupError(
                 f"sorting {largest:,} bytes of files requires Spark: pass spark=…, or reduce "

@@ -98,7 +98,7 @@ class PlanStrategy:
     max_groups: int
     leftovers: bool
     new_file_size: int
-    resizing: ResizingRules | None = None
+    resizing: ResizingRules | None
     """Rules for splitting and merging consistent hashing buckets, if this is planned."""
 
     @classmethod

@@ -26,9 +26,9 @@ class RowOrder:
     """Sort order of rows; false without columns. ``columns`` are top-level names or dotted paths into structs,
     ``sample_size`` is the number of rows sampled to construct a curve."""
 
-    columns: tuple[str, ...] = ()
-    layout: LayoutStrategy = LayoutStrategy.LINEAR
-    sample_size: int = 200_000
+    columns: tuple[str, ...]
+    layout: LayoutStrategy
+    sample_size: int
 
     @classmethod
     def from_options(cls, schema: pa.Schema, columns: Sequence[str], opts: Options) -> RowOrder:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -25,7 +26,8 @@ from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.services.clustering.clustering_job import ClusteringGroup, ClusteringJob, ClusteringTaskContext
+from pyhudi.services.clustering.clustering_groups import ClusteringGroup
+from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringTaskContext
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
@@ -77,14 +79,11 @@ class SparkClusteringRunner:
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all groups; return the write stats. Runs Spark jobs."""
-        sorts, total = bool(job.task_context.order), len(job.groups)
+        total = len(job.groups)
         report_progress(self.progress, PROGRESS, 0, total)
-        large = [
-            n
-            for n, group in enumerate(job.groups)
-            if sorts and group.routing is None and group.size > self.sorted_in_task
-        ]
-        small = [n for n in range(len(job.groups)) if n not in set(large)]
+        sorts = bool(job.task_context.order) and job.groups.buckets is None
+        is_large = job.groups.sizes > self.sorted_in_task if sorts else np.zeros(total, bool)
+        large, small = np.flatnonzero(is_large).tolist(), np.flatnonzero(~is_large).tolist()
         with task_errors():
             parts = [run_write_tasks(_in_order(self.spark, job, large), _writing(job.task_context))] if large else []
             if small:
@@ -113,7 +112,7 @@ def _in_tasks(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) ->
         number, group = numbered
         return encode_stats(task_context.run(group, number, this_task()))
 
-    return decode_stats(run_in_tasks(spark, [(number, job.groups[number]) for number in groups], rewrite))
+    return decode_stats(run_in_tasks(spark, ((number, job.groups[number]) for number in groups), rewrite))
 
 
 def _writing(task_context: ClusteringTaskContext) -> WriteTask:
