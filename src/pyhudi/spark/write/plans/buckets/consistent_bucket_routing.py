@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NoReturn
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config.options import INITIAL_BUCKETS
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
@@ -20,7 +23,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.row_serialization import pack_rows
 from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.storage import Storage
-from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID
 
 
@@ -37,7 +40,10 @@ class ConsistentBucketLocations:
 
     bucketing: BucketIndex
     stored_buckets: Mapping[str, HashingMetadata]
-    base_paths: Mapping[str, tuple[str | None, ...]]
+    base_paths: pa.StringArray
+    """The base file of each bucket (null: none), partition by partition."""
+    first_rows: Mapping[str, int]
+    """The row of the first bucket of each partition in `base_paths`."""
 
     @classmethod
     def from_slices(
@@ -48,24 +54,23 @@ class ConsistentBucketLocations:
         Raises:
             UnsupportedTableError: A file group belongs to no bucket.
         """
-        groups = list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
-        without = {partition for partition, _ in groups}.difference(stored_buckets)
+        without = set(pc.unique(slices["partition"]).to_pylist()).difference(stored_buckets)
         buckets = {**{name: _first_buckets(name, bucketing.buckets) for name in without}, **stored_buckets}
-        ids = {partition: set(metadata.file_ids()) for partition, metadata in buckets.items()}
-        unknown_groups = [group for group in groups if group[1] not in ids[group[0]]]
-        if unknown_groups:
-            partition, file_id = unknown_groups[0]
+        counts = np.array([len(metadata.prefixes) for metadata in buckets.values()], np.int64)
+        ids = pa.array(chain.from_iterable(metadata.file_ids() for metadata in buckets.values()), pa.string())
+        partitions = pa.array(buckets, pa.string()).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
+        groups = pa.table({"partition": partitions, "file_id": ids})
+        unknown_groups = slices.filter(pc.invert(in_groups(slices, groups)))
+        if unknown_groups.num_rows:
+            partition, file_id = unknown_groups["partition"][0].as_py(), unknown_groups["file_id"][0].as_py()
             cause = f"another {INITIAL_BUCKETS.key}" if partition in without else "its buckets are being resized"
             raise UnsupportedTableError(
                 f"file group {file_id!r} of partition {partition!r} belongs to no bucket of consistent hashing: "
                 f"the table was written with another index, or {cause}"
             )
-        paths = dict(zip(groups, slices["base_path"].to_pylist(), strict=True))
-        base_paths = {
-            partition: tuple(paths.get((partition, file_id)) for file_id in metadata.file_ids())
-            for partition, metadata in buckets.items()
-        }
-        return cls(bucketing, stored_buckets, base_paths)
+        paths = contiguous(slices["base_path"]).take(pc.index_in(group_keys(groups), value_set=group_keys(slices)))
+        first_rows = dict(zip(buckets, (np.cumsum(counts) - counts).tolist(), strict=True))
+        return cls(bucketing, stored_buckets, paths, first_rows)
 
     def buckets(self, partition: str) -> HashingMetadata:
         """Return the buckets of a partition."""
@@ -78,7 +83,7 @@ class ConsistentBucketLocations:
         encoded = batch.column(PARTITION_PATH).dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         ids: list[str] = []
-        paths: list[str | None] = []
+        paths = [self.base_paths.slice(0, 0)]
         number = hashes.copy()
         for code, partition in enumerate(encoded.dictionary.to_pylist()):
             metadata = self.buckets(partition)
@@ -86,9 +91,11 @@ class ConsistentBucketLocations:
             number[in_partition] = metadata.buckets_of(hashes[in_partition]) + len(ids)
             file_ids = metadata.file_ids()
             ids += file_ids
-            paths += self.base_paths.get(partition, [None] * len(file_ids))
+            start = self.first_rows.get(partition)
+            count = len(file_ids)
+            paths.append(pa.nulls(count, pa.string()) if start is None else self.base_paths.slice(start, count))
         at = pa.array(number)
-        columns = [*batch.columns, pa.array(ids, pa.string()).take(at), pa.array(paths, pa.string()).take(at)]
+        columns = [*batch.columns, pa.array(ids, pa.string()).take(at), pa.concat_arrays(paths).take(at)]
         return pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, FILE_ID, BASE_PATH])
 
 
