@@ -60,11 +60,12 @@ class FileSlice:
         )
 
 
-def file_slices(slices: pa.Table) -> Iterator[FileSlice]:
+def file_slices(slices: pa.Table, values: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[FileSlice]:
     """Yield the rows of a slice table (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`), with few objects at a
-    time."""
+    time. ``values`` are those of partitions."""
     for batch in slices.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from map(FileSlice.from_row, batch.to_pylist())
+        for row in batch.to_pylist():
+            yield FileSlice.from_row(row, values and values.get(row["partition"]))
 
 
 @dataclass(frozen=True, slots=True)

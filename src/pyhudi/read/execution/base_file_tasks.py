@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -14,6 +14,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption_errors import as_corruption
+from pyhudi.merge.file_slice import FileSlice
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.scan_plan import ScanPlan
@@ -42,7 +43,7 @@ class TaskReader:
     """Reads base files into batches of the requested columns. Can be pickled, so that it can be sent to executors.
 
     ``schema`` are all columns of the table, ``columns`` those of the result. ``invalid_text``: treatment of text that
-    is not valid UTF-8.
+    is not valid UTF-8. ``renamed`` are the `ReadTask.names` of files by the instants of these.
     """
 
     storage: Storage
@@ -51,15 +52,30 @@ class TaskReader:
     filter: RowFilter | None = None
     commit_times: CommitTimes | None = None
     invalid_text: InvalidText = InvalidText.FAIL
+    renamed: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
     @classmethod
     def from_plan(cls, plan: ScanPlan, storage: Storage) -> TaskReader:
         """Return the reader for the tasks of a plan."""
-        return cls(storage, plan.schema, plan.columns, plan.filter, plan.commit_times, plan.reading.invalid_text)
+        reading = plan.reading
+        return cls(
+            storage,
+            plan.schema,
+            plan.columns,
+            plan.filter,
+            plan.commit_times,
+            reading.invalid_text,
+            reading.renamed,
+        )
 
     @property
     def output_schema(self) -> pa.Schema:
         return pa.schema([self.schema.field(c) for c in self.columns])
+
+    def read_base_file(self, one: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the base file of a slice, which has one, as `read`."""
+        assert one.base_path is not None
+        return self.read(ReadTask(one.base_path, one.values, self.renamed.get(one.base_instant, {})))
 
     def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one base file that satisfy the conditions.
@@ -178,13 +194,3 @@ class TaskReader:
                 column = pa.repeat(pa.scalar(value, data_type), batch.num_rows)
                 batch = batch.append_column(pa.field(name, data_type), column)
         return conform(batch, target)
-
-
-def read_tasks(plan: ScanPlan) -> list[ReadTask]:
-    """Return the base files of a plan, in its order."""
-    values = plan.partition_columns.by_partition()
-    columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))
-    return [
-        ReadTask(path, values.get(partition, {}), plan.reading.renamed.get(instant, {}))
-        for path, partition, instant in zip(*columns, strict=True)
-    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ _PUT_TIMEOUT_S = 0.1
 """Seconds after which a thread with a batch looks whether the consumer has gone."""
 
 
-def batches_in_parallel(works: Sequence[Work], threads: int) -> Iterator[pa.RecordBatch]:
+def batches_in_parallel(works: Iterable[Work], threads: int) -> Iterator[pa.RecordBatch]:
     """Yield the batches of all sources in undefined order, with a bounded number of them in memory.
 
     Args:

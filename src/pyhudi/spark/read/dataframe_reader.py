@@ -7,23 +7,22 @@ log files are merged on the executors, too (`pyhudi.spark.read.merge_on_read.mer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.read.cdc.cdc_plan import plan_cdc
-from pyhudi.read.execution.base_file_tasks import TaskReader, read_tasks
+from pyhudi.read.execution.base_file_tasks import TaskReader
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.local_relations import union
-from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.helper_columns import SCANNED_ROW
 from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
@@ -199,15 +198,9 @@ def _with_arrow(scan: SparkScan) -> DataFrame:
         reader = TaskReader.from_plan(plan, storage)
     else:  # Spark evaluates the SQL text, which may refer to any column.
         columns = tuple(plan.schema.names)
-        reader = TaskReader(storage, plan.schema, columns, None, plan.commit_times, plan.reading.invalid_text)
-    tasks = read_tasks(plan)
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from reader.read(tasks[number])
-
-    rows = rows_of_tasks(scan.spark.range(0, len(tasks), 1, len(tasks)), run, reader.output_schema)
+        reader = replace(TaskReader.from_plan(plan, storage), columns=columns, filter=None)
+    pieces = SlicePieces.from_plan(plan, parallelism(scan.spark))
+    rows = run_on_slices(scan.spark, pieces, reader.read_base_file, reader.output_schema)
     return _selected(with_sql_conditions(rows, plan), plan)
 
 
