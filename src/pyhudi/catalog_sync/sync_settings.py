@@ -122,11 +122,11 @@ class SyncSettings:
     database: str
     names: tuple[SyncedName, ...]
     layout: TableLayout
-    creates_database: bool = True
-    is_incremental: bool = True
-    is_conditional: bool = False
-    touches_partitions: bool = False
-    recreates_on_error: bool = False
+    creates_database: bool
+    is_incremental: bool
+    is_conditional: bool
+    touches_partitions: bool
+    recreates_on_error: bool
 
     @classmethod
     def from_options(cls, opts: Options, config: TableConfig, kind: CatalogKind) -> Self:

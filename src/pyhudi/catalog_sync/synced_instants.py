@@ -26,7 +26,7 @@ class SyncedInstants:
     """
 
     requested: str
-    completion: str | None = None
+    completion: str | None
     latest: str | None = None
 
     @classmethod

@@ -30,7 +30,7 @@ class OptionFacts:
     default: str
     allowed: str
     meaning: str
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...]
 
     def as_texts(self) -> dict[str, str]:
         """Return the facts by name."""

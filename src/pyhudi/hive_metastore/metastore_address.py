@@ -39,7 +39,7 @@ class MetastoreAddress:
     """
 
     hosts: tuple[tuple[str, int], ...]
-    timeout_s: float = 600.0
+    timeout_s: float
 
     @classmethod
     def parse(cls, uris: str, timeout_s: float = 600.0) -> Self:

@@ -35,7 +35,7 @@ class RowGroup:
 class BaseFileReader:
     """An open base file. Created by `open_base`."""
 
-    def __init__(self, source: Any, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> None:
+    def __init__(self, source: Any, path: str, invalid_text: InvalidText) -> None:
         self._source, self._invalid_text = source, invalid_text
         self._file = None if path.endswith(".orc") else parquet.open_file(source, pre_buffer=False)
 

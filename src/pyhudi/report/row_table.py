@@ -55,12 +55,12 @@ def size_column(name: str, title: str | None = None) -> ShownColumn:
     return ShownColumn(title or name, lambda row: bytes_text(row[name]), True)
 
 
-def time_column(name: str, title: str | None = None, *, min_width: int = 0) -> ShownColumn:
+def time_column(name: str, title: str | None, *, min_width: int = 0) -> ShownColumn:
     """Return a column of instants as times: ``2026-11-21 09:49:47``."""
     return ShownColumn(title or name, lambda row: instant_text(row[name] or ""), False, min_width, True)
 
 
-def print_rows(rows: pa.Table, console: Console, columns: Sequence[ShownColumn] | None = None) -> None:
+def print_rows(rows: pa.Table, console: Console, columns: Sequence[ShownColumn] | None) -> None:
     """Print rows as a table; if it is wider than the terminal, each row as a block of lines ``column  value``.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 EXTERNAL_TABLE = "EXTERNAL_TABLE"
 MANAGED_TABLE = "MANAGED_TABLE"
@@ -50,9 +50,9 @@ class CatalogEntry:
     partition_columns: tuple[CatalogColumn, ...]
     location: str
     format: StorageFormat
-    serde_properties: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
-    type: str = EXTERNAL_TABLE
+    serde_properties: Mapping[str, str]
+    properties: Mapping[str, str]
+    type: str
 
     @property
     def full_name(self) -> str:

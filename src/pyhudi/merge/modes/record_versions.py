@@ -31,7 +31,7 @@ class RecordVersions:
     rows: pa.RecordBatch
     is_delete: Mask
     natural: Mask
-    ordering: tuple[pa.Array, ...] = ()
+    ordering: tuple[pa.Array, ...]
     assigned: Mapping[str, Mask] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -82,7 +82,7 @@ class Expression:
 
     function: str
     column: str
-    arguments: tuple[str | int | None, ...] = ()
+    arguments: tuple[str | int | None, ...]
 
     @classmethod
     def from_options(cls, function: str, column: str, options: Mapping[str, str]) -> Expression:
@@ -133,7 +133,7 @@ class ExpressionIndex:
     partition: str
     kind: str
     expression: Expression
-    bloom: tuple[tuple[str, str], ...] = ()
+    bloom: tuple[tuple[str, str], ...]
 
     @classmethod
     def from_options(cls, partition: str, kind: str, column: str, options: Mapping[str, str]) -> ExpressionIndex:

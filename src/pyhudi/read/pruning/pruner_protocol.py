@@ -37,7 +37,7 @@ class PruningFilter:
 
     condition: RowFilter | None
     implied: RowFilter | None
-    overridden_functions: Collection[str] = ()
+    overridden_functions: Collection[str]
 
     @classmethod
     def from_filter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -52,9 +52,9 @@ class CompactionJob:
     context: WriteContext
     slices: pa.Table
     schema_text: str
-    logs: LogSettings | None = None
-    attempt: int = 0
-    schema_properties: Mapping[str, str] = field(default_factory=dict)
+    logs: LogSettings | None
+    attempt: int
+    schema_properties: Mapping[str, str]
 
     @classmethod
     def from_plan(

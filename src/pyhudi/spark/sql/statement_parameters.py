@@ -37,7 +37,7 @@ class StatementParameters:
         escapes: Backslashes in literals are escapes (`pyhudi.sql.string_literals`).
     """
 
-    def __init__(self, text: str, args: Any, fields: Mapping[str, Any] | None, *, escapes: bool = True) -> None:
+    def __init__(self, text: str, args: Any, fields: Mapping[str, Any] | None, *, escapes: bool) -> None:
         self.args = args
         self._escapes = escapes
         self._fields = dict(fields or {})

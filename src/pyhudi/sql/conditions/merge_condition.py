@@ -52,7 +52,7 @@ class MergeSides:
     target: str
     target_columns: frozenset[str]
     source_columns: frozenset[str]
-    source: str | None = None
+    source: str | None
 
     @classmethod
     def from_columns(

@@ -130,8 +130,8 @@ class DropTable:
     """DROP TABLE."""
 
     name: Name
-    if_exists: bool = False
-    purge: bool = False
+    if_exists: bool
+    purge: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class DropPartitions:
 
     name: Name
     partitions: tuple[PartitionSpec, ...]
-    if_exists: bool = False
+    if_exists: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Truncate:
     """TRUNCATE TABLE, or one partition of it."""
 
     name: Name
-    partition: PartitionSpec = field(default_factory=dict)
+    partition: PartitionSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,9 @@ class CreateIndex:
 
     index: str
     name: Name
-    columns: tuple[str, ...] = ()
-    using: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...]
+    using: str | None
+    options: Mapping[str, str]
     if_not_exists: bool = False
 
 
@@ -176,7 +176,7 @@ class DropIndex:
 
     index: str
     name: Name
-    if_exists: bool = False
+    if_exists: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ class Update:
 
     name: Name
     assigned: Mapping[str, str]
-    alias: str | None = None
-    where: str | None = None
+    alias: str | None
+    where: str | None
 
 
 @dataclass(frozen=True, slots=True)

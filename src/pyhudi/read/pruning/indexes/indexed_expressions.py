@@ -57,7 +57,7 @@ class IndexedExpressions:
 
     by_text: Mapping[str, KnownExpression]
     conjunctions: Conjunctions
-    unused: tuple[str, ...] = ()
+    unused: tuple[str, ...]
 
     @property
     def terms(self) -> list[Term]:

@@ -64,7 +64,7 @@ class StoreRules:
         ansi_mode: Casts of the session fail at values that do not fit, which LEGACY must not.
     """
 
-    policy: StoreAssignment = StoreAssignment.ANSI
+    policy: StoreAssignment
     reads_texts: bool = False
     by_position: bool = False
     ansi_mode: bool = False

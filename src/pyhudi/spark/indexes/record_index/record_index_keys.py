@@ -84,7 +84,7 @@ def file_keys(
     routing: KeyRouting,
     *,
     since: str | None = None,
-    invalid_text: InvalidText = InvalidText.FAIL,
+    invalid_text: InvalidText,
 ) -> DataFrame:
     """Read the keys of base files and log files. Lazy.
 
