@@ -65,11 +65,16 @@ def reads_hudi_tables(spark: SparkSession, query: str, namespace: Name | None = 
         return True
 
 
-def _rewritten(spark: SparkSession, query: str, scope: QueryScope) -> RewrittenQuery:
+def _rewritten(
+    spark: SparkSession, query: str, scope: QueryScope, *, double_quoted: bool | None = None
+) -> RewrittenQuery:
+    """Rewrite a query. ``double_quoted``: double quotes enclose names in it; None: as in the session."""
     written = expand_table_statements(query)
     query = _with_blob_functions(spark, written)
     references = find_references(query) or []
-    if '"' in query and references and quotes_names_by_double_quotes(spark):
+    if '"' in query and references and double_quoted is None:
+        double_quoted = quotes_names_by_double_quotes(spark)
+    if '"' in query and double_quoted:
         references = [  # the parser takes such names for strings
             replace(reference, predicate=None, joined=()) for reference in references
         ]
