@@ -47,7 +47,7 @@ class ZookeeperBasedLockProvider(LockProvider):
         *,
         session_s: float = 60.0,
         connection_s: float = 15.0,
-        retry_policy: LockRetryPolicy | None,
+        retry_policy: LockRetryPolicy | None = None,
     ) -> None:
         super().__init__(retry_policy)
         try:
