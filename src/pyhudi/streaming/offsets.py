@@ -23,12 +23,15 @@ class StartOffset:
     stream. None: no limit.
 
     Times are those of incremental queries: completion times from table version 8 on, otherwise requested times.
-    ``limited``: batches have a limit, so that the first one may end before ``after``.
+    ``limited``: batches have a limit, so that the first one may end before ``after``. ``is_past``: ``after`` was in the
+    past when the stream was started or restarted, so that all commits up to it were in its first batch, if it has no
+    limit.
     """
 
     after: str | None = None
     first_batch_after: str | None = None
     limited: bool = False
+    is_past: bool = False
 
     def for_batch(self, number: int | None) -> str | None:
         """Return the time after which commits belong to a batch.
@@ -39,6 +42,15 @@ class StartOffset:
         if self.first_batch_after is not None and number is None:
             raise QueryError(NO_NUMBER)
         return self.first_batch_after if self.after is None and number == 0 else self.after
+
+    def is_superseded(self, number: int | None, *, by_completion: bool) -> bool:
+        """Return True if the checkpoint location alone decides which commits a batch has: a query that is restarted
+        with another start goes on where it was, as in Apache Hudi.
+
+        ``after`` still counts if it is in the future, for a limit, with which batches after the first one may have
+        commits up to it, and by requested times, as commits up to it may complete late.
+        """
+        return bool(number) and self.is_past and by_completion and not self.limited
 
 
 def opposite_layout(layout: Layout) -> Layout:
@@ -135,7 +147,8 @@ def batch_query(
     history = BatchHistory(table, number, begin, log)
     if number and begin is not None:
         history.check_same_table(times, is_limited=start.limited)
-    read_times = {requested: time for requested, time in times.items() if begin is None or time > begin}
+    excluded = None if start.is_superseded(number, by_completion=by_completion) else begin
+    read_times = {requested: time for requested, time in times.items() if excluded is None or time > excluded}
     if not read_times:
         return None
     if number != 0:
@@ -146,7 +159,7 @@ def batch_query(
     return replace(query, type=QueryType.INCREMENTAL, instants=instants)
 
 
-def check_not_archived(table: TableSnapshot, names: Collection[str], start: StartOffset) -> None:
+def check_not_archived(table: TableSnapshot, names: Collection[str], start: StartOffset, number: int) -> None:
     """Reject a batch whose timeline files no longer exist, if commits of it have been archived. Spark leaves out files
     that do not exist when it repeats a batch. Commits that were rolled back or restored have no rows to read.
 
@@ -154,15 +167,15 @@ def check_not_archived(table: TableSnapshot, names: Collection[str], start: Star
         table: The current table.
         names: The timeline files of the batch.
         start: Start of the stream.
+        number: Batch number.
 
     Raises:
         CheckpointError: Commits of the batch have been archived.
     """
     layout, by_completion = table.active.layout, is_by_completion(table)
     parsed = (instant for instant in map(layout.parse, names) if instant is not None)
-    wanted = {
-        i.requested for i in parsed if start.after is None or time_of(i, by_completion=by_completion) > start.after
-    }
+    excluded = None if start.is_superseded(number, by_completion=by_completion) else start.after
+    wanted = {i.requested for i in parsed if excluded is None or time_of(i, by_completion=by_completion) > excluded}
     archived = archived_writes(table.storage, layout)["requested"].to_pylist() if wanted else ()
     missing = sorted(wanted.intersection(archived))
     if missing:

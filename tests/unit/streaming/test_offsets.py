@@ -61,6 +61,19 @@ def test_commits_before_the_start_are_left_out(table):
         batch_query(table, files(table, 20), latest, None, query=Query())
 
 
+@pytest.mark.parametrize(("is_past", "limited"), [(True, False), (True, True), (False, False)])
+def test_a_query_goes_on_where_it_was_although_its_start_has_changed(table, is_past, limited):
+    """By completion times, without a limit, and unless the start is in the future: batches may have commits up to it
+    otherwise."""
+    later = StartOffset(after=at(30), is_past=is_past, limited=limited)
+    query = batch_query(table, files(table, 20, 30), later, 1, query=Query())
+    if is_past and not limited and table.config.version >= 8:
+        assert query.instants.only == {at(20), at(30)}
+    else:
+        assert query is None
+    assert batch_query(table, files(table, 10, 20, 30), later, 0, query=Query()) is None
+
+
 def test_commits_that_are_gone(table):
     names = [name.replace(at(20), at(15)) for name in files(table, 20)]
     with pytest.raises(CheckpointError, match=at(15)):
@@ -199,13 +212,13 @@ def test_a_batch_whose_files_are_gone(tmp_path: Path, version: int) -> None:
     of_batches = [files_of_batch(checkpoint, timeline, batch) for batch in range(5)]
     assert of_batches == [set(), {*files(table, 1)}, set(), {*files(table, 2, 3, 6)}, None]
     undone = {name.replace(at(2), at(9)) for name in files(table, 2)}
-    check_not_archived(table, of_batches[3], EARLIEST)
+    check_not_archived(table, of_batches[3], EARLIEST, 3)
     HudiTable.for_path(str(made.root), ARCHIVING).services.archive()
     table = TableSnapshot.load(made.client())
     with pytest.raises(CheckpointError, match=f"the commits {at(2)}, {at(3)} are no longer"):
-        check_not_archived(table, of_batches[3], EARLIEST)
-    check_not_archived(table, of_batches[3], StartOffset(after=at(3)))
-    check_not_archived(table, undone, EARLIEST)
+        check_not_archived(table, of_batches[3], EARLIEST, 3)
+    check_not_archived(table, of_batches[3], StartOffset(after=at(3)), 3)
+    check_not_archived(table, undone, EARLIEST, 3)
 
 
 def test_steps_of_a_source_are_not_batches_of_the_query(tmp_path: Path, table: TableSnapshot) -> None:

@@ -86,7 +86,7 @@ class MicroBatchPlanner(ABC):
         timeline = open_storage(self.path, self.opts).uri(self.layout.folder)
         files = _from_checkpoint(self.opts, lambda checkpoint: files_of_batch(checkpoint, timeline, number))
         if files:
-            check_not_archived(self._table(), files, self.start)
+            check_not_archived(self._table(), files, self.start, number)
 
     @abstractmethod
     def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:

@@ -32,7 +32,7 @@ from pyhudi.streaming.offsets import (
 )
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.instant import Action, current_instant
 from pyhudi.timeline.timeline_layout import Layout
 
 _FILES = "path string, modificationTime timestamp_ltz, length bigint, content binary"
@@ -151,7 +151,10 @@ def _start(table: TableSnapshot, opts: Options, *, limited: bool) -> StartOffset
     option = options.STREAMING_START_OFFSET
     text = opts.get_typed(option).strip()
     if text.lower() != "latest":
-        return StartOffset(after=range_instant(text, option.key, timezone=table.config.timezone), limited=limited)
+        timezone = table.config.timezone
+        after = range_instant(text, option.key, timezone=timezone)
+        is_past = after is not None and after <= current_instant(timezone)
+        return StartOffset(after=after, limited=limited, is_past=is_past)
     if limited:
         raise QueryError(
             f"{option.key}=latest cannot be combined with {options.STREAMING_MAX_INSTANTS.key}: after the first "
