@@ -360,9 +360,17 @@ def test_nested_values(spark):
         spark.sql(f"MERGE INTO deep t USING {source} WHEN NOT MATCHED THEN INSERT (id, s.x) VALUES (3, 1)")
     assert rows(spark, "SELECT id, a, s, m FROM deep ORDER BY id") == before
     whole = "s = named_struct('x', 1, 'y_z', 'd')"
-    for assigned in (f"{whole}, s.x = 2", f"s.x = 2, {whole}"):
-        with pytest.raises(QueryError, match="'s' is assigned twice"):
-            spark.sql(f"UPDATE deep SET {assigned}")
+    for assigned, twice in (
+        (f"{whole}, s.x = 2", "s"),
+        (f"s.x = 2, {whole}", "s"),
+        ("s.x = 2, s.y_z = 'd', S.X = 3", "s.x"),
+    ):
+        for statement in (
+            f"UPDATE deep SET {assigned}",
+            f"MERGE INTO deep t USING {source} WHEN MATCHED THEN UPDATE SET {assigned}",
+        ):
+            with pytest.raises(QueryError, match=f"'{twice}' is assigned twice"):
+                spark.sql(statement)
     spark.sql("UPDATE deep SET s.y_z = 'c' WHERE id = 1")
     assert rows(spark, "SELECT s.x, s.y_z FROM deep WHERE id = 1") == [(8, "c")]
     spark.sql("UPDATE deep SET S.Y_Z = 'd', s.x = 1 WHERE id = 2")
@@ -371,6 +379,18 @@ def test_nested_values(spark):
         spark.sql("UPDATE deep SET s.z = 1")
     with pytest.raises(SchemaMismatchError, match=r"'a' has no field 'z'; its type is array<int>"):
         spark.sql("UPDATE deep SET a.z = 1")
+
+
+def test_an_update_of_many_fields_of_a_struct(spark):
+    """The expression of the new struct grows with the number of its fields, and not with its power."""
+    fields = range(12)
+    spark.sql(
+        f"CREATE TABLE wide (id INT, s STRUCT<{', '.join(f'f{n}: INT' for n in fields)}>) USING hudi "
+        "TBLPROPERTIES (primaryKey = 'id')"
+    )
+    spark.sql(f"INSERT INTO wide SELECT 1, struct({', '.join(map(str, fields))})")
+    spark.sql(f"UPDATE wide SET {', '.join(f's.f{n} = s.f{n} + 1' for n in fields[1:])}")
+    assert rows(spark, "SELECT s FROM wide") == [((0, *(n + 1 for n in fields[1:])),)]
 
 
 def test_names_that_spark_takes_for_secrets(spark):

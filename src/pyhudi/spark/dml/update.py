@@ -15,7 +15,12 @@ from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments.column_assignments import as_column, convert_values, resolve_assignments
+from pyhudi.spark.dml.assignments.column_assignments import (
+    as_column,
+    assigned_values,
+    convert_values,
+    resolve_assignments,
+)
 from pyhudi.spark.dml.partition_path_update import RowAssignments, split_partition_path_updates
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
@@ -153,11 +158,12 @@ def _assigned_values(
         SchemaMismatchError: A column does not exist, or a value cannot be converted to its type.
     """
     sensitive = is_case_sensitive(rows.sparkSession)
-    named = resolve_assignments(assigned, target.schema, case_sensitive=sensitive, alias=alias)
-    keys = sorted(target.key_columns & named.keys())
+    assignments = resolve_assignments(assigned, target.schema, case_sensitive=sensitive, alias=alias)
+    values = assigned_values(assignments, target.schema, alias)
+    keys = sorted(target.key_columns & values.keys())
     if keys:
         raise ConfigError(f"UPDATE cannot assign {keys[0]!r}: it is part of the record key; delete and insert rows")
-    return convert_values(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
+    return convert_values(rows, values, target.schema)
 
 
 def _with_values(rows: DataFrame, target: TargetTable, values: Mapping[str, Column], *, marks: bool) -> DataFrame:

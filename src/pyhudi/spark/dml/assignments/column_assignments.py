@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructField, StructType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
 from pyhudi.spark.column_names import expression, quoted
 from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
 from pyhudi.spark.dml.assignments.store_assignment import StoreRules, stored_as
+
+AssignedPath = tuple[str, ...]
+"""Name of a column, or the names on the path to a field in it."""
 
 
 def as_column(value: object) -> Column:
@@ -81,8 +84,8 @@ def resolve_assignments(
     case_sensitive: bool,
     alias: str | None,
     inserts: bool = False,
-) -> dict[str, object]:
-    """Return assignments by the names of the table's columns.
+) -> dict[AssignedPath, object]:
+    """Return assignments by the table's names of their columns and fields.
 
     Args:
         assigned: SQL texts or Columns by column. A column may be qualified by ``alias``; dots lead into structs.
@@ -97,35 +100,74 @@ def resolve_assignments(
     """
     if not assigned:
         raise QueryError("an update requires at least one assignment: {column: new value}")
-    assignments: dict[str, object] = {}
-    whole_columns: set[str] = set()
+    assignments: dict[AssignedPath, object] = {}
+    structs: set[AssignedPath] = set()
     for column, value in assigned.items():
-        name, *inner = _assigned_path(column, schema, alias, case_sensitive=case_sensitive)
-        if name in whole_columns or (name in assignments and not inner):
-            raise QueryError(f"the column {name!r} is assigned twice")
-        if not inner:
-            whole_columns.add(name)
-        if inner and inserts:
-            raise SchemaMismatchError(f"INSERT cannot assign only the field {column!r}; give the whole column {name!r}")
-        if inner:
-            before = assignments.get(name)
-            base = F.col(quoted([alias, name] if alias else [name])) if before is None else before
-            assignments[name] = _with_field(as_column(base), schema[name].dataType, inner, as_column(value))
-        else:
-            assignments[name] = value
+        path = tuple(_assigned_path(column, schema, alias, case_sensitive=case_sensitive))
+        outer = _outer_paths(path)
+        if inserts and outer:
+            raise SchemaMismatchError(
+                f"INSERT cannot assign only the field {column!r}; give the whole column {path[0]!r}"
+            )
+        twice = path if path in structs else next((part for part in (*outer, path) if part in assignments), None)
+        if twice:
+            raise QueryError(f"the column {'.'.join(twice)!r} is assigned twice")
+        assignments[path] = value
+        structs.update(outer)
     return assignments
 
 
-def _with_field(struct: Column, data_type: DataType, path: Sequence[str], value: Column) -> Column:
-    """Return a struct with the value of one field replaced. A struct that is null becomes one whose other fields are
-    null, as in Spark's own UPDATE; `Column.withField` would leave it null."""
-    if not path:
-        return value
-    assert isinstance(data_type, StructType)
-    step, *inner = path
-    before = {field.name: struct.getField(field.name) for field in data_type}
-    after = before | {step: _with_field(before[step], data_type[step].dataType, inner, value)}
-    return F.struct(*(column.alias(name) for name, column in after.items()))
+def assigned_values(
+    assignments: Mapping[AssignedPath, object], schema: StructType, alias: str | None
+) -> dict[str, Column]:
+    """Return the new values of columns; those of structs with changed fields have the values of the other fields.
+
+    Args:
+        assignments: SQL texts or Columns by the path of the column or field.
+        schema: The table's own columns.
+        alias: Name of the table in the statement.
+    """
+    structs = {outer for path in assignments for outer in _outer_paths(path)}
+    return {
+        name: _with_fields(
+            F.col(quoted([alias, name] if alias else [name])), schema[name], (name,), assignments, structs
+        )
+        for name in dict.fromkeys(path[0] for path in assignments)
+    }
+
+
+def _outer_paths(path: AssignedPath) -> list[AssignedPath]:
+    """Return the paths of the structs that contain a field, from the outermost."""
+    return [path[:length] for length in range(1, len(path))]
+
+
+def _with_fields(
+    before: Column,
+    field: StructField,
+    path: AssignedPath,
+    assignments: Mapping[AssignedPath, object],
+    structs: Set[AssignedPath],
+) -> Column:
+    """Return the new value of a column or field. A struct that is null becomes one whose other fields are null, as in
+    Spark's own UPDATE; `Column.withField` would leave it null.
+
+    Args:
+        before: The value without the assignments.
+        field: The column or field.
+        path: Its path.
+        assignments: New values by path.
+        structs: Paths of the structs of which fields are assigned.
+    """
+    if path in assignments:
+        return as_column(assignments[path])
+    if path not in structs:
+        return before
+    assert isinstance(field.dataType, StructType)
+    fields = (
+        _with_fields(before.getField(inner.name), inner, (*path, inner.name), assignments, structs).alias(inner.name)
+        for inner in field.dataType
+    )
+    return F.struct(*fields)
 
 
 def _assigned_path(name: str, schema: StructType, alias: str | None, *, case_sensitive: bool) -> list[str]:
@@ -154,7 +196,7 @@ def split_name(name: str) -> list[str]:
     return [*parts, part]
 
 
-def convert_values(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: StructType) -> dict[str, Column]:
+def convert_values(rows: DataFrame, values: Mapping[str, Column], schema: StructType) -> dict[str, Column]:
     """Convert new values to the types of their columns. Runs no Spark job.
 
     Args:
@@ -172,9 +214,8 @@ def convert_values(rows: DataFrame, values: Iterable[tuple[str, Column]], schema
         AnalysisException: Spark cannot resolve an expression.
     """
     rules = StoreRules.for_changes(rows.sparkSession)
-    named = dict(values)
-    kinds = row_expression_types(rows, {f"the new value of {name!r}": value for name, value in named.items()})
+    kinds = row_expression_types(rows, {f"the new value of {name!r}": value for name, value in values.items()})
     return {
         name: stored_as(value, kind, schema[name].dataType, name, rules)
-        for (name, value), kind in zip(named.items(), kinds, strict=True)
+        for (name, value), kind in zip(values.items(), kinds, strict=True)
     }

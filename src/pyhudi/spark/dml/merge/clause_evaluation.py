@@ -11,7 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments.column_assignments import as_column, convert_values, resolve_assignments
+from pyhudi.spark.dml.assignments.column_assignments import (
+    AssignedPath,
+    as_column,
+    assigned_values,
+    convert_values,
+    resolve_assignments,
+)
 from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
 from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetTable
@@ -169,16 +175,16 @@ class ClauseEvaluator:
         if clause.action is MergeAction.DELETE:
             return {}
         if clause.values is None:
-            copies = [(name, F.col(quoted([self.copy_name(name)]))) for name in target.schema.names]
+            copies = {name: F.col(quoted([self.copy_name(name)])) for name in target.schema.names}
             return convert_values(joined, copies, target.schema)
-        named = self._values_by_column(clause)
-        values = convert_values(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
+        values = assigned_values(self._assignments(clause), target.schema, self.alias)
+        values = convert_values(joined, values, target.schema)
         if clause.action is MergeAction.INSERT:
             kinds = {field.name: field.dataType for field in target.schema.fields}
             return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
         return values
 
-    def _values_by_column(self, clause: Clause) -> dict[str, object]:
+    def _assignments(self, clause: Clause) -> dict[AssignedPath, object]:
         return resolve_assignments(
             clause.values or {},
             self.target.schema,
@@ -193,7 +199,7 @@ class ClauseEvaluator:
         updates = [clause for clause in self.clauses if clause.action is MergeAction.UPDATE]
         if any(clause.values is None for clause in updates):
             return frozenset(self.target.schema.names)
-        return frozenset(name for clause in updates for name in self._values_by_column(clause))
+        return frozenset(path[0] for clause in updates for path in self._assignments(clause))
 
     @property
     def moves(self) -> bool:

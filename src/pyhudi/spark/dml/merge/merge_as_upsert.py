@@ -37,7 +37,7 @@ def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | Non
     table_columns = {name if sensitive else name.lower() for name in names}
     if not table_columns <= source_columns or any(map(is_reserved, source_columns)):
         return None
-    values = convert_values(source, ((name, F.col(quoted([name]))) for name in names), target.schema)
+    values = convert_values(source, {name: F.col(quoted([name])) for name in names}, target.schema)
     return source.select(*(value.alias(name) for name, value in values.items()))
 
 
