@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
+from math import inf, nextafter
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,6 +15,7 @@ from pyspark.sql.types import (
     BooleanType,
     ByteType,
     DataType,
+    DecimalType,
     IntegerType,
     IntegralType,
     LongType,
@@ -141,15 +143,22 @@ def stored_as(value: Column, source: DataType, target: DataType, name: str, rule
     cast = value.cast(target)
     if isinstance(target, NumericType) and isinstance(source, NumericType):
         # A plain cast may overflow or return null, depending on the settings of the session.
-        fits = cast.isNotNull()
-        if isinstance(target, IntegralType):
-            limit = 2 ** (_BITS[type(target)] - 1)
-            ends = (float(-limit), float(limit)) if isinstance(source, FLOATS) else (Decimal(-limit), Decimal(limit))
-            fits = (value >= F.lit(ends[0])) & (value < F.lit(ends[1]))
+        fits = _is_in_range(value, source, target) if isinstance(target, IntegralType) else cast.isNotNull()
         message = F.concat(F.lit("the value "), value.cast("string"), F.lit(f" does not fit the column {name!r}"))
         refused = failure(SchemaMismatchError, message).cast(target)
         return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(refused)
     return _checked_text(value, source, cast, name)
+
+
+def _is_in_range(value: Column, source: NumericType, target: IntegralType) -> Column:
+    """Return True for a number whose integral part is a value of a type."""
+    limit = 2 ** (_BITS[type(target)] - 1)
+    if isinstance(source, DecimalType) and source.precision - source.scale < len(str(limit)):
+        return F.lit(True)  # Spark may compare decimals of many digits without the first digits of the limit
+    if isinstance(source, FLOATS):
+        below = min(float(-limit - 1), nextafter(-limit, -inf))
+        return (value > F.lit(below)) & (value < F.lit(float(limit)))
+    return (value > F.lit(Decimal(-limit - 1))) & (value < F.lit(Decimal(limit)))
 
 
 def _cast_by_policy(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError
-from pyhudi.spark.dml.assignments.store_assignment import StoreRules, stored_as
+from pyhudi.spark.dml.assignments.store_assignment import StoreAssignment, StoreRules, stored_as
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
 from tests.cases import seldom
@@ -99,6 +99,32 @@ def test_partition_columns_come_last_in_their_order(spark, tmp_path):
     assert spark.table("like_t").columns[-4:] == ["id", "v", "p1", "p2"]
     spark.sql("INSERT INTO t PARTITION (p1 = 'A', p2) SELECT 3, 0, 'B'")
     assert rows(spark, "SELECT id, p1, p2, v FROM t WHERE id = 3") == [(3, "A", "B", 0)]
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "stored"),
+    [
+        ("CAST(7.5 AS DECIMAL(38, 37))", "BIGINT", 7),
+        ("CAST(-99.5 AS DECIMAL(38, 36))", "TINYINT", -99),
+        ("CAST(-128.5 AS DECIMAL(4, 1))", "TINYINT", -128),
+        ("CAST(128 AS DECIMAL(38, 20))", "TINYINT", None),
+        ("127.9D", "TINYINT", 127),
+        ("-128.5D", "TINYINT", -128),
+        ("-129D", "TINYINT", None),
+        ("-9223372036854775808D", "BIGINT", -(2**63)),
+        ("9223372036854775808D", "BIGINT", None),
+        ("double('nan')", "BIGINT", None),
+    ],
+)
+@pytest.mark.parametrize("ansi", ["false", "true"])
+def test_integral_parts_of_numbers_are_stored(spark, value, column, stored, ansi):
+    """As by Spark, whatever the number of decimal digits; None: the value does not fit."""
+    number = spark.range(1).select(F.expr(value).alias("n"), F.lit(0).cast(column).alias("c"))
+    source, target = (field.dataType for field in number.schema)
+    result = number.select(stored_as(F.col("n"), source, target, "c", StoreRules(StoreAssignment.ANSI)))
+    expected = pytest.raises(SchemaMismatchError, match="does not fit the column 'c'")
+    with settings(spark, ansi_enabled=ansi), nullcontext() if stored is not None else expected, task_errors():
+        assert result.first()[0] == stored
 
 
 @pytest.mark.parametrize("policy", ["ANSI", "STRICT", "LEGACY"])
