@@ -482,5 +482,8 @@ def test_generated_keys_are_unique(spark: SparkSession) -> None:
     assert (row["keys"], row["form"]) == (5000, True)
 
 
-def test_zone_of_the_jvm(spark: SparkSession) -> None:
-    assert jvm_zone(spark)
+def test_the_zone_of_the_jvm_is_queried_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    zone = jvm_zone(spark)
+    assert zone
+    monkeypatch.setattr(spark, "range", None)
+    assert jvm_zone(spark) == zone

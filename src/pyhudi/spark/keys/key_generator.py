@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from operator import and_
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -29,6 +30,7 @@ from pyhudi.spark.keys.timestamp_formatter import time_text
 from pyhudi.spark.keys.value_formatter import has_empty_text, sql_timestamp_text, url_encoded, value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
+_jvm_zones: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 _ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
 
 
@@ -174,8 +176,11 @@ def _needs_zone(schema: StructType, spec: KeySpec) -> bool:
 
 def jvm_zone(spark: SparkSession) -> str:
     """Return the default time zone of Spark's JVM, which Apache Hudi uses where no zone is configured. Runs a small
-    Spark job."""
+    Spark job, once for each session."""
+    known = _jvm_zones.get(spark)
+    if known is not None:
+        return known
     frame = spark.range(1).select(F.expr("java_method('java.time.ZoneId', 'systemDefault')").alias("zone"))
     row = frame.first()
     assert row is not None
-    return str(row["zone"])
+    return _jvm_zones.setdefault(spark, str(row["zone"]))

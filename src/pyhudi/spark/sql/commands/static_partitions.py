@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -15,12 +15,12 @@ from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZTy
 
 from pyhudi.config import options
 from pyhudi.errors import QueryError, SchemaMismatchError
-from pyhudi.keygen.key_spec import DEFAULT_PARTITION
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeySpec
 from pyhudi.keygen.partition_value_extractor import partition_fields, partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.keys.key_generator import jvm_zone
+from pyhudi.spark.keys.key_generator import jvm_zone, partition_path_of
 from pyhudi.spark.keys.value_formatter import sql_timestamp_text
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive
@@ -60,10 +60,7 @@ class StaticValues:
 
 
 def partition_values(
-    spark: SparkSession,
-    spec: PartitionSpec,
-    schema: StructType,
-    path: Callable[[StructType], Column] | None = None,
+    spark: SparkSession, spec: PartitionSpec, schema: StructType, keys: KeySpec | None = None
 ) -> StaticValues:
     """Evaluate the values of partition columns, with the types of the columns, in one query.
 
@@ -71,7 +68,7 @@ def partition_values(
         spark: The session.
         spec: SQL text of each value; all are given.
         schema: The columns of the table.
-        path: Creates the partition path column; None: it is not needed.
+        keys: Specification of the table's keys, by which the partition path is made; None: it is not needed.
 
     Raises:
         SchemaMismatchError: A value is not of the type of its column. A cast would make it null, or another value, and
@@ -85,8 +82,8 @@ def partition_values(
         for number, (name, value) in enumerate(values.items())
     ]
     query = spark_sql(spark, f"SELECT {', '.join([*texts, *fits])}")
-    if path is not None:
-        query = query.select("*", path(query.schema).alias("_path"))
+    if keys is not None:
+        query = query.select("*", partition_path_of(query, keys).alias("_path"))
     row = query.first()
     assert row is not None
     for (name, value), fit in zip(values.items(), row[len(values) :], strict=False):
@@ -95,7 +92,7 @@ def partition_values(
                 f"the value {value} of the partition column {name!r} is no {kinds[name].simpleString()}; "
                 "use a value of that type"
             )
-    return StaticValues(Row(*values)(*row[: len(values)]), None if path is None else str(row[-1]))
+    return StaticValues(Row(*values)(*row[: len(values)]), None if keys is None else str(row[-1]))
 
 
 def matching_partitions(

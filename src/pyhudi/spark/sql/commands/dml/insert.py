@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
@@ -15,7 +15,6 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.dml.assignments.column_assignments import column_of
 from pyhudi.spark.dml.replace_where import replace_where_pinned
 from pyhudi.spark.dml.target_table import TargetSnapshot
-from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive
@@ -108,7 +107,7 @@ def _partition_exists(
     fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
-    path = partition_values(spark, spec, schema, _path(spark, handle.client(), handle.opts)).path
+    path = partition_values(spark, spec, schema, key_spec(handle.client(), handle.opts)).path
     return path in handle.inspect.partitions()["partition"].to_pylist()
 
 
@@ -229,7 +228,7 @@ class _Insertion:
         values = None
         if static:
             whole = self.overwrite and set(static) == {field.name for field in client.config.partition_fields}
-            values = partition_values(spark, static, schema, _path(spark, client, opts) if whole else None)
+            values = partition_values(spark, static, schema, key_spec(client, opts) if whole else None)
         aligned = self.columns.aligned(rows, schema, static, values)
         replaced: list[str] = []
         if not self.overwrite:
@@ -256,14 +255,6 @@ class _Insertion:
     def aligned(self, spark: SparkSession, table: CatalogTable, rows: DataFrame) -> DataFrame:
         """Return the rows with the table's columns."""
         return self.columns.aligned(rows, own_schema(spark, table), {}, None)
-
-
-def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callable[[StructType], Column]:
-    """Return a function that creates the partition path column of a schema."""
-    spec = key_spec(client, opts)
-    needs_zone = spec.timestamp is not None or spec.consistent_timestamps or spec.sql_timestamps
-    zone = jvm_zone(spark) if needs_zone else "UTC"
-    return lambda schema: partition_path(schema, spec, zone)
 
 
 def _check_partition_columns(table: CatalogTable, partition: PartitionSpec, config: TableConfig) -> None:
