@@ -159,7 +159,7 @@ def test_a_table_that_cannot_be_renamed_keeps_its_name(spark, monkeypatch):
 
 
 @classic  # Spark Connect does not show keys to clients
-def test_the_session_has_the_settings_of_the_object_store(spark):
+def test_the_session_has_the_settings_of_the_object_store(spark, tmp_path):
     with running_s3_server() as server:
         path = f"s3://{server.new_bucket()}/t"
         keys = {"access.key": "test-id", "secret.key": "test-secret", "endpoint": server.endpoint}
@@ -169,6 +169,9 @@ def test_the_session_has_the_settings_of_the_object_store(spark):
             spark.sql(
                 f"CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') LOCATION '{path}' AS SELECT 1 AS id, 2 v"
             )
+            spark.sql(f"CREATE TABLE local USING hudi LOCATION '{tmp_path}/local' AS SELECT 1 AS id")
+            compared = spark.sql(f"CALL commits_compare(table => 't', path => '{tmp_path}/local')").first()
+            assert "is behind by 1 commits" in compared[0]
             spark.sql("INSERT INTO t VALUES (2, 3)")
             spark.sql("UPDATE t SET v = 4 WHERE id = 1")
             spark.createDataFrame([(3, 5)], "id int, v int").write.format("hudi").mode("append").save(path)

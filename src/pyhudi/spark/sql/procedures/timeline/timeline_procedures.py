@@ -57,16 +57,17 @@ def _history(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Any, .
 def commits_compare(spark: SparkSession, arguments: Arguments) -> Rows:
     """List the writes of the table that are newer than the last one of the table at ``path``, or vice versa."""
     name, path = str(arguments.text("table")), str(arguments.text("path"))
-    source = TableMetaClient.open(locate(spark, name), Options.parse(session_settings(spark, path)))
-    target = TableMetaClient.open(path, Options.parse(session_settings(spark, path)))
-    source_writes, target_writes = (
-        [i.requested for i in client.active_timeline().timeline.completed().writes()] for client in (source, target)
-    )
+    source_writes, target_writes = (_completed_writes(spark, location) for location in (locate(spark, name), path))
     if target_writes and (not source_writes or target_writes[-1] > source_writes[-1]):
         newer = [instant for instant in target_writes if not source_writes or instant > source_writes[-1]]
         return [(f"Source {name} is behind by {len(newer)} commits. Commits to catch up - [{', '.join(newer)}]",)]
     newer = [instant for instant in source_writes if not target_writes or instant > target_writes[-1]]
     return [(f"Source {name} is ahead by {len(newer)} commits. Commits to catch up - [{', '.join(newer)}]",)]
+
+
+def _completed_writes(spark: SparkSession, location: str) -> list[str]:
+    client = TableMetaClient.open(location, Options.parse(session_settings(spark, location)))
+    return [instant.requested for instant in client.active_timeline().timeline.completed().writes()]
 
 
 PROCEDURES: dict[str, Procedure] = {"show_timeline": show_timeline, "commits_compare": commits_compare}
