@@ -53,6 +53,19 @@ def test_a_small_upsert_and_a_query(spark: SparkSession, s3: S3Server, table_typ
         assert max(delta_commits.values(), default=0) <= 2, delta_commits
 
 
+def test_an_upsert_into_buckets_lists_the_timeline_no_more_often(spark: SparkSession, s3: S3Server) -> None:
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    listings = []
+    for index in ({}, buckets):
+        uri = f"s3://{s3.new_bucket()}/t"
+        for ts in (1, 2):
+            options = {**OPTIONS, "hoodie.metadata.enable": "false", **index, **s3.options}
+            with s3.recorded_requests() as requests:
+                write(frame(spark, batch(0, 6, ts, f"v{ts}")), uri, options, "append")
+        listings.append(Counter(r for r in requests if r.startswith("LIST ") and "/timeline/" in r).total())
+    assert listings[0] == listings[1], listings
+
+
 @pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_builds_of_indexes_and_their_validation(spark: SparkSession, s3: S3Server, table_type: str) -> None:
     """Requests of builds do not depend on the number of rows, and a validation reads a data file once, a file of the

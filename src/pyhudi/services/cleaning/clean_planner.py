@@ -97,7 +97,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     if earliest is None and not retention.by_versions:
         return _with_reason(plan, f"the timeline has no writes beyond the last {retention}")
     complete_plan = _with_files(
-        table, opts, plan, retention=retention, last=EMPTY_PLANS.progress(table), savepoints=savepoints
+        table, opts, plan, retention=retention, last=EMPTY_PLANS.progress(table, last), savepoints=savepoints
     )
     if earliest is not None and not len(complete_plan) and not complete_plan.incomplete:
         EMPTY_PLANS.add(table, CleanProgress(earliest.requested, plan.last_completed, plan.savepoints))

@@ -74,9 +74,9 @@ class EmptyPlans:
             if len(self._by_table) > _MAX_EMPTY_PLANS:
                 del self._by_table[next(iter(self._by_table))]
 
-    def progress(self, table: TableSnapshot) -> CleanProgress | None:
+    def progress(self, table: TableSnapshot, last: LastClean | None) -> CleanProgress | None:
         """Return the state after the last clean, or after a later plan that found nothing to delete."""
-        last, empty_plan = LastClean.load(table.active), self._by_table.get(table.storage.root)
+        empty_plan = self._by_table.get(table.storage.root)
         if empty_plan is None or (last is not None and last.earliest >= empty_plan.earliest):
             return last
         # The table may have been recreated.

@@ -31,6 +31,11 @@ def partitions_last(names: Sequence[str], config: TableConfig) -> list[str]:
     return [*(name for name in names if name not in last), *last]
 
 
+def _columns(client: TableMetaClient) -> pa.Schema:
+    resolved = resolve_table_schema(TableSnapshot.load(client))
+    return resolved.schema if resolved is not None else pa.schema([])
+
+
 @dataclass(frozen=True, slots=True)
 class SqlTable:
     """A table at a location, opened again by each call, and the options of reads and writes."""
@@ -82,14 +87,14 @@ class SqlTable:
 
     def load_schema(self) -> pa.Schema:
         """Read the table's columns, meta columns first; empty if it has no commits."""
-        resolved = resolve_table_schema(TableSnapshot.load(self.client()))
-        return resolved.schema if resolved is not None else pa.schema([])
+        return _columns(self.client())
 
     def load_sql_schema(self) -> StructType:
         """Read the table's columns in the order in which SQL lists them: meta columns first, partition columns last
         (`partitions_last`)."""
-        schema = spark_schema(self.load_schema())
-        return StructType([schema[name] for name in partitions_last(schema.names, self.load_config())])
+        client = self.client()
+        schema = spark_schema(_columns(client))
+        return StructType([schema[name] for name in partitions_last(schema.names, client.config)])
 
     @property
     def inspect(self) -> Inspect:

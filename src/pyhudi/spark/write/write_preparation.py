@@ -99,7 +99,7 @@ def prepare_write(
     keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *target.merging.ordering_fields]
     rows = keep_stored_keys(as_in_table(df, keyed_by, schema)) if stored_keys else as_in_table(rows, keyed_by, schema)
     existing = None if client is None or pinned is None else _existing(client, pinned, table, schema)
-    bucketing = _bucketing(storage, client, config, opts)
+    bucketing = _bucketing(target, pinned)
     check_generator_usable(spec, config, bucketed=bucketing is not None)
     check_listed_columns(remove_meta_columns(schema), opts)
     check_index_of_write(storage, target.config, opts, remove_meta_columns(schema))
@@ -180,11 +180,9 @@ def _existing(
     return ExistingTable(client, pinned.active, table.recorded, names_at)
 
 
-def _bucketing(
-    storage: Storage, client: TableMetaClient | None, config: TableConfig, opts: Options
-) -> BucketIndex | None:
+def _bucketing(target: WriteTarget, pinned: TableSnapshot | None) -> BucketIndex | None:
     """Distribution of rows over buckets, with the numbers of buckets that the table keeps."""
-    bucketing = BucketIndex.from_options(config, opts)
-    if bucketing is None or client is None:
+    bucketing = BucketIndex.from_options(target.config, target.opts)
+    if bucketing is None or pinned is None:
         return bucketing
-    return bucketing.with_stored_counts(storage, client.active_timeline().timeline)
+    return bucketing.with_stored_counts(target.storage, pinned.active.timeline)

@@ -86,6 +86,18 @@ def test_old_slices_go_and_the_snapshot_stays(mor: MorTable) -> None:
     assert "no partition has changed" in again.reason
 
 
+def test_the_last_clean_is_read_once(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    mor.table.services.clean()
+    read, records = ActiveTimeline.completed_record, []
+    monkeypatch.setattr(
+        ActiveTimeline,
+        "completed_record",
+        lambda active, instant: records.append(instant.action) or read(active, instant),
+    )
+    mor.table.services.clean(dry_run=True)
+    assert records.count(Action.CLEAN) == 1
+
+
 def test_the_timeline_says_what_was_done(mor: MorTable, version: int) -> None:
     plan = mor.table.services.clean(dry_run=True)
     (instant,) = mor.table.services.clean().instants
