@@ -26,7 +26,7 @@ _OPENING = 4 * 1024 * 1024
 _DEFAULT_PARALLELISM = 16
 WHOLE, KEYS, LOGS = 1.0, 0.2, 0.0
 """Part of a base file that a task reads: all of it; its keys, which are about a fifth; nothing, only log files."""
-_LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)[,\]]|$)")
 
 SliceWork = Callable[[FileSlice], Iterator[pa.RecordBatch]]
 RowWork = Callable[[Mapping[str, Any]], Iterator[pa.RecordBatch]]
@@ -120,7 +120,7 @@ def parallelism(spark: SparkSession) -> int:
             return max(1, int(value))
     local = _LOCAL.match(spark.conf.get("spark.master", "") or "")
     if local is not None:
-        return int(local[1]) if local[1] != "*" else os.cpu_count() or 1
+        return int(local[1] or 1) if local[1] != "*" else os.cpu_count() or 1
     return _DEFAULT_PARALLELISM
 
 
