@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
+from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.spark_types import spark_schema
 
 Batches = Iterator[pa.RecordBatch]
@@ -20,6 +21,7 @@ def rows_of_tasks(frame: DataFrame, task: RowTask, schema: pa.Schema) -> DataFra
     Spark's types. Lazy. ``task`` is pickled with everything that it references."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
         return map(as_spark_arrow, task(batches))
 
     return frame.mapInArrow(run, spark_schema(schema))

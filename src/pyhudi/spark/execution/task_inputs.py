@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.execution.local_relations import spread_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches, rows_of_tasks
 from pyhudi.spark.spark_errors import task_errors
 
@@ -68,7 +67,6 @@ class _InputTask:
     inputs: tuple[bytes, ...] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for batch in batches:
             for value in batch.column(0).to_pylist():
                 yield from self.work(value if self.inputs is None else self.inputs[value])

@@ -36,7 +36,6 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
-from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches, rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import SlicePieces, file_task_count, parallelism, run_on_slices
 from pyhudi.spark.spark_errors import task_errors
@@ -153,7 +152,6 @@ def _stored_entries(
     groups = [(name, group) for name in names for group in metadata.file_slices(name)]
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 name, group = groups[number]

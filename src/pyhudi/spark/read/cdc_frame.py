@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
+from pyhudi.arrow.ipc import table_to_bytes
 from pyhudi.config.enums import CdcMode
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CdcPlan
 from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.execution.slice_tasks import parallelism, run_on_rows
 from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.spark_types import spark_schema
 
@@ -31,27 +28,17 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
     Raises:
         ConfigError: The merger of the table cannot be pickled, and tasks have to read the changes.
     """
-    schema = spark_schema(plan.output_schema)
     if _is_small(plan):
         batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader(plan.context).read(task))
         return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
     if not plan.tasks.num_rows:
-        return spark.createDataFrame([], schema)
+        return spark.createDataFrame([], spark_schema(plan.output_schema))
     check_picklable(plan.context.read_context.rules)
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.
     numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))
     pieces = tuple(table_to_bytes(plan.tasks.take(some)) for some in numbers)
-    reader = CdcReader(plan.context)
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for task in table_from_bytes(pieces[number]).to_pylist():
-                    yield from reader.read(task)
-
-    return spark.range(0, count, 1, count).mapInArrow(run, schema)
+    return run_on_rows(spark, pieces, CdcReader(plan.context).read, plan.output_schema)
 
 
 def _is_small(plan: CdcPlan) -> bool:

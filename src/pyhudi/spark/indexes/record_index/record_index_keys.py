@@ -24,7 +24,6 @@ from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches, rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, file_task_count, parallelism, run_on_rows
 from pyhudi.spark.execution.task_placement import placement_keys
@@ -102,7 +101,6 @@ def file_keys(
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for batch in batches:
             for path, partition, number, tail in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 for keys in _keys_of(storage, path, since, tail, invalid_text):

@@ -25,6 +25,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import resolve
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
@@ -77,6 +78,7 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     source, invalid_text = FilterSource.from_files(lookup, files, metadata), lookup.invalid_text
 
     def check(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
         yield from check_files(batches, source, more, invalid_text)
 
     checked = pairs.sortWithinPartitions(SEARCHED_FILE).mapInArrow(check, out)
@@ -97,6 +99,7 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
     )
 
     def footers(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
         for batch in batches:
             file_footers = [read_footer(storage, path) for path in batch.column(2).to_pylist()]
             ranges = [

@@ -22,6 +22,7 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import SEARCHED_FILE
@@ -62,7 +63,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     slices, include_deleted = files.table, lookup.include_deleted
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        pa.set_cpu_count(1)
+        prepare_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]

@@ -18,7 +18,6 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.source_listing import source_files
 from pyhudi.spark.execution.local_relations import spread_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -106,7 +105,6 @@ def _rows(spark: SparkSession, plan: BootstrapPlan) -> DataFrame:
     )
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
         for source in _sources(batches):
             yield from reader.rows(source)
 

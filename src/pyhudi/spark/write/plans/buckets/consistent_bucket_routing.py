@@ -20,6 +20,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, partitions_with_buckets
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_serialization import pack_rows
 from pyhudi.spark.execution.row_tasks import Batches
 from pyhudi.storage import Storage
@@ -148,6 +149,7 @@ def with_bucket_locations(rows: DataFrame, locations: ConsistentBucketLocations)
     locate: Callable[[pa.RecordBatch], pa.RecordBatch] = locations.locate
 
     def run(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
         for batch in unpacking.rows(batches):
             yield locate(batch)
 
