@@ -230,11 +230,7 @@ def _refuse_pending(active: ActiveTimeline, orphans: pa.Table, opts: Options) ->
         if instant.action in WRITE_ACTIONS and instant.action not in services:
             raise BusyError(f"{instant} is pending, and may use these files; wait for it, or roll it back")
     for planned in (pending_compaction_groups(active), pending_clustering_groups(active)):
-        hit = (
-            orphans.filter(in_groups(orphans, planned.select(["partition", "file_id"])))
-            if planned.num_rows
-            else planned
-        )
+        hit = orphans.filter(in_groups(orphans, planned.select(["partition", "file_id"])))
         if hit.num_rows:
             raise BusyError(
                 f"a pending plan is going to read file group {hit['file_id'][0].as_py()!r} of partition "

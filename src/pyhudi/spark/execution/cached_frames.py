@@ -10,7 +10,7 @@ from typing import Protocol, Self
 from pyspark.sql import DataFrame
 
 from pyhudi.spark.execution.slice_tasks import parallelism
-from pyhudi.spark.session_settings import is_connect, session_setting
+from pyhudi.spark.session_settings import is_connect, session_setting, shuffle_partitions
 
 _log = logging.getLogger(__name__)
 _SHUFFLES = "spark.sql.shuffle.partitions"
@@ -53,8 +53,7 @@ class CachedFrames:
         with ExitStack() as stack:
             stack.enter_context(session_setting(spark, _COMPRESSED, "false"))
             if rows is not None:
-                usual = int(spark.conf.get(_SHUFFLES) or 200)
-                shuffles = min(usual, max(parallelism(spark), -(-rows // _ROWS_A_TASK)))
+                shuffles = min(shuffle_partitions(spark), max(parallelism(spark), -(-rows // _ROWS_A_TASK)))
                 stack.enter_context(session_setting(spark, _SHUFFLES, str(shuffles)))
             if not adaptive:
                 stack.enter_context(session_setting(spark, _ADAPTIVE, "false"))

@@ -37,7 +37,7 @@ def run_upsert(rows: DataFrame, context: WriteContext, *, adaptive: bool = True)
     def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
         return upsert_task(batches, context, task)
 
-    return decode_stats(_statuses(rows, work, adaptive=adaptive))
+    return run_write_tasks(rows, work, adaptive=adaptive)
 
 
 def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table | None:
@@ -54,12 +54,13 @@ def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTa
     return None if TOO_MANY_ROWS in statuses else decode_stats(statuses)
 
 
-def run_write_tasks(rows: DataFrame, work: WriteTask) -> pa.Table:
-    """Run ``work`` in each task on its rows; return the write stats of all tasks. Runs a Spark job."""
-    return decode_stats(_statuses(rows, work))
+def run_write_tasks(rows: DataFrame, work: WriteTask, *, adaptive: bool = True) -> pa.Table:
+    """Run ``work`` in each task on its rows; return the write stats of all tasks. Runs a Spark job. ``adaptive``: as of
+    `run_upsert`."""
+    return decode_stats(_statuses(rows, work, adaptive=adaptive))
 
 
-def _statuses(rows: DataFrame, work: WriteTask, *, adaptive: bool = True) -> list[bytes]:
+def _statuses(rows: DataFrame, work: WriteTask, *, adaptive: bool) -> list[bytes]:
     packed, unpacking = pack_rows(rows)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,6 @@ only the location with the current record is valid; writing to both would create
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles
@@ -30,7 +30,7 @@ def current_locations(
     search: KeySearch,
     locations: DataFrame,
     keys: KeyColumns,
-    persist: Callable[[DataFrame], DataFrame],
+    persist: PersistFrame,
 ) -> DataFrame:
     """Remove outdated locations of keys that have several locations in their partition.
 

@@ -152,9 +152,4 @@ def _by_type(config: TableConfig, slices: pa.Table) -> bool:
     """
     if config.table_type is TableType.MERGE_ON_READ:
         return config.version >= 8
-    return not _logs(slices)
-
-
-def _logs(slices: pa.Table) -> int:
-    """Return the number of log files."""
-    return int(pc.sum(pc.list_value_length(slices["log_paths"])).as_py() or 0)
+    return not pc.sum(pc.list_value_length(slices["log_paths"])).as_py()
