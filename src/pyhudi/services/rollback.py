@@ -83,7 +83,7 @@ def roll_back(
             if again and not (with_plan and active.timeline.pending().writes().find(instant or "")):
                 return _result(client, active, again[-1], phases)
             target = find_write(active, instant, storage.uri())
-            with_plan = with_plan or _is_unstarted_plan(active, target)
+            with_plan = with_plan or _is_unstarted_plan(active, target) or _is_undone_by_restore(active, target)
             _check_target(table, opts, target, with_plan=with_plan)
             rollbacks.check(active, [target])
         with phases("rollback"):
@@ -175,6 +175,15 @@ def _check_target(table: TableSnapshot, opts: Options, target: Instant, *, with_
 def _is_unstarted_plan(active: ActiveTimeline, target: Instant) -> bool:
     """Return True for the plan of a compaction or clustering of which a rollback would leave everything."""
     return target.state is State.REQUESTED and (target.action == Action.COMPACTION or is_clustering(active, target))
+
+
+def _is_undone_by_restore(active: ActiveTimeline, target: Instant) -> bool:
+    """Return True for a pending clustering that a restore has rolled back when it was completed. Apache Hudi leaves
+    such plans, although the restore may have deleted the files that they name (`docs/format/core.md`, 10, 41)."""
+    if target.is_completed or not is_clustering(active, target):
+        return False
+    restores = active.timeline.completed().of_actions(Action.RESTORE).after(target.requested)
+    return any(target.requested in active.completed_record(restore)["instantsToRollback"] for restore in restores)
 
 
 def _refuse_later_logs(active: ActiveTimeline, config: TableConfig, target: Instant) -> None:

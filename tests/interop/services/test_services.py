@@ -22,7 +22,7 @@ from tests.cases import every, seldom
 from tests.fault_injection import Killed
 from tests.file_effects import effects_below, sampled
 from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, rows, table
-from tests.interop.harness.oracle import Oracle
+from tests.interop.harness.oracle import Oracle, OracleError
 from tests.properties import FACTOR
 
 KEPT = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
@@ -235,6 +235,25 @@ def test_savepoints_and_restores(both: Table) -> None:
     both.model = saved
     both.check()
     both.write(5, 9)
+    both.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_a_restore_past_a_clustering(both: Table) -> None:
+    """Theirs leaves its plan, which keeps them from writing until our rollback removes it."""
+    saved, instant = dict(both.model), both.latest()
+    both.ours.services.savepoint(instant)
+    both.write(0, 20)
+    (clustered,) = both.ours.services.cluster().instants
+    both.call(f"rollback_to_savepoint(table => '$', instant_time => '{instant}')")
+    both.model = saved
+    assert [plan.instant for plan in both.ours.services.pending_clusterings()] == [clustered]
+    with pytest.raises(OracleError, match="Not allowed to update the clustering file group"):
+        both.write(3, 6)
+    both.ours.services.rollback(clustered)
+    both.check()
+    both.write(3, 6)
     both.check()
 
 

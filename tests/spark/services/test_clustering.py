@@ -117,7 +117,8 @@ def test_inline_after_writes(spark: SparkSession, tmp_path: Path):
     # writers that touch what is in the plan
     update = {**options, "hoodie.datasource.write.operation": "upsert"}
     row = spark.createDataFrame([(0, "new")], "id int, v string").coalesce(1)
-    with pytest.raises(ConflictError, match="wait for a clustering that is planned"):
+    (plan, *_) = table.services.pending_clusterings()
+    with pytest.raises(ConflictError, match=rf"wait for a clustering .*services\.rollback\('{plan.instant}'\)"):
         write(row, path, update)
     with pytest.raises(InvalidOptionError, match="SparkAllowUpdateStrategy"):
         write(row, path, {**update, "hoodie.clustering.updates.strategy": "Mine"})

@@ -22,7 +22,7 @@ class RecoveryServices(ServiceBase):
         """Roll back a write: a pending one, or the last completed one.
 
         The plan of a compaction or clustering that has been started remains, to be executed again; a plan that has not
-        been started is removed.
+        been started is removed, and so is that of a clustering that a restore has undone.
 
         Args:
             instant: Requested time of the write; None for the last completed one. A rollback that died before its end

@@ -88,11 +88,11 @@ def clustering_groups(
     ``split``: rows have no order, so a group with several output files is split into as many groups."""
     planned = plan.inputs.sort_by("group")
     slices = latest.filter(in_groups(latest, planned))
-    _check_files_exist(table, planned, slices)
+    _check_files_exist(table, plan, slices)
     at = pc.index_in(group_keys(planned), value_set=group_keys(slices))
     planned, at = planned.filter(pc.is_valid(at)), at.drop_null()
     in_order = slices.take(at)
-    _check_slices_unchanged(planned, in_order)
+    _check_slices_unchanged(plan, planned, in_order)
     sizes = pc.add(pc.fill_null(in_order["base_size"], 0), list_sums(in_order["log_sizes"])).to_numpy()
     numbers = planned["group"].to_numpy()
     starts: list[int] = []
@@ -130,7 +130,7 @@ def _parts(sizes: Sequence[int], target: int) -> list[int]:
     return starts
 
 
-def _check_slices_unchanged(planned: pa.Table, slices: pa.Table) -> None:
+def _check_slices_unchanged(plan: ClusteringPlan, planned: pa.Table, slices: pa.Table) -> None:
     """Check that the slices still have all files of the plan, row by row, unless they are newer ones."""
     logs = contiguous(planned["log_files"])
     folders, rows = contiguous(planned["partition"]), pc.list_parent_indices(logs)
@@ -139,10 +139,10 @@ def _check_slices_unchanged(planned: pa.Table, slices: pa.Table) -> None:
     existing = pa.concat_arrays([contiguous(slices["base_path"]), contiguous(slices["log_paths"]).flatten()])
     missing = pc.invert(pc.is_in(file_paths(folders.take(rows), names), value_set=existing))
     for row in pc.unique(rows.filter(pc.and_(missing, pc.is_valid(names)))).sort().to_pylist():
-        _check_slice_unchanged(planned.slice(row, 1).to_pylist()[0], slices.slice(row, 1).to_pylist()[0])
+        _check_slice_unchanged(plan, planned.slice(row, 1).to_pylist()[0], slices.slice(row, 1).to_pylist()[0])
 
 
-def _check_slice_unchanged(planned: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+def _check_slice_unchanged(plan: ClusteringPlan, planned: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     """Check that a slice still has all files of its plan, unless it is a newer one."""
     planned_base, base = planned["base_file"], current["base_path"]
     if planned_base is not None and instant_of(planned_base) < current["base_instant"]:
@@ -152,13 +152,14 @@ def _check_slice_unchanged(planned: Mapping[str, Any], current: Mapping[str, Any
     if missing:
         raise TransactionError(
             f"the clustering plan contains {min(missing)!r} of file group {planned['file_id']!r} in partition "
-            f"{planned['partition']!r}, which no longer exists: restore the file, or roll the plan back"
+            f"{planned['partition']!r}, which no longer exists: restore the file, or roll the plan back "
+            f"(services.rollback({plan.instant!r}))"
         )
 
 
-def _check_files_exist(table: TableSnapshot, planned: pa.Table, slices: pa.Table) -> None:
+def _check_files_exist(table: TableSnapshot, plan: ClusteringPlan, slices: pa.Table) -> None:
     """Check that no file groups are missing, except those that were replaced since."""
-    missing = planned.filter(pc.invert(in_groups(planned, slices)))
+    missing = plan.inputs.filter(pc.invert(in_groups(plan.inputs, slices)))
     if missing.num_rows:
         missing = missing.filter(pc.invert(in_groups(missing, replaced_groups(table.active, table.active.timeline))))
     if missing.num_rows:
@@ -166,5 +167,5 @@ def _check_files_exist(table: TableSnapshot, planned: pa.Table, slices: pa.Table
         raise TransactionError(
             f"the clustering plan contains {missing.num_rows} file groups that the table does not have (first: "
             f"{first['file_id']!r} in partition {first['partition']!r}): their files were deleted. Roll the plan "
-            "back"
+            f"back (services.rollback({plan.instant!r}))"
         )

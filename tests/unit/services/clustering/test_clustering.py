@@ -234,6 +234,26 @@ def test_a_plan_whose_files_are_gone(tmp_path: Path):
     assert [p.instant for p in mor.table.services.pending_clusterings()] == [plan.instant]
 
 
+def test_a_plan_that_a_restore_of_apache_hudi_has_left(tmp_path: Path):
+    """One rollback removes it, so that its file groups can be written again (`docs/format/core.md`, 10, 41)."""
+    mor = _filled(tmp_path)
+    rows, restored = mor.rows(), mor.client.active_timeline().timeline.completed().writes().by_completion()[-1]
+    mor.delta([row("a2", "a", 3, "later")])
+    (instant,) = mor.table.services.cluster().instants
+    plan = {path: path.read_bytes() for path in mor.root.glob(f".hoodie/timeline/{instant}.clustering.*")}
+    mor.table.services.restore(restored.requested)
+    for path, content in plan.items():
+        path.write_bytes(content)
+    assert [one.instant for one in mor.table.services.pending_clusterings()] == [instant]
+    with pytest.raises(TransactionError, match=rf"no longer exists: .*services\.rollback\('{instant}'\)"):
+        mor.table.services.run_clustering(instant)
+    assert mor.table.services.rollback(instant).instants == (instant,)
+    assert not mor.table.services.pending_clusterings()
+    assert mor.rows() == rows
+    mor.delta([row("a2", "a", 4, "last")])
+    assert mor.rows() == rows | {"a2": row("a2", "a", 4, "last")}
+
+
 def test_groups_that_were_replaced_are_left_out(tmp_path: Path):
     mor = _filled(tmp_path)
     a = mor.table.services.schedule_clustering({**FAST, "hoodie.clustering.plan.strategy.partition.selected": "a"})

@@ -110,10 +110,12 @@ class TableState:
             return
         waiting = touched.filter(in_groups(touched, self.clustering))
         if waiting.num_rows:
-            first = waiting.slice(0, 1).to_pylist()[0]
+            first = self.clustering.filter(in_groups(self.clustering, waiting)).slice(0, 1).to_pylist()[0]
             raise NonRetryableConflictError(
                 f"{waiting.num_rows} file groups to be changed wait for a clustering that is planned (first: "
-                f"{first['file_id']!r} in partition {first['partition']!r}); run the clustering, or roll its plan back"
+                f"{first['file_id']!r} in partition {first['partition']!r}); run the clustering "
+                f"(services.run_clustering({first['instant']!r})), or roll its plan back "
+                f"(services.rollback({first['instant']!r}))"
             )
 
 
