@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -324,6 +325,24 @@ def test_several_indexes_of_a_merge_on_read_table(spark: SparkSession, tmp_path:
     with pytest.warns(MetadataTableWarning, match="queries use secondary_index_by_ts from now on"):
         services.drop_index("by_v")
     assert "secondary_index_by_ts: 5 record keys" in scan.plan().skipped
+
+
+def test_an_index_whose_files_are_gone(spark: SparkSession, tmp_path: Path) -> None:
+    """A write takes it out of use, so that it can be created again. Apache Hudi cannot write such a table."""
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 20, 1)), path, indexed("upsert", "MERGE_ON_READ"))
+    services = HudiTable.for_path(path).services
+    for name, column in (("record_index", ()), ("by_v", "v")):
+        services.build_index(name, column, options=GROUPS, spark=spark)
+    shutil.rmtree(tmp_path / "table" / ".hoodie" / "metadata" / "secondary_index_by_v")
+    write(frame(spark, batch(5, 10, 2)), path, indexed("upsert", "MERGE_ON_READ"))
+    partitions = HudiTable.for_path(path).config.metadata_partitions
+    assert "record_index" in partitions
+    assert "secondary_index_by_v" not in partitions
+    services.build_index("by_v", "v", options=GROUPS, spark=spark)
+    model = Model()
+    model.upsert([*batch(0, 20, 1), *batch(5, 10, 2)])
+    check(path, model)
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def group_slices(storage: Storage, metadata_timeline: Timeline, partition: str, 
     ids = sorted(pc.unique(files["file_id"]).to_pylist())
     if not ids:
         raise CorruptTableError(
-            f"{storage.uri(folder)} is empty, although {partition} is declared; remove "
+            f"{storage.uri(folder)} is empty, although {partition} is declared; create the index again, or remove "
             "hoodie.table.metadata.partitions from the table's hoodie.properties, then the next write rebuilds "
             "the metadata table"
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
-from pyhudi.errors import UnsupportedTableError
+from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.index.row_estimates import estimated_rows
 from pyhudi.merge.file_slice import SliceContext
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupSlice
@@ -98,8 +98,8 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> Inde
         only: Index partitions to update; None: all.
 
     Returns:
-        The update, without indexes for which a value is too long, which the caller disables; None if the table has no
-        such indexes that pyhudi maintains.
+        The update, without indexes for which a value is too long, or whose files are gone, which the caller disables;
+        None if the table has no such indexes that pyhudi maintains.
     """
     storage, config, version = commit.storage, commit.config, commit.config.version
     table = TableSnapshot.load(commit.client)
@@ -111,15 +111,27 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None) -> Inde
         and index.column in columns.names
         and can_be_indexed(columns.field(index.column).type)
     ]
-    if not indexes:
+    groups = _file_groups(commit, indexes) if indexes else {}
+    if not groups:
         return None
-    metadata = load_metadata_timeline(storage, version).timeline
-    groups = [group_slices(storage, metadata, index.partition, version) for index in indexes]
     changes = commit.slice_changes()
     if not changes:
-        return IndexDelta(frozenset(index.partition for index in indexes))
-    target = IndexTarget(storage, commit.instant, version, indexes, groups, fence=commit.fence)
+        return IndexDelta(frozenset(index.partition for index in groups))
+    target = IndexTarget(storage, commit.instant, version, list(groups), list(groups.values()), fence=commit.fence)
     return _written(commit, table, columns, changes, target)
+
+
+def _file_groups(commit: IndexedCommit, indexes: Sequence[SecondaryIndex]) -> dict[SecondaryIndex, list[GroupSlice]]:
+    """Return the file groups of those of the indexes that have any."""
+    storage, version = commit.storage, commit.config.version
+    metadata = load_metadata_timeline(storage, version).timeline
+    groups = {}
+    for index in indexes:
+        try:
+            groups[index] = group_slices(storage, metadata, index.partition, version)
+        except CorruptTableError as gone:
+            _log.warning("%s is taken out of use: %s", index.partition, gone)
+    return groups
 
 
 def _written(
