@@ -12,6 +12,7 @@ from pyhudi.schema.logical_types.blobs import BLOB_TEXT
 from pyhudi.schema.logical_types.vectors import HUDI_TYPE
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
+from pyhudi.sql.string_literals import string_literal
 
 REDACTED = "*********(redacted)"
 """Text that Spark shows in place of values that may be secrets."""
@@ -58,6 +59,23 @@ def column_type_text(field: StructField, timestamp: str = "TIMESTAMP_LTZ") -> st
     """
     mark = (field.metadata or {}).get(HUDI_TYPE)
     return _declared_text(field.dataType, timestamp) if mark is None else str(mark)
+
+
+def columns_text(schema: StructType) -> str:
+    """Return columns as in CREATE TABLE."""
+    return ", ".join(map(_column_text, schema.fields))
+
+
+def _column_text(field: StructField) -> str:
+    comment = comment_of(field)
+    return " ".join(
+        [
+            quoted([field.name]),
+            column_type_text(field),
+            *([] if field.nullable else ["NOT NULL"]),
+            *([] if comment is None else [f"COMMENT {string_literal(comment)}"]),
+        ]
+    )
 
 
 def _declared_text(data_type: DataType, timestamp: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from pyhudi.config import options
 from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
@@ -15,12 +15,11 @@ from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table,
 from pyhudi.spark.sql.commands.command_target import with_write_options
 from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_lock, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
-from pyhudi.spark.sql.spark_statements import column_type_text, comment_of
+from pyhudi.spark.sql.spark_statements import columns_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.sql.tables_by_name import parse_name, read_table, table_of_name
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.statements import CreateTable, Name
-from pyhudi.sql.string_literals import string_literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def create_for_stream(rows: DataFrame, text: str, spec: TableSpec) -> CatalogTab
     if name is None:
         return None
     statement = _statement(spark, full_name(spark, name), spec)
-    create_table(spark, replace(statement, columns=_columns_text(rows.schema)))
+    create_table(spark, replace(statement, columns=columns_text(rows.schema)))
     return find_table(spark, name)
 
 
@@ -190,27 +189,11 @@ def create_by_name(
     if name is None:
         raise SqlSyntaxError(f"{text!r} is not the name of a table")
     statement = _statement(spark, full_name(spark, name), TableSpec(options=properties))
-    columns = "" if schema is None else _columns_text(schema)
+    columns = "" if schema is None else columns_text(schema)
     create_table(spark, replace(statement, columns=columns, comment=comment))
     rows = read_table(spark, text)
     assert rows is not None
     return rows
-
-
-def _columns_text(schema: StructType) -> str:
-    return ", ".join(_column_text(field) for field in schema.fields)
-
-
-def _column_text(field: StructField) -> str:
-    comment = comment_of(field)
-    return " ".join(
-        [
-            quoted([field.name]),
-            column_type_text(field),
-            *([] if field.nullable else ["NOT NULL"]),
-            *([] if comment is None else [f"COMMENT {string_literal(comment)}"]),
-        ]
-    )
 
 
 def insert_into(

@@ -53,6 +53,14 @@ def test_like_takes_the_format_of_the_source_and_options_may_have_the_path(spark
         spark.range(2).write.format("hudi").mode("append").saveAsTable("plain")
 
 
+@pytest.mark.parametrize("source", ["hudi TBLPROPERTIES (primaryKey = 'id')", "parquet"])
+def test_like_keeps_comments(spark, source):
+    spark.sql(f"CREATE TABLE t (id INT COMMENT 'the \\'id\\'', v STRING) USING {source}")
+    spark.sql("CREATE TABLE like_t LIKE t USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    comments = {row["col_name"]: row["comment"] for row in spark.sql("DESCRIBE like_t").collect()}
+    assert (comments["id"], comments["v"]) == ("the 'id'", None)
+
+
 def test_statements_on_views_do_not_take_hudi_tables(spark):
     spark.sql("CREATE TABLE t (id INT) USING hudi")
     for statement in (

@@ -21,7 +21,7 @@ from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table
 from pyhudi.spark.sql.commands.command_target import own_schema, without_meta_columns
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.spark_statements import column_type_text
+from pyhudi.spark.sql.spark_statements import columns_text
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.write_input import check_types
 from pyhudi.sql.statements import CreateTable, Name
@@ -142,16 +142,12 @@ def resolve_like(spark: SparkSession, statement: CreateTable) -> CreateTable:
     source = find_table(spark, statement.like)
     if source is None:
         shape = spark_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
-        return replace(statement, columns=_columns_text(without_meta_columns(shape)), like=None)
+        return replace(statement, columns=columns_text(without_meta_columns(shape)), like=None)
     partitions = tuple(field.name for field in SqlTable.from_catalog(spark, source).load_config().partition_fields)
     return replace(
         statement,
-        columns=_columns_text(own_schema(spark, source)),
+        columns=columns_text(own_schema(spark, source)),
         partitioned_by=partitions,
         properties={**source.properties, **statement.properties},
         like=None,
     )
-
-
-def _columns_text(schema: StructType) -> str:
-    return ", ".join(f"{quoted([field.name])} {column_type_text(field)}" for field in schema.fields)
