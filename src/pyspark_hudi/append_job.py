@@ -229,11 +229,12 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     _check_options(config, opts)
     _check_indexes(config)
     check_writable(config, target.merging, Operation.BULK_INSERT, opts)
-    if client is not None:
-        check_not_bucketed(client)
-    spec = (KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)).at(target.storage)
+    pinned = None if client is None else TableSnapshot.load(client)
+    if pinned is not None:
+        check_not_bucketed(pinned)
+    spec = (KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)).at(target.storage)
     _check_keys(spec)
-    table = _table_columns(client)
+    table = _table_columns(pinned)
     incoming = checked_own_columns(from_spark_json(columns.json()))
     _check_key_columns(incoming, spec)
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, Operation.BULK_INSERT)
@@ -306,8 +307,8 @@ def _check_key_columns(incoming: pa.Schema, spec: KeySpec) -> None:
     partition_paths(nothing, spec)
 
 
-def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
-    columns = None if client is None else resolve_table_schema(TableSnapshot.load(client))
+def _table_columns(pinned: TableSnapshot | None) -> TableSchema | None:
+    columns = None if pinned is None else resolve_table_schema(pinned)
     if columns is not None and columns.has_history:
         raise UnsupportedTableError(f"the table has a schema history, which a write must continue; {ACTIVATE}")
     return columns

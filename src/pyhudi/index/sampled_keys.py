@@ -16,7 +16,6 @@ from pyhudi.merge.base_file_readers import open_base, read_footer
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
-from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -27,15 +26,14 @@ _RECENT_WRITES = 10
 """Maximum number of writes whose files are looked into before the table is listed."""
 
 
-def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
+def sample_keys(table: TableSnapshot) -> tuple[str, ...]:
     """Return some record keys of the table; none if it is empty or its files store no keys.
 
     They come from a file that one of the newest writes names. Only if there is none, the base files are listed, because
     every write samples keys, and the listing of a large table takes many requests.
     """
-    if not client.config.populate_meta_fields:
+    if not table.config.populate_meta_fields:
         return ()
-    table = TableSnapshot.load(client)
     return next(filter(None, chain(_written_keys(table), _listed_keys(table))), ())
 
 

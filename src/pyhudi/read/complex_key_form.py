@@ -17,26 +17,26 @@ from pyhudi.keygen.record_key_formatter import field_texts
 from pyhudi.read.first_record import first_record
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
-from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def names_parts(client: TableMetaClient, opts: Options, spec: KeySpec) -> bool | None:
+def names_parts(table: TableSnapshot, opts: Options, spec: KeySpec) -> bool | None:
     """Return True if the stored keys have the form ``id:a``, False if they have the form ``a``, and None if the table
     stores no keys, or its keys have one form in all releases.
 
     Args:
-        client: The table.
+        table: The table.
         opts: Options of the read.
         spec: Specification of the keys of the table.
     """
     if spec.keygen is not KeyGenType.COMPLEX or len(spec.record_fields) != 1:
         return None
-    keys = sample_keys(client)
+    keys = sample_keys(table)
     if keys and not spec.may_name_parts(keys):
         return False
-    if keys and client.config.version >= 9:
+    if keys and table.config.version >= 9:
         return True
-    record = first_record(client, opts, spec.record_fields)
+    record = first_record(table, opts, spec.record_fields)
     if record is None:
         return None
     key = record.column(RECORD_KEY)[0].as_py()

@@ -129,10 +129,10 @@ def test_another_writer_meanwhile(spark, tmp_path, monkeypatch):
     real = module.write_changes
     others = itertools.chain([lambda: table.update({"fare": "fare + 100"}, "id = 1")], itertools.repeat(lambda: None))
 
-    def write_after_another(*args):
+    def write_after_another(*args, **kwargs):
         monkeypatch.setattr(module, "write_changes", real)
         next(others)()
-        return real(*args)
+        return real(*args, **kwargs)
 
     monkeypatch.setattr(module, "write_changes", write_after_another)
     with pytest.raises(ConflictError, match="concurrently changed"):

@@ -9,13 +9,14 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.read.first_record import first_record
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.tables import HandMadeTable
 
 MERGE_ON_READ = {"hoodie.table.type": "MERGE_ON_READ"}
 
 
 def first(table: HandMadeTable, *fields: str) -> list[dict[str, Any]]:
-    record = first_record(table.client(), Options.parse({}), fields)
+    record = first_record(TableSnapshot.load(table.client()), Options.parse({}), fields)
     return [] if record is None else record.to_pylist()
 
 

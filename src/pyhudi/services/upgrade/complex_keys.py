@@ -11,6 +11,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.complex_key_form import names_parts
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def check_complex_keys(client: TableMetaClient, opts: Options, to: int) -> None:
@@ -24,7 +25,7 @@ def check_complex_keys(client: TableMetaClient, opts: Options, to: int) -> None:
     named = to >= 9
     if named == (config.version >= 9) or config.keygen is not KeyGenType.COMPLEX:
         return
-    if names_parts(client, opts, KeySpec.from_config(config, opts)) is (not named):
+    if names_parts(TableSnapshot.load(client), opts, KeySpec.from_config(config, opts)) is (not named):
         (field,) = config.record_keys
         forms = (f"{field}:value", "value")
         stored, written = reversed(forms) if named else forms

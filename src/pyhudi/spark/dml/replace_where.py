@@ -75,7 +75,13 @@ def replace_where_pinned(
             reads = pinned.whole_table()
         written = new.select(*columns).unionByName(kept.select(*columns))
         return write_changes(
-            written, pinned.client, pinned.opts, Operation.INSERT_OVERWRITE, DmlCommit(reads), partitions=partitions
+            written,
+            pinned.client,
+            pinned.opts,
+            Operation.INSERT_OVERWRITE,
+            DmlCommit(reads),
+            spec=pinned.spec,
+            partitions=partitions,
         )
 
 

@@ -89,7 +89,7 @@ class TargetSnapshot:
             )
         schema = spark_schema(remove_meta_columns(as_nullable(table_schema.schema)))
         nullable = frozenset(field.name for field in table_schema.schema if field.nullable)
-        return cls(client, opts, table, key_spec(client, opts), schema, nullable)
+        return cls(client, opts, table, key_spec(table, opts), schema, nullable)
 
     def whole_table(self) -> ReadSet:
         """Return the read set of a statement that reads all rows."""

@@ -114,7 +114,9 @@ def update_pinned(
             deletes=moves or marks,
             origin=origin,
         )
-        done = write_changes(rows, target.client, target.opts, Operation.UPSERT, DmlCommit(reads, changes))
+        done = write_changes(
+            rows, target.client, target.opts, Operation.UPSERT, DmlCommit(reads, changes), spec=target.spec
+        )
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)
@@ -210,7 +212,9 @@ def delete_pinned(spark: SparkSession, pinned: TargetSnapshot, selection: RowSel
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(IS_DELETE))
     changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(selection.where))
-    done = write_changes(rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes))
+    done = write_changes(
+        rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes), spec=target.spec
+    )
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
 

@@ -11,6 +11,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
+from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
@@ -232,6 +233,7 @@ def write_changes(
     operation: Operation,
     commit: DmlCommit,
     *,
+    spec: KeySpec,
     partitions: Sequence[str] = (),
 ) -> WriteResult:
     """Write the rows of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE as one commit.
@@ -243,6 +245,7 @@ def write_changes(
         write_options: Options of the statement.
         operation: Operation of the commit.
         commit: The files that the statement has read, and its changes.
+        spec: Specification of the keys of the table.
         partitions: Paths of the partitions that the operation insert_overwrite replaces.
 
     Raises:
@@ -254,7 +257,7 @@ def write_changes(
     check_sync_options(df.sparkSession, opts)
     table_columns = [name for name in df.columns if name not in CHANGE_COLUMNS]
     rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
-    job = prepare_write(rows, client.storage, client, opts, operation, changes=changes)
+    job = prepare_write(rows, client.storage, client, opts, operation, changes=changes, spec=spec)
     job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
     return sync_after_write(df.sparkSession, client.storage, opts, write_with_services(job))
 

@@ -43,13 +43,17 @@ _ENCRYPTION = "parquet.crypto.factory.class"
 """The setting by which Parquet's Java library encrypts files."""
 
 
-def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
-    """Return the specification of the keys of a table."""
-    spec = KeySpec.from_config(client.config, opts)
-    if has_sql_timestamps(client.storage, client.config):
-        spec = replace(spec, sql_timestamps=True)
-    named = names_parts(client, opts, spec)
+def key_spec(table: TableSnapshot, opts: Options) -> KeySpec:
+    """Return the specification of the keys of a table. Samples stored keys, if their form depends on the writer."""
+    spec = partition_path_spec(table.storage, table.config, opts)
+    named = names_parts(table, opts, spec)
     return spec if named is None else replace(spec, named_parts=named)
+
+
+def partition_path_spec(storage: Storage, config: TableConfig, opts: Options) -> KeySpec:
+    """Return the specification of the keys of a table, in which the form of record keys may be another one."""
+    spec = KeySpec.from_config(config, opts)
+    return replace(spec, sql_timestamps=True) if has_sql_timestamps(storage, config) else spec
 
 
 def prepare_write(
@@ -60,6 +64,7 @@ def prepare_write(
     operation: Operation,
     *,
     changes: RowChanges | None = None,
+    spec: KeySpec | None = None,
 ) -> WriteJob:
     """Check everything that can be checked without the data.
 
@@ -70,6 +75,7 @@ def prepare_write(
         opts: Options of the write.
         operation: Operation of the write.
         changes: Differences from other writes, if the rows are changes of rows that were read.
+        spec: Specification of the keys of the table, if the caller has made it (`key_spec`).
 
     Raises:
         ConfigError: Options contradict each other or the table.
@@ -83,7 +89,9 @@ def prepare_write(
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
     pinned = _checked_snapshot(client, target, operation, located=located or stored_keys)
-    spec = (KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)).at(storage)
+    if spec is None:
+        spec = KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)
+    spec = spec.at(storage)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)

@@ -32,7 +32,7 @@ from pyhudi.spark.sql.commands.static_partitions import matching_partitions, par
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import append_once
-from pyhudi.spark.write.write_preparation import key_spec
+from pyhudi.spark.write.write_preparation import partition_path_spec
 from pyhudi.sql.parsers.insert_defaults import with_null_items, with_null_values
 from pyhudi.sql.rewriting.alias_rewriting import unqualified
 from pyhudi.sql.statements import Delete, Insert, PartitionSpec
@@ -107,7 +107,9 @@ def _partition_exists(
     fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
-    path = partition_values(spark, spec, schema, key_spec(handle.client(), handle.opts)).path
+    client = handle.client()
+    keys = partition_path_spec(client.storage, client.config, handle.opts)
+    path = partition_values(spark, spec, schema, keys).path
     return path in handle.inspect.partitions()["partition"].to_pylist()
 
 
@@ -228,7 +230,8 @@ class _Insertion:
         values = None
         if static:
             whole = self.overwrite and set(static) == {field.name for field in client.config.partition_fields}
-            values = partition_values(spark, static, schema, key_spec(client, opts) if whole else None)
+            keys = partition_path_spec(client.storage, client.config, opts) if whole else None
+            values = partition_values(spark, static, schema, keys)
         aligned = self.columns.aligned(rows, schema, static, values)
         replaced: list[str] = []
         if not self.overwrite:
