@@ -12,7 +12,6 @@ from pyhudi.config.option_registry import OPTIONS, spellings
 from pyhudi.config.options import (
     aws_options,
     bootstrap_options,
-    callback_options,
     catalog_sync_options,
     cleaning_options,
     clustering_options,
@@ -25,7 +24,6 @@ from pyhudi.config.options import (
     read_options,
     table_options,
     transaction_options,
-    ttl_options,
     write_options,
 )
 
@@ -37,13 +35,11 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("AWS credentials", aws_options),
     ("Metadata table", metadata_options),
     ("Compaction", compaction_options),
-    ("Cleaning and archival", cleaning_options),
+    ("Cleaning, archival and partition TTL", cleaning_options),
     ("Clustering", clustering_options),
-    ("Partition TTL", ttl_options),
     ("Bootstrap", bootstrap_options),
     ("Sync to catalogs", catalog_sync_options),
-    ("Metrics", metrics_options),
-    ("Commit callbacks", callback_options),
+    ("Metrics and commit callbacks", metrics_options),
     ("Queries", read_options),
     ("Options specific to pyhudi", pyhudi_options),
     ("Options without effect", no_effect_options),

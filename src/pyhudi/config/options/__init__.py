@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pyhudi.config.options.aws_options import *  # noqa: F403
 from pyhudi.config.options.bootstrap_options import *  # noqa: F403
-from pyhudi.config.options.callback_options import *  # noqa: F403
 from pyhudi.config.options.catalog_sync_options import *  # noqa: F403
 from pyhudi.config.options.cleaning_options import *  # noqa: F403
 from pyhudi.config.options.clustering_options import *  # noqa: F403
@@ -21,5 +20,4 @@ from pyhudi.config.options.pyhudi_options import *  # noqa: F403
 from pyhudi.config.options.read_options import *  # noqa: F403
 from pyhudi.config.options.table_options import *  # noqa: F403
 from pyhudi.config.options.transaction_options import *  # noqa: F403
-from pyhudi.config.options.ttl_options import *  # noqa: F403
 from pyhudi.config.options.write_options import *  # noqa: F403

@@ -1,9 +1,12 @@
-"""Options of cleaning and archival."""
+"""Options of cleaning, archival and the time to live of partitions."""
 
 from __future__ import annotations
 
-from pyhudi.config.enums import CleanPolicy, CleanTrigger
+from pyhudi.config.enums import CleanPolicy, CleanTrigger, TtlStrategy
 from pyhudi.config.option import choice, flag, integer, name_list, optional_text
+
+_TTL = "hoodie.partition.ttl."
+_STRATEGY = _TTL + "strategy."
 
 MAX_HOURS = 8_760_000
 """Hours of a thousand years; much longer ago there are no dates."""
@@ -116,4 +119,28 @@ ARCHIVE_MERGE_SMALL_LIMIT = integer(
 )
 FAIL_ON_ARCHIVING = flag(
     "hoodie.fail.on.timeline.archiving", True, "If true, an error in archival after a commit is raised."
+)
+
+TTL_INLINE = flag(_TTL + "inline", False, "If true, a write drops the partitions that have expired, after its commit.")
+TTL_STRATEGY = choice(
+    _TTL + "management.strategy.type",
+    TtlStrategy.KEEP_BY_TIME,
+    "Event from which the age of a partition is measured: its last write, or the write that created it.",
+)
+TTL_STRATEGY_CLASS = optional_text(
+    _STRATEGY + "class",
+    "The same strategy by Apache Hudi's class name, `KeepByTimeStrategy` or `KeepByCreationTimeStrategy`, with or "
+    "without package. Overrides the type.",
+)
+TTL_DAYS = integer(
+    _STRATEGY + "days.retain", -1, "Days after which a partition expires; -1: never.", minimum=-1, maximum=365_000
+)
+TTL_PARTITIONS = name_list(
+    _STRATEGY + "partition.selected", "Paths of the partitions that may expire. By default, all may."
+)
+TTL_MAX_PARTITIONS = integer(
+    _STRATEGY + "max.delete.partitions",
+    1000,
+    "Maximum number of partitions that are dropped at once; the remaining ones follow with later writes.",
+    minimum=1,
 )

@@ -1,11 +1,11 @@
-"""Columns of metadata records in the types that Spark has (`pyhudi.spark.sql.queries.metadata_records`)."""
+"""Columns of metadata records in the types that Spark has (`pyhudi.spark.sql.queries.functions.metadata_records`)."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
-from pyhudi.spark.sql.queries.metadata_records import _converted, _without_times
+from pyhudi.spark.sql.queries.functions.metadata_records import _converted, _without_times
 
 ROWS = [{"at": [1, 2]}, {"at": None}, None, {"at": []}, {"at": [3]}]
 

@@ -13,7 +13,7 @@ from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.queries.table_functions import locate
+from pyhudi.spark.sql.queries.functions.table_functions import locate
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.procedure_signatures import Signature

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, find, full_name
+from pyhudi.spark.sql.queries.functions.table_functions import locate
+from pyhudi.spark.sql.queries.functions.vector_functions import ordered_arguments, table_positions
 from pyhudi.spark.sql.queries.query_scope import QueryScope, Rewrite, parse_table_name
 from pyhudi.spark.sql.queries.query_sources import FunctionSource
-from pyhudi.spark.sql.queries.table_functions import locate
-from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
 from pyhudi.spark.sql.queries.view_registry import is_temporary
 from pyhudi.spark.sql.spark_statements import collect_statement
 from pyhudi.sql.statements import Name

@@ -14,9 +14,9 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView
+from pyhudi.spark.sql.queries.functions.table_functions import run_table_function
+from pyhudi.spark.sql.queries.functions.vector_functions import run_vector_function
 from pyhudi.spark.sql.queries.table_cache import cached_rows
-from pyhudi.spark.sql.queries.table_functions import run_table_function
-from pyhudi.spark.sql.queries.vector_functions import run_vector_function
 from pyhudi.spark.sql.queries.view_settings import session_with
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.sql_table import SqlTable, partitions_last

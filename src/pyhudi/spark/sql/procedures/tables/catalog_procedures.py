@@ -16,7 +16,7 @@ from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.hive_settings import with_hive_settings
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.sql.queries.table_functions import locate
+from pyhudi.spark.sql.queries.functions.table_functions import locate
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline

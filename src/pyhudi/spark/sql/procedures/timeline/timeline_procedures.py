@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.sql.queries.table_functions import locate
+from pyhudi.spark.sql.queries.functions.table_functions import locate
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline

@@ -15,7 +15,7 @@ from pyhudi.read.inspection.partition_patterns import in_partitions
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.queries.metadata_records import metadata_records
+from pyhudi.spark.sql.queries.functions.metadata_records import metadata_records
 from pyhudi.spark.sql.spark_statements import result_frame
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
