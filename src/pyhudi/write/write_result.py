@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, CommitMetadata, total
+from pyhudi.transaction.commit_outcome import Committed
 
 
 class WriteTotals:
@@ -113,6 +114,30 @@ class WriteResult(WriteTotals):
             f"WriteResult({self.operation} {self.instant}: {self.num_inserts:,} inserts, {self.num_updates:,} updates, "
             f"{self.num_deletes:,} deletes; {self.num_files:,} files, {self.bytes_written:,} bytes{replacement})"
         )
+
+
+def result_of_commit(
+    uri: str, done: Committed, metadata: CommitMetadata, *, created_table: bool = False
+) -> WriteResult:
+    """Return the result of a committed write.
+
+    Args:
+        uri: URI of the table.
+        done: The commit.
+        metadata: Its metadata.
+        created_table: The write created the table.
+    """
+    return WriteResult(
+        uri,
+        metadata.operation,
+        done.instant.requested,
+        done.completion,
+        created_table,
+        metadata.stats.select(WRITE_STAT_SCHEMA.names),
+        REPLACED_SCHEMA.empty_table() if metadata.replaced is None else metadata.replaced,
+        done.warnings,
+        done.millis,
+    )
 
 
 @dataclass(frozen=True, slots=True)

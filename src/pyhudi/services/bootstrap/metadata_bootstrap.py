@@ -21,7 +21,7 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.source_listing import source_files
 from pyhudi.table.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex, SourceFile
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.skeleton_handle import SkeletonHandle
@@ -29,7 +29,7 @@ from pyhudi.write.rows.bootstrap_source import SourceReader
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.write_operations import action_of, type_name
-from pyhudi.write.write_result import WriteResult
+from pyhudi.write.write_result import WriteResult, result_of_commit
 from pyhudi.write.write_status import decode_stats, encode_stats
 
 Runner = Callable[[SkeletonHandle, pa.Table], pa.Table]
@@ -75,16 +75,8 @@ def bootstrap_metadata(
         )
         stats = run(SkeletonHandle(context, plan.spec, reader, secrets.randbits(31)), sources)
         index.write(plan.source_path, sources)
-        extra = {"schema": to_avro(plan.schema, plan.target.config.name)}
-        outcome = tx.commit(CommitMetadata(name, stats, extra))
+        metadata = CommitMetadata(name, stats, {"schema": to_avro(plan.schema, plan.target.config.name)})
+        outcome = tx.commit(metadata)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
-    return WriteResult(
-        plan.target.storage.uri(),
-        name,
-        outcome.instant.requested,
-        outcome.completion,
-        stats=stats.select(WRITE_STAT_SCHEMA.names),
-        warnings=outcome.warnings,
-        millis=outcome.millis,
-    )
+    return result_of_commit(plan.target.storage.uri(), outcome, metadata)

@@ -17,14 +17,14 @@ from pyhudi.spark.write.precommit_validation import StagedTable, validate_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.precommit_validators import query_validations
 from pyhudi.write.write_operations import type_name
-from pyhudi.write.write_result import WriteResult
+from pyhudi.write.write_result import WriteResult, result_of_commit
 
 _log = logging.getLogger(__name__)
 
@@ -102,17 +102,7 @@ def commit_write(job: WriteJob, tx: Transaction, metadata: CommitMetadata, index
     outcome = tx.commit(metadata, index=index, conditions=conditions)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
-    return WriteResult(
-        job.storage.uri(),
-        type_name(job.operation),
-        outcome.instant.requested,
-        outcome.completion,
-        job.client is None,
-        metadata.stats.select(WRITE_STAT_SCHEMA.names),
-        REPLACED_SCHEMA.empty_table() if metadata.replaced is None else metadata.replaced,
-        outcome.warnings,
-        outcome.millis,
-    )
+    return result_of_commit(job.storage.uri(), outcome, metadata, created_table=job.client is None)
 
 
 def _replaces(metadata: CommitMetadata) -> bool:

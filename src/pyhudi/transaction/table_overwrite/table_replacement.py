@@ -103,7 +103,7 @@ def replace_table(
         tx.build_metadata_table(metadata)
 
     outcome = tx.commit(metadata, exchange_table=replace_with)
-    return (Committed(entered[0]) if isinstance(outcome, Committed) else outcome), metadata
+    return (replace(outcome, instant=entered[0]) if isinstance(outcome, Committed) else outcome), metadata
 
 
 def _ensure_lock_for_properties(tx: Transaction, done: Instant) -> None:

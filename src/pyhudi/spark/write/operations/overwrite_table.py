@@ -23,14 +23,14 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.schema_history import SchemaHistory
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts, retained_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import type_name
-from pyhudi.write.write_result import WriteResult
+from pyhudi.write.write_result import WriteResult, result_of_commit
 
 
 def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
@@ -87,9 +87,4 @@ def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, retained: Retained
     )
     if isinstance(outcome, Conflicted):
         raise outcome.error()
-    assert metadata.replaced is not None
-    done = outcome.instant
-    written = stats.select(WRITE_STAT_SCHEMA.names)
-    return WriteResult(
-        job.storage.uri(), type_name(job.operation), done.requested, done.completion, True, written, metadata.replaced
-    )
+    return result_of_commit(job.storage.uri(), outcome, metadata, created_table=True)
