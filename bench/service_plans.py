@@ -1,4 +1,5 @@
-"""``python -m bench.service_plans [files]``: cleans, rollbacks and restores planned over a table of very many files.
+"""``python -m bench.service_plans [files]``: cleans, rollbacks, restores, compactions and bootstraps planned over very
+many files.
 
 Makes the timeline, the metadata table and markers of tables without their data, and plans over them. Each plan is made
 by a process of its own (``cold``) and made again (``warm``); a rollback's is made whole, as it goes to the
@@ -13,23 +14,30 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from tests.metadata_tables import attach, file_lists
 
+from bench.memory_sampling import most_memory
 from bench.query_planning import SCHEMA
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.services import restore
+from pyhudi.services.bootstrap.source_listing import LISTED_SCHEMA, source_files
 from pyhudi.services.cleaning.clean_planner import make_clean_plan
-from pyhudi.services.restore import plan_restore
+from pyhudi.services.compaction.compaction_job import CompactionJob
+from pyhudi.storage import open_storage
+from pyhudi.table.bootstrap_index import BootstrapIndex
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.markers import IOType, Markers
+from pyhudi.timeline.plans.compaction_plan import OPERATION_SCHEMA, CompactionPlan
 from pyhudi.transaction.rollback.rollback_planner import plan_rollback
 
 PARTITIONS = 100
@@ -110,7 +118,9 @@ def _restoring(root: Path) -> int:
     """The plan of a restore, and those of the rollbacks that it does."""
     table = _pinned(root / "many")
     files = 0
-    for target in plan_restore(table, _instant(0)).targets:
+    with patch.object(restore, "check_not_cleaned"):  # there are no files
+        plan_of_restore = restore.plan_restore(table, _instant(0))
+    for target in plan_of_restore.targets:
         entry = table.active.timeline.find(*target)
         assert entry is not None
         plan = plan_rollback(table.active, 9, entry, with_plan=True)
@@ -132,11 +142,47 @@ def _rolling_back(name: str) -> Callable[[Path], int]:
     return run
 
 
+def _compacting(root: Path) -> int:
+    """The slices of a compaction of all file groups, each with a base file and a log file. No file exists."""
+    table = _pinned(root / "many")
+    files = _files(_count(table), _instant(0))
+    logs = pc.binary_join_element_wise(".", files["file_id"], f"_{_instant(1)}.log.1_0-1-1", "")
+    known = {
+        "partition": files["partition"],
+        "file_id": files["file_id"],
+        "base_instant": pa.repeat(pa.scalar(_instant(0)), files.num_rows),
+        "base_file": files["name"],
+        "log_files": pa.ListArray.from_arrays(np.arange(files.num_rows + 1, dtype=np.int32), logs.combine_chunks()),
+    }
+    columns = [known.get(f.name, pa.nulls(files.num_rows, f.type)) for f in OPERATION_SCHEMA]
+    operations = pa.Table.from_arrays(columns, schema=OPERATION_SCHEMA)
+    plan = CompactionPlan(operations, instant=_instant(COMMITS))
+    return CompactionJob.from_plan(table, plan, Options.parse(OPTIONS)).slices.num_rows
+
+
+def _bootstrapping(root: Path) -> int:
+    """The index of a bootstrap by metadata only, with a skeleton file for each file of the source."""
+    files = _files(_count(_pinned(root / "many")), _instant(0))
+    columns = [files["partition"], files["partition"], files["name"], files["size"], files["size"]]
+    listed = pa.Table.from_arrays(columns, schema=LISTED_SCHEMA)
+    storage = open_storage(str(root / "once"))
+    sources = source_files(storage.root, open_storage(str(root / "source")), listed)
+    BootstrapIndex(storage).write("/source", sources)
+    return sources.num_rows
+
+
+def _count(table: TableSnapshot) -> int:
+    """Files of all commits."""
+    return sum(table.active.commit_metadata(instant).stats.num_rows for instant in table.active.timeline.writes())
+
+
 PLANS: dict[str, Callable[[Path], int]] = {
     "clean": _cleaning,
     "restore": _restoring,
     "rollback of a completed write": _rolling_back("once"),
     "rollback by markers": _rolling_back("pending"),
+    "slices of a compaction": _compacting,
+    "index of a bootstrap": _bootstrapping,
 }
 
 
@@ -150,7 +196,11 @@ def _plan(root: Path, what: str) -> None:
         start = time.process_time()
         found = PLANS[what](root)
         times.append(time.process_time() - start)
-    print(f"{what:<30} {times[0]:7.2f} s cold {min(times[1:]):7.2f} s warm, {found:>9,} files in the plan", flush=True)
+    print(
+        f"{what:<30} {times[0]:7.2f} s cold {min(times[1:]):7.2f} s warm, {found:>9,} files in the plan, "
+        f"{most_memory():6,.0f} MiB",
+        flush=True,
+    )
 
 
 def main() -> int:
