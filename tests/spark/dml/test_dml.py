@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi import HudiTable
 from pyhudi.errors import (
     AmbiguousMergeError,
     ConfigError,
@@ -19,10 +20,11 @@ from pyhudi.errors import (
     RecordKeyError,
     SchemaMismatchError,
 )
+from pyhudi.read import complex_key_form
 from pyhudi.spark.dml.merge import merge_builder as merge_module
 from tests.cases import seldom
 from tests.spark.dml.increment_job import add_one
-from tests.spark.dml.ride_tables import FIRST, TABLES, frame, made, rows
+from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, made, rows
 
 USUAL = ("mor", "keyless")
 
@@ -60,6 +62,17 @@ def test_statements_one_after_the_other(spark, tmp_path, kind):
     # what came of it goes on
     table.delete()
     assert rows(table) == []
+
+
+def test_keys_are_sampled_once_for_a_statement(spark, tmp_path, monkeypatch):
+    complex_keys = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator"}
+    table = HudiTable.create(str(tmp_path / "t"), KEYED | complex_keys)
+    table.bulk_insert(frame(spark, *FIRST))
+    sampled = []
+    inner = complex_key_form.sample_keys
+    monkeypatch.setattr(complex_key_form, "sample_keys", lambda now: sampled.append(now) or inner(now))
+    assert table.update({"fare": "fare + 1"}, "id = 1").rows_updated == 1
+    assert len(sampled) == 1
 
 
 @pytest.mark.slow

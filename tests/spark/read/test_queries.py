@@ -341,6 +341,7 @@ def test_a_table_that_spark_cannot_reach_is_read_by_executors(spark, tmp_path):
     settings = Options.parse({"pyhudi.read.engine": "arrow"})
     frame = read(spark, table.client(), filter=[("v", ">", 2)], columns=["id"], opts=settings)
     assert values(frame, "id") == [("3",), ("4",)]
+    assert frame.rdd.getNumPartitions() < 5, "a task reads several small files"
     sql = read(spark, table.client(), filter="v > 2 or p = 'zzz'", columns=["id"], opts=settings)
     assert values(sql, "id") == [("3",), ("4",)]
 
