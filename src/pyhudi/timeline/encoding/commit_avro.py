@@ -68,16 +68,7 @@ def decode_commit_record(data: bytes) -> tuple[dict[str, Any], pa.Array, pa.Stru
     Raises:
         FormatError: The bytes are not such a container.
     """
-    text, body = single_record(data)
-    try:
-        layout = record_layout(text)
-    except SchemaError as error:
-        raise FormatError(f"the schema of commit metadata is invalid: {error}") from error
-    if not layout.is_simple:
-        raise FormatError(f"commit metadata have an unexpected schema: {text[:200]}")
-    projections = {key: RecordProjection(node.raw) for key, _, node in layout.select_fields(None) if node is not None}
-    raw = decode_columns(layout.avro(), body, 1, projections)
-    fields = {f.name: node.restore(raw[key]) for key, f, node in layout.select_fields(None) if node is not None}
+    fields = decode_single_record(data)
     stats = fields.pop(_STATS, None)
     if stats is None or not pa.types.is_map(stats.type) or not pa.types.is_list(stats.type.item_type):
         raise FormatError(f"commit metadata lack {_STATS}")
@@ -86,6 +77,24 @@ def decode_commit_record(data: bytes) -> tuple[dict[str, Any], pa.Array, pa.Stru
     lists = stats.items
     partitions = stats.keys.take(pc.list_parent_indices(lists))
     return others | maps, partitions, lists.flatten()
+
+
+def decode_single_record(data: bytes) -> dict[str, pa.Array]:
+    """Return the fields of the only record of a container by name, each as an array of one value.
+
+    Raises:
+        FormatError: The bytes are not such a container.
+    """
+    text, body = single_record(data)
+    try:
+        layout = record_layout(text)
+    except SchemaError as error:
+        raise FormatError(f"the schema of the record is invalid: {error}") from error
+    if not layout.is_simple:
+        raise FormatError(f"the record has an unexpected schema: {text[:200]}")
+    projections = {key: RecordProjection(node.raw) for key, _, node in layout.select_fields(None) if node is not None}
+    raw = decode_columns(layout.avro(), body, 1, projections)
+    return {f.name: node.restore(raw[key]) for key, f, node in layout.select_fields(None) if node is not None}
 
 
 def _stats_by_row(stats: pa.Table) -> dict[str, list[dict[str, Any]]]:

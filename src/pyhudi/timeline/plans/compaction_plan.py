@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.timeline.action_avro import decode_record, encode_record
+from pyhudi.format.avro.decoder import has_fast_decoder
+from pyhudi.timeline.action_avro import decode_record
+from pyhudi.timeline.encoding.commit_avro import LARGE
 from pyhudi.timeline.instant import Action, State
-from pyhudi.timeline.plans.compaction_plan_avro import operation_row, plan_record
+from pyhudi.timeline.plans.compaction_plan_avro import decode_large_plan, encode_plan, operation_row
 
 _LOG_COMPACTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _SHOWN = 20
@@ -83,15 +85,15 @@ class CompactionPlan:
 
     def encode(self, version: int) -> bytes:
         """Return the content of the requested file for a table of that version."""
-        strategy = {"compactorClassName": _LOG_COMPACTOR, "strategyParams": {}, "version": 1}
-        record = plan_record(
-            self.operations.to_pylist(),
+        strategy = {"compactorClassName": _LOG_COMPACTOR, "strategyParams": [], "version": 1}
+        return encode_plan(
+            self.action,
+            self.operations,
             version,
             strategy=strategy if self.is_log else None,
             preserve_metadata=self.is_log,
             missing=self.missing,
         )
-        return encode_record(self.action, State.REQUESTED, record, version)
 
     @classmethod
     def decode(cls, action: str, instant: str, state: State, data: bytes) -> CompactionPlan:
@@ -100,15 +102,15 @@ class CompactionPlan:
         Raises:
             FormatError: The bytes are not a complete plan.
         """
-        record = decode_record(action, State.REQUESTED, data)
-        rows = [operation_row(operation) for operation in record["operations"] or ()]
-        return cls(
-            pa.Table.from_pylist(rows, schema=OPERATION_SCHEMA),
-            action=action,
-            instant=instant,
-            state=state,
-            missing=tuple(record.get("missingSchedulePartitions") or ()),
-        )
+        if len(data) >= LARGE and has_fast_decoder():
+            columns, missing = decode_large_plan(data)
+            operations = pa.Table.from_arrays(columns, schema=OPERATION_SCHEMA)
+        else:
+            record = decode_record(action, State.REQUESTED, data)
+            rows = [operation_row(operation) for operation in record["operations"] or ()]
+            operations = pa.Table.from_pylist(rows, schema=OPERATION_SCHEMA)
+            missing = tuple(record.get("missingSchedulePartitions") or ())
+        return cls(operations, action=action, instant=instant, state=state, missing=missing)
 
     # --- display -----------------------------------------------------------------------------------------------------
 

@@ -9,12 +9,14 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import CorruptInstantError, UnsupportedTableError
+from pyhudi.errors import CorruptInstantError, FormatError, UnsupportedTableError
 from pyhudi.format.avro.container import read_container
 from pyhudi.services.compaction.compaction_planner import pending_compactions, plan_compaction
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.encoding.commit_avro import LARGE
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.compaction_plan import OPERATION_SCHEMA, CompactionPlan
+from pyhudi.timeline.plans.compaction_plan_avro import decode_large_plan
 from tests.golden.expected import unpack
 
 PENDING = ("v6_mor_compaction", "v8_mor_by_12", "v9_mor_compaction_lsm")
@@ -32,6 +34,9 @@ def test_the_same_record_as_apache_hudi(name: str, tmp_path: Path):
         data = file.read_bytes()
         instant, action, _ = file.name.split(".")
         plan = CompactionPlan.decode(action, instant, State.REQUESTED, data)
+        columns, missing = decode_large_plan(data)
+        assert pa.Table.from_arrays(columns, schema=OPERATION_SCHEMA) == plan.operations
+        assert missing == plan.missing
         theirs, ours = read_container(data), read_container(plan.encode(version))
         assert ours[1] == theirs[1]
         assert [f["name"] for f in ours[0]["fields"]] == [f["name"] for f in theirs[0]["fields"]]
@@ -89,6 +94,31 @@ def test_long_plans_are_cut():
     assert "60.0 MiB" in repr(plan)
     assert "logs only" in repr(plan)
     assert "f29" not in plan._repr_html_()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_large_plans(version: int):
+    rows = [
+        {
+            "partition": "" if i % 3 else "p/é",
+            "file_id": f"f{i}-142c-4d86-8445-86fbbd496c52-0",
+            "base_instant": "20261121095812433",
+            "base_file": f"f{i}_0-1-1_20261121095812433.parquet" if i % 2 else None,
+            "log_files": [f".f{i}_{k}" for k in range(i % 4)],
+            "log_bytes": i << 30,
+            "read_mb": i,
+            "write_mb": 2 * i,
+        }
+        for i in range(1000)
+    ]
+    missing = ("x", "y") if version > 6 else ()
+    plan = CompactionPlan(pa.Table.from_pylist(rows, schema=OPERATION_SCHEMA), instant="1", missing=missing)
+    data = plan.encode(version)
+    assert len(data) > LARGE
+    again = CompactionPlan.decode(Action.COMPACTION, "1", State.REQUESTED, data)
+    assert (again.operations.to_pylist(), again.missing) == (rows, missing)
+    with pytest.raises(FormatError):
+        CompactionPlan.decode(Action.COMPACTION, "1", State.REQUESTED, data[:-100])
 
 
 def test_half_written_plans(tmp_path: Path):
