@@ -29,7 +29,6 @@ class SpillFile:
         self.num_batches = 0
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Append a batch."""
         if self._writer is None:
             self._writer = pa.ipc.new_file(self._path, batch.schema)
         self._writer.write_batch(batch)

@@ -28,7 +28,6 @@ OPTIONS = {
     "hoodie.time.generator.max_expected_clock_skew_ms": "0",
 }
 SCHEMA = "id string, p string, ts long, v string"
-META = ["_hoodie_commit_time", "_hoodie_record_key"]
 
 
 def put(spark: SparkSession, path: str, rows: list[tuple], options: Mapping[str, str], operation: str) -> None:

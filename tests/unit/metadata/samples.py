@@ -25,7 +25,6 @@ class GoldenFile:
     name: str
     data: bytes
     schema: str
-    is_base: bool
 
     @property
     def version(self) -> int:
@@ -50,11 +49,11 @@ def golden_files() -> tuple[GoldenFile, ...]:
             if name.endswith(".hfile"):
                 schema = HFileReader(data).schema
                 assert schema is not None
-                found.append(GoldenFile(table, partition, name, data, schema, True))
+                found.append(GoldenFile(table, partition, name, data, schema))
             elif ".log." in name and not partition.startswith(".hoodie"):
                 for block in scan_blocks(data):
                     if block.type is BlockType.HFILE_DATA:
                         content = bytes(block.content())
                         schema = block.schema or ""
-                        found.append(GoldenFile(table, partition, name, content, schema, False))
+                        found.append(GoldenFile(table, partition, name, content, schema))
     return tuple(found)

@@ -39,7 +39,6 @@ def scan(table: HandMadeTable, filter: Any = None, **options: str) -> pa.Table:
 
 # --- required columns ------------------------------------------------------------------------------------------------
 
-INNER = pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
 REQUIRED = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),

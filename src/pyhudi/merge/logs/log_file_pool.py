@@ -109,5 +109,4 @@ class _LogFile:
         return self._size
 
     def read_range(self, offset: int, length: int) -> memoryview:
-        """Read a range."""
         return self._files.opened(self._path, whole=self._whole).read_range(offset, length)

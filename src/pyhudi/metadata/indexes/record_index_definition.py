@@ -14,7 +14,6 @@ _PARTITIONED = "isPartitioned"
 
 
 def record_index_definition(*, partitioned: bool) -> dict[str, Any]:
-    """Return the definition of a record index."""
     return {
         "indexName": RECORD_INDEX,
         "indexType": RECORD_INDEX,

@@ -20,8 +20,6 @@ from pyhudi.spark.sql.session_config import session_options
 
 @dataclass(frozen=True, slots=True)
 class _LoadArguments:
-    """Arguments of ``load``."""
-
     path: Any
     format: str | None
     has_schema: bool

@@ -159,7 +159,6 @@ def _alias(cursor: Cursor, *ends: str) -> str | None:
 
 
 def parse_update(cursor: Cursor) -> Update:
-    """Parse UPDATE."""
     cursor.expect("UPDATE")
     name = cursor.name()
     alias = _alias(cursor, "SET")
@@ -209,7 +208,6 @@ def _quoted(part: str) -> str:
 
 
 def parse_delete(cursor: Cursor) -> Delete:
-    """Parse DELETE."""
     cursor.expect("DELETE", "FROM")
     name = cursor.name()
     alias = _alias(cursor, "WHERE")
@@ -219,7 +217,6 @@ def parse_delete(cursor: Cursor) -> Delete:
 
 
 def parse_merge(cursor: Cursor) -> Merge:
-    """Parse MERGE."""
     cursor.expect("MERGE")
     _refuse_schema_evolution(cursor, "MERGE")
     cursor.expect("INTO")

@@ -18,7 +18,6 @@ TYPE = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 READ = "hoodie.datasource.read."
-HOLES = "hoodie.read.timeline.holes.resolution.policy"
 
 
 def config(version: int = 9, table_type: str = "COPY_ON_WRITE") -> TableConfig:

@@ -32,11 +32,9 @@ class Arguments:
     values: Mapping[str, object]
 
     def text(self, name: str) -> str | None:
-        """Return a text."""
         return cast("str | None", self.values[name])
 
     def number(self, name: str) -> int | None:
-        """Return a number."""
         return cast("int | None", self.values[name])
 
     def texts(self, name: str) -> list[str]:
