@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
+from pyhudi.sql.token_cursor import NAME_KINDS, Cursor, NotUnderstoodError
 
 _SETS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
 _AFTER = (
     frozenset({")", ",", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "PARTITION", "LIMIT", "OFFSET", "WINDOW", "|>"})
     | _SETS
 )
-_NAMES = frozenset({"VAR", "IDENTIFIER"})
 
 
 def expand_table_statements(query: str) -> str:
@@ -61,5 +60,5 @@ def _is_argument(cursor: Cursor) -> bool:
     """Return True if the first or a named argument of a function begins here."""
     if not cursor.at:
         return False
-    in_call = cursor.at > 1 and cursor.tokens[cursor.at - 2].kind in _NAMES
+    in_call = cursor.at > 1 and cursor.tokens[cursor.at - 2].kind in NAME_KINDS
     return cursor.word(-1) == "=>" or (cursor.word(-1) == "(" and in_call)

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from pyhudi.errors import SetupError, SqlSyntaxError
 
 _T = TypeVar("_T")
+NAME_KINDS = frozenset({"VAR", "IDENTIFIER"})
+"""Kinds of tokens that are names: unquoted and quoted ones."""
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 OPERATORS = frozenset(

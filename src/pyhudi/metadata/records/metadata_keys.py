@@ -29,7 +29,8 @@ FILE_ID = 24
 PARTITION_STAT = "__partition_stat__"
 """Marker in keys of expression indexes, whose id precedes that of a partition."""
 
-_SEED = 0xFFFFFFFFDABADABA
+HASH_SEED = 0xFFFFFFFFDABADABA
+"""Seed of Apache Hudi's ``HashID``."""
 
 Texts: TypeAlias = Iterable[str] | Any
 """Texts as an Arrow column, or one by one."""
@@ -37,7 +38,7 @@ Texts: TypeAlias = Iterable[str] | Any
 
 def column_ids(names: Texts) -> pa.StringArray:
     """Return the ids of columns from their (dotted) names."""
-    return _encoded(b"".join(xxhash.xxh64_digest(name, _SEED) + b"\0" for name in _utf8(names)), SHORT_ID, 1)
+    return _encoded(b"".join(xxhash.xxh64_digest(name, HASH_SEED) + b"\0" for name in _utf8(names)), SHORT_ID, 1)
 
 
 def partition_ids(paths: Texts) -> pa.StringArray:

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pyhudi.sql.parsers.dml_parser import parse_partition
 from pyhudi.sql.statements import Describe, Show, ShowTableExtended, ShowViews, Statement
-from pyhudi.sql.token_cursor import Cursor
-
-_NAMES = frozenset({"VAR", "IDENTIFIER"})
+from pyhudi.sql.token_cursor import NAME_KINDS, Cursor
 
 
 def parse_show(cursor: Cursor) -> Statement | None:
@@ -48,7 +46,7 @@ def _show_properties(cursor: Cursor) -> Show:
 def _show_indexes(cursor: Cursor) -> Show:
     if not cursor.take("FROM"):
         cursor.expect("IN")
-    if cursor.kind(1) in _NAMES:
+    if cursor.kind(1) in NAME_KINDS:
         cursor.take("TABLE")
     return Show(cursor.name(), "INDEXES")
 

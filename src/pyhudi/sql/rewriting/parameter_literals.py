@@ -11,10 +11,9 @@ from decimal import Decimal
 from pyhudi.errors import QueryError
 from pyhudi.sql.string_literals import string_expression
 from pyhudi.sql.text_edits import TextEdit, with_edits
-from pyhudi.sql.token_cursor import Cursor, Token
+from pyhudi.sql.token_cursor import NAME_KINDS, Cursor, Token
 
 _INT = 1 << 31
-_WORDS = frozenset({"VAR", "IDENTIFIER"})
 _VALUE_ENDS = frozenset({"R_PAREN", "R_BRACKET"})
 
 
@@ -67,7 +66,7 @@ def _named_parameter_edits(cursor: Cursor, args: Mapping[str, object], *, escape
     for colon, name in zip(cursor.tokens, cursor.tokens[1:], strict=False):
         if colon.kind == "COLON" and name.start == colon.end + 1 and name.text in args:
             # not the type of a field, STRUCT<x:INT>, nor the path into a variant, parse_json(a):x
-            after_name = before is not None and before.kind in _WORDS and before.end + 1 == colon.start
+            after_name = before is not None and before.kind in NAME_KINDS and before.end + 1 == colon.start
             after_value = before is not None and before.kind in _VALUE_ENDS
             if name.kind != "STRING" and not after_name and not after_value:
                 literal = _literal(args[name.text], f":{name.text}", escapes=escapes)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from pyhudi.sql.text_edits import TextEdit, with_edits
-from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
-
-_NAMES = frozenset({"VAR", "IDENTIFIER"})
+from pyhudi.sql.token_cursor import NAME_KINDS, Cursor, NotUnderstoodError, Token
 
 
 def with_variables(text: str, find: Callable[[str, str], str | None]) -> str:
@@ -27,7 +25,9 @@ def with_variables(text: str, find: Callable[[str, str], str | None]) -> str:
     except NotUnderstoodError:
         return text
     names = list(_names(tokens))
-    alone = {tokens[start].text.lower() for start, end in names if end == start + 1 and tokens[start].kind in _NAMES}
+    alone = {
+        tokens[start].text.lower() for start, end in names if end == start + 1 and tokens[start].kind in NAME_KINDS
+    }
     edits: list[TextEdit] = []
     for start, end in names:
         if end - start < 3 or tokens[start].text.lower() in alone:

@@ -15,12 +15,16 @@ from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.config.option import option_text
 from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError, warn
-from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
+from pyhudi.table.config.key_generator_type import (
+    UNPARTITIONED_GENERATORS,
+    KeyGenType,
+    class_name,
+    parse_keygen,
+    parse_partition_fields,
+)
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER
 from pyhudi.table.config.payload_classes import PAYLOADS
 from pyhudi.table.config.typed_properties import TableProperties
-
-_UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
 
 def validate_options(config: TableProperties, opts: Options) -> Options:
@@ -95,7 +99,7 @@ def _check_partitions(config: TableProperties, opts: Options) -> None:
     if options.SLASH_SEPARATED_DATE_PARTITIONING.key in config.properties:
         _compare(opts, options.SLASH_SEPARATED_DATE_PARTITIONING, config.slash_dates)
     spec = opts.text(options.PARTITIONPATH_FIELD)
-    if spec is None or (config.keygen in _UNPARTITIONED and opts.is_set(options.KEYGENERATOR_CLASS)):
+    if spec is None or (config.keygen in UNPARTITIONED_GENERATORS and opts.is_set(options.KEYGENERATOR_CLASS)):
         return  # A generator without partitions ignores the columns, also in Apache Hudi.
     requested = parse_partition_fields(spec)
     stored = config.partition_fields

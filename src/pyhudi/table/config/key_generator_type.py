@@ -33,6 +33,8 @@ class KeyGenType(StrEnum):
     USER_PROVIDED = "USER_PROVIDED"
 
 
+UNPARTITIONED_GENERATORS = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
+"""Generators that ignore partition columns."""
 GENERATOR_CLASSES: Mapping[KeyGenType, str] = {
     KeyGenType.SIMPLE: _PACKAGE + "SimpleKeyGenerator",
     KeyGenType.COMPLEX: _PACKAGE + "ComplexKeyGenerator",

@@ -10,6 +10,7 @@ from pyhudi.config.enums import FileFormat, Operation
 from pyhudi.config.property_keys import TABLE_CHECKSUM, TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError, warn
 from pyhudi.table.config.key_generator_type import (
+    UNPARTITIONED_GENERATORS,
     KeyGenType,
     class_name,
     infer_keygen,
@@ -22,7 +23,6 @@ from pyhudi.table.config.properties_text import table_checksum
 
 BOOTSTRAP_INDEX_CLASS = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
 _EXTRACTORS = "org.apache.hudi.hive."
-_WITHOUT_PARTITIONS = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
 
 def new_table_properties(opts: Options) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _keys(opts: Options, version: int) -> dict[str, str]:
     record_keys = opts.text(options.RECORDKEY_FIELD)
     if record_keys:
         properties[property_keys.RECORDKEY_FIELDS] = record_keys
-    spec = "" if kind in _WITHOUT_PARTITIONS else opts.text(options.PARTITIONPATH_FIELD) or ""
+    spec = "" if kind in UNPARTITIONED_GENERATORS else opts.text(options.PARTITIONPATH_FIELD) or ""
     fields = parse_partition_fields(spec)
     typed = kind is KeyGenType.CUSTOM
     if typed:

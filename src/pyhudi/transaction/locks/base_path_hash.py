@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import xxhash
 
+from pyhudi.metadata.records.metadata_keys import HASH_SEED
 from pyhudi.storage import Storage, is_remote
-
-_SEED = 0xFFFFFFFFDABADABA
-"""Seed of Apache Hudi's ``HashID``."""
 
 
 def base_path_hash(storage: Storage) -> str:
@@ -17,4 +15,4 @@ def base_path_hash(storage: Storage) -> str:
     """
     base = storage.uri() if is_remote(storage) else storage.root.removeprefix("file://")
     base = base.replace("s3a://", "s3://", 1).rstrip("/")
-    return xxhash.xxh64_hexdigest(base.encode(), _SEED).upper()
+    return xxhash.xxh64_hexdigest(base.encode(), HASH_SEED).upper()
