@@ -7,25 +7,24 @@ about the incoming one: whether a record moves to another partition, or is a dup
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from pyhudi.arrow.ipc import table_from_bytes
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import BaseRowMatches, open_slice, read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches
-from pyhudi.spark.execution.slice_tasks import file_task_count
-from pyhudi.spark.helper_columns import SEARCHED_FILE
+from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism
 from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, positioned_batch, positioned_schema
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -60,22 +59,23 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     context = replace(context, columns=tuple(names))
     arrow_schema = from_spark_json(schema.json())
     out = positioned_schema(schema)
-    slices, include_deleted = files.table, lookup.include_deleted
+    include_deleted = lookup.include_deleted
+    pieces = cut_rows(files.table, bytes_to_read(files.table, part=KEYS), parallelism(spark))
+
+    def merged_rows(row: Mapping[str, Any]) -> Batches:
+        file_slice = FileSlice.from_row(row)
+        for rows in _with_deleted(context, file_slice) if include_deleted else read_slice(context, file_slice):
+            unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), rows.num_rows)
+            yield positioned_batch(rows, arrow_schema, row["file_no"], unknown)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
-                file_slice = FileSlice.from_row(row)
-                merged = _with_deleted(context, file_slice) if include_deleted else read_slice(context, file_slice)
-                for rows in merged:
-                    unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), rows.num_rows)
-                    yield positioned_batch(rows, arrow_schema, number, unknown)
+                for row in table_from_bytes(pieces[number]).to_pylist():
+                    yield from merged_rows(row)
 
-    tasks = file_task_count(spark, len(files))
-    numbers = small_frame(spark, pa.table({SEARCHED_FILE: slices["file_no"]}))
-    return numbers.repartition(tasks).mapInArrow(read, out)
+    return spark.range(0, len(pieces), 1, max(1, len(pieces))).mapInArrow(read, out)
 
 
 def _with_deleted(context: SliceContext, file_slice: FileSlice) -> Batches:
