@@ -34,6 +34,10 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 
 MAX_BATCH_ROWS = 524_288
+_LOOKUPS = 8
+"""Rows for each key of the logs whose keys are looked up at a time: each look-up hashes all keys of the logs first."""
+_MATCHED_BYTES = 64 * 1024 * 1024
+"""Approximate maximum size of these rows."""
 _MIN_ROWS = 8_192
 """Minimum number of rows of a batch, regardless of the size of log records."""
 _LOGS_OF_BUDGET = 4
@@ -173,9 +177,7 @@ class SliceReader:
                 yield self.finished(batch)
             return
         matches = BaseRowMatches(self, log_records)
-        # The keys of the logs are hashed again for every batch.
-        size = min(max(len(log_records), BATCH_ROWS), MAX_BATCH_ROWS) if log_records.keys is not None else BATCH_ROWS
-        for part in matches.parts(self._base(size, self.width(log_records))):
+        for part in matches.parts(self._base(BATCH_ROWS, self.width(log_records))):
             merged = part.rows
             if len(part.records):
                 merged = merge_base(merged, part.positions, log_records.changes(part.records), self.rules).rows
@@ -220,16 +222,10 @@ class SliceReader:
         read = BaseRead(self.schema, names, limits, context.selection.base_condition(), keys, context.invalid_text)
         yield from read_base(context.storage, path, read)
 
-    def match(self, batch: pa.RecordBatch, start: int, log_records: MergedLogRecords) -> tuple[Index, Index]:
-        """Return the rows of a base batch that have a version in the logs, and the log record of each."""
-        if log_records.positions is not None:
-            first, last = np.searchsorted(log_records.positions, (start, start + batch.num_rows))
-            return log_records.positions[first:last] - start, np.arange(first, last)
+    def keys_of(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the record keys of base rows."""
         spec = self._context.stored.keys
-        keys = batch.column(RECORD_KEY) if spec is None else record_keys(batch, spec)
-        records = pc.index_in(keys, value_set=log_records.keys)
-        positions = np.flatnonzero(pc.is_valid(records).to_numpy(zero_copy_only=False))
-        return positions, records.drop_null().to_numpy().astype(np.int64)
+        return batch.column(RECORD_KEY) if spec is None else record_keys(batch, spec)
 
     def check_positions(self, log_records: MergedLogRecords, rows: int) -> None:
         """Raise an error for versions of rows beyond the end of a base file with ``rows`` rows."""
@@ -281,18 +277,54 @@ class BaseRowMatches:
             CorruptTableError: The logs have versions of rows beyond the end.
         """
         start = 0
-        for batch in batches:
-            positions, records = self._reader.match(batch, start, self._log_records)
-            self._is_matched[records] = True
-            for part in _split(BasePart(start, batch, positions, records), self._log_records):
+        by_key = self._log_records.positions is None
+        for whole in self._matched_by_key(batches) if by_key else self._matched_by_position(batches):
+            self._is_matched[whole.records] = True
+            for part in _split(whole, self._log_records):
                 yield part
                 start += part.rows.num_rows
         self._reader.check_positions(self._log_records, start)
+
+    def _matched_by_position(self, batches: Iterable[pa.RecordBatch]) -> Iterator[BasePart]:
+        logged, start = self._log_records.positions, 0
+        assert logged is not None
+        for batch in batches:
+            first, last = np.searchsorted(logged, (start, start + batch.num_rows))
+            yield BasePart(start, batch, logged[first:last] - start, np.arange(first, last))
+            start += batch.num_rows
+
+    def _matched_by_key(self, batches: Iterable[pa.RecordBatch]) -> Iterator[BasePart]:
+        start = 0
+        for together in _batched(batches, _LOOKUPS * len(self._log_records)):
+            keys = pa.chunked_array([self._reader.keys_of(batch) for batch in together])
+            found = pc.index_in(keys, value_set=self._log_records.keys)
+            positions = np.flatnonzero(pc.is_valid(found).to_numpy())
+            records = found.drop_null().to_numpy().astype(np.int64)
+            first = of_batch = 0
+            for batch in together:
+                end = of_batch + batch.num_rows
+                last = int(np.searchsorted(positions, end))
+                yield BasePart(start, batch, positions[first:last] - of_batch, records[first:last])
+                first, of_batch, start = last, end, start + batch.num_rows
 
     def unmatched(self) -> Iterator[Index]:
         """Yield the numbers of the records without a base row in the parts that have been read, in batches. Deletes are
         omitted."""
         return self._log_records.batches(~self._is_matched & ~self._log_records.is_delete)
+
+
+def _batched(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Yield adjacent batches together, until they have that number of rows or `_MATCHED_BYTES`."""
+    together: list[pa.RecordBatch] = []
+    num_rows = size = 0
+    for batch in batches:
+        together.append(batch)
+        num_rows, size = num_rows + batch.num_rows, size + batch.nbytes
+        if num_rows >= rows or size >= _MATCHED_BYTES:
+            yield together
+            together, num_rows, size = [], 0, 0
+    if together:
+        yield together
 
 
 def _split(part: BasePart, log_records: MergedLogRecords) -> Iterator[BasePart]:

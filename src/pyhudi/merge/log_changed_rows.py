@@ -19,7 +19,6 @@ from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_rows import BaseRead, Condition, read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_group_reader import (
-    MAX_BATCH_ROWS,
     BasePart,
     BaseRowMatches,
     OpenSlice,
@@ -115,8 +114,9 @@ def _changes(
     nothing = np.zeros(0, dtype=np.int64)
     overlay = _ChangedBaseRows(context, file_slice, opened, log_records)
     by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
-    # If versions in the logs are whole rows and win, it makes no difference whether the base file has their records.
-    base_counts = not (rows_alone and overlay.whole and not overlay.compares)
+    # If versions in the logs are whole rows and win, or are all deletes, it makes no difference whether the base file
+    # has their records.
+    base_counts = not (rows_alone and overlay.whole and (not overlay.compares or log_records.is_delete.all()))
     for part, wins in overlay.touched(by_key) if base_counts else ():
         if overlay.whole:
             winners = part.records[wins & ~log_records.is_delete[part.records]]
@@ -162,9 +162,8 @@ class _ChangedBaseRows:
         if path is None or self.named_by_positions:
             return
         names = context.stored.names(self._slice.base_instant)
-        size = min(max(len(log_records), BATCH_ROWS), MAX_BATCH_ROWS)
         width = 0.0 if self.whole else self._reader.width(log_records)
-        limits = BatchLimits(size, context.memory.batch_bytes, width)
+        limits = BatchLimits(BATCH_ROWS, context.memory.batch_bytes, width)
         read = BaseRead(self._schema(), names, limits, condition, invalid_text=context.invalid_text)
         for part in self.matches.parts(read_base(context.storage, path, read)):
             if len(part.positions):

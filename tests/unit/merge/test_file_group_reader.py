@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.errors import CorruptTableError, FormatError, QueryError
 from pyhudi.format.log import Header, scan_blocks
 from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.merge import file_group_reader
 from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import read_slice
@@ -93,6 +95,24 @@ def test_keys_that_the_base_file_has_twice_are_updated_twice(tmp_path: Path) -> 
     made.base(1, [row("x", 1, "one"), row("x", 1, "two"), row("y", 1, "three")])
     made.log(2, [row("x", 2, "new")])
     assert made.read() == [row("x", 2, "new"), row("x", 2, "new"), row("y", 1, "three")]
+
+
+@pytest.mark.parametrize(("matched_bytes", "lookups"), [(1 << 30, 1), (1, 7)])
+def test_keys_are_looked_up_in_several_batches_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, matched_bytes: int, lookups: int
+) -> None:
+    monkeypatch.setattr(file_group_reader, "BATCH_ROWS", 100)
+    monkeypatch.setattr(file_group_reader, "_MATCHED_BYTES", matched_bytes)
+    index_in = Mock(side_effect=pc.index_in)
+    monkeypatch.setattr(file_group_reader.pc, "index_in", index_in)
+    made = Slice(tmp_path)
+    made.base(1, [row(f"k{i}", 5, "base", i) for i in range(650)])
+    updated = {0, 99, 100, 299, 300, 649, *range(400, 490)}
+    made.log(2, [row(f"k{i}", 6, "log", -i) for i in sorted(updated)], [("k200", None), ("k399", None)])
+    rows = [row(f"k{i}", 6, "log", -i) if i in updated else row(f"k{i}", 5, "base", i) for i in range(650)]
+    assert made.read() == [r for r in rows if r["id"] not in ("k200", "k399")]
+    numbers_of_keys = [len(call.kwargs.get("value_set", ())) for call in index_in.call_args_list]
+    assert numbers_of_keys.count(len(updated) + 2) == lookups
 
 
 def test_positions_count_only_in_their_own_base_file(tmp_path: Path) -> None:

@@ -64,6 +64,15 @@ def test_places_by_headers_alone(made: Slice, monkeypatch: pytest.MonkeyPatch) -
     assert replaced_positions(context(made), made.slice).tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("deletes", [[("k3", 11)], [("k3", 9)], [("k3", None), ("new", 1)]])
+def test_deletes_alone_leave_no_rows_to_compare(
+    made: Slice, monkeypatch: pytest.MonkeyPatch, deletes: list[tuple[str, int | None]]
+) -> None:
+    made.log(2, [], deletes)
+    monkeypatch.setattr("pyhudi.merge.log_changed_rows.read_base", None)
+    assert changed(made, MergeRules(("o",))) == []
+
+
 @pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
 def test_mergers_get_the_base_row(made: Slice, positions: bool) -> None:
     made.log(2, [{"id": "k2", "o": 9, "a": "log", "b": 5}], with_positions=positions)
