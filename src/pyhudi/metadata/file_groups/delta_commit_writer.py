@@ -6,10 +6,11 @@ Tasks write the files of large partitions (`GroupFiles`); the driver then publis
 
 from __future__ import annotations
 
+import json
 import secrets
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -248,5 +249,25 @@ def complete_delta_commit(
     active: ActiveTimeline, instant: Instant, commit: MetadataCommit, version: int, completion: str | None
 ) -> Instant:
     """Complete an instant of the metadata table; ``completion`` is its completion time (from version 8 on)."""
-    content = commit.metadata(version).encode(version, instant.action)
+    metadata = commit.metadata(version)
+    if version < 8:
+        metadata = _with_widest_schema(active, metadata)
+    content = metadata.encode(version, instant.action)
     return active.complete(instant, content, completion if version >= 8 else None)
+
+
+def _with_widest_schema(active: ActiveTimeline, metadata: CommitMetadata) -> CommitMetadata:
+    """Return the metadata with the schema of the last commit if that has more fields.
+
+    Releases from 1.0 on that write version 6, too, record their own schema, and merge their log blocks by that of the
+    last commit: they fail if it has fewer fields than the blocks (seen with 1.2.0).
+    """
+    last = active.timeline.completed().of_actions(Action.DELTA_COMMIT, Action.COMMIT).last
+    recorded = None if last is None else active.commit_metadata(last).schema_json
+    if recorded is None or _num_fields(recorded) <= _num_fields(metadata.extra["schema"]):
+        return metadata
+    return replace(metadata, extra={**metadata.extra, "schema": recorded})
+
+
+def _num_fields(schema: str) -> int:
+    return len(json.loads(schema)["fields"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_definition
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records.metadata_record import record_schema
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -129,3 +131,21 @@ def test_an_index_of_a_column_whose_type_changes_is_taken_out_of_use(tmp_path: P
         declared = TableConfig.load(storage).metadata_partitions
         assert {name for name in declared if "index" in name} == set(left)
         assert load_definitions(storage, TableConfig.load(storage)).keys() & set(kept) == set(left) - {"record_index"}
+
+
+def test_the_wider_schema_of_another_release_stays(tmp_path: Path) -> None:
+    """1.2.0 merges log blocks of version 6 by the schema of the last commit, and fails if it has fewer fields."""
+    storage = made(tmp_path / "t", 6)
+    Write(options=WITH_METADATA).run(storage)
+    own = metadata(storage).timeline.active
+    last = own.timeline.completed().writes().last
+    assert last is not None
+    wider = record_schema(9, meta_columns=False)
+    done = own.commit_metadata(last)
+    storage.write(own.path(last), replace(done, extra={**done.extra, "schema": wider}).encode(6, last.action))
+    Write(options=WITH_METADATA).run(storage)
+    own = metadata(storage).timeline.active
+    later = own.timeline.completed().writes().last
+    assert later is not None
+    assert later.requested > last.requested
+    assert own.commit_metadata(later).schema_json == wider
