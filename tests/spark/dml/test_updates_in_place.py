@@ -155,7 +155,7 @@ def test_plans_that_are_made_once_are_not_adaptive(spark, capsys):
         spark.conf.set(key, before)
     shown = capsys.readouterr().out
     assert "InMemoryTableScan" in shown
-    assert "+- AdaptiveSparkPlan" not in shown  # only the scan of the result is
+    assert "AdaptiveSparkPlan" not in shown
     assert not rows.storageLevel.useMemory
 
 

@@ -15,6 +15,7 @@ from pyhudi.spark.session_settings import is_connect, session_setting, shuffle_p
 _log = logging.getLogger(__name__)
 _SHUFFLES = "spark.sql.shuffle.partitions"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
+_ADAPTIVE_CACHE = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 _ROWS_A_TASK = 100_000
 _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 
@@ -89,8 +90,9 @@ def planned(frame: DataFrame, *, adaptive: bool) -> Iterator[DataFrame]:
     Adaptive execution runs a job for each shuffle and for each cached input, and plans again after each of them. This
     takes longer than it saves if the sizes of all inputs are known. Spark plans a DataFrame when it is persisted, so
     the setting of the session is changed for that call only; a query that another thread plans at the same time is
-    not adaptive either. Spark Connect does not recognize a DataFrame of a Python function as the cached one, so nothing
-    is changed there.
+    not adaptive either. Until the end of the block, the session makes no adaptive plans of cached DataFrames: the query
+    that reads the cache would evaluate it in a job of its own. Spark Connect does not recognize a DataFrame of a Python
+    function as the cached one, so nothing is changed there.
 
     Args:
         frame: A DataFrame with a small result, which is cached until the end of the block.
@@ -100,4 +102,6 @@ def planned(frame: DataFrame, *, adaptive: bool) -> Iterator[DataFrame]:
         yield frame
         return
     with CachedFrames() as cached:
-        yield cached.add(frame, adaptive=False)
+        rows = cached.add(frame, adaptive=False)
+        with session_setting(frame.sparkSession, _ADAPTIVE_CACHE, "false"):
+            yield rows
