@@ -112,6 +112,12 @@ class RowChanges:
         """True if all rows are updates of rows at known positions."""
         return self.bases is not None and self.new_records is NewRecords.NONE and not self.deletes
 
+    @property
+    def keeps_keys(self) -> bool:
+        """True if all rows are changes of located rows, with the keys and partition paths of these."""
+        keys_change = self.assigned.record_key or self.assigned.partition_path
+        return self.located and self.new_records is NewRecords.NONE and not keys_change
+
 
 @dataclass(frozen=True, slots=True)
 class DmlCommit:

@@ -34,7 +34,7 @@ def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
     Evaluating the result fails on a row whose record key was assigned another value.
     """
     assert job.changes is not None
-    if job.changes.only_updates and not job.changes.assigned.record_key:
+    if job.changes.keeps_keys:
         stored = {STORED_KEY: RECORD_KEY, STORED_PATH: PARTITION_PATH}
         return job.df.withColumnsRenamed(stored)
     rows = with_keys(job.df, job.spec, instant)
