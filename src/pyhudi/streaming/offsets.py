@@ -144,16 +144,15 @@ def batch_query(
             f"the first batch of a stream from 'latest' is repeated after {start.first_batch_after} was committed: "
             f"with which commit the stream began is no longer known. {CURE}"
         )
-    history = BatchHistory(table, number, begin, log)
     if number and begin is not None:
-        history.check_same_table(times, is_limited=start.limited)
+        BatchHistory(table, number, begin, log).check_same_table(times, is_limited=start.limited)
     excluded = None if start.is_superseded(number, by_completion=by_completion) else begin
     read_times = {requested: time for requested, time in times.items() if excluded is None or time > excluded}
     if not read_times:
         return None
     if number != 0:
         first = min(read_times.values())
-        history.check_nothing_missed(first)
+        BatchHistory(table, number, excluded, log).check_nothing_missed(first)
         begin = just_before(first)
     instants = InstantRange(begin, max(read_times.values()), by_completion=by_completion, only=frozenset(read_times))
     return replace(query, type=QueryType.INCREMENTAL, instants=instants)

@@ -221,6 +221,18 @@ def test_a_batch_whose_files_are_gone(tmp_path: Path, version: int) -> None:
     check_not_archived(table, undone, EARLIEST, 3)
 
 
+def test_a_later_start_does_not_hide_that_commits_were_missed(tmp_path: Path) -> None:
+    made = written(tmp_path, 9, 3)
+    table = TableSnapshot.load(made.client())
+    read = [SourceLog(frozenset(files(table, *numbers)), frozenset(files(table, 1))) for numbers in ((1,), (1, 2))]
+    made.archive(1, 2)
+    table = TableSnapshot.load(made.client())
+    later = StartOffset(after=at(5), is_past=True)
+    with pytest.raises(CheckpointError, match=f"commits up to {at(2)} have been archived"):
+        batch_query(table, files(table, 3), later, 1, query=Query(), log=lambda _: read[0])
+    assert batch_query(table, files(table, 3), later, 2, query=Query(), log=lambda _: read[1]).instants.only == {at(3)}
+
+
 def test_steps_of_a_source_are_not_batches_of_the_query(tmp_path: Path, table: TableSnapshot) -> None:
     """Another source, or an operator with state, causes batches without files of this one."""
     written = {"b0": '{"path": "file:///elsewhere/1.commit", "batchId": 0}', "b3": entries(table, 3, 10, 20, 30)}
