@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.errors import TransactionError
+from pyhudi.errors import CorruptInstantError, InstantNotFoundError, TransactionError
 from pyhudi.format.file_names import base_file_name, log_file_name, next_log_version, write_token
 from pyhudi.format.hfile.hfile_writer import HFileContext, HFileWriter, write_hfile
 from pyhudi.format.log.block_framing import Buffer, Frame, frame
@@ -263,10 +263,19 @@ def _with_widest_schema(active: ActiveTimeline, metadata: CommitMetadata) -> Com
     last commit: they fail if it has fewer fields than the blocks (seen with 1.2.0).
     """
     last = active.timeline.completed().of_actions(Action.DELTA_COMMIT, Action.COMMIT).last
-    recorded = None if last is None else active.commit_metadata(last).schema_json
+    recorded = None if last is None else _recorded_schema(active, last)
     if recorded is None or _num_fields(recorded) <= _num_fields(metadata.extra["schema"]):
         return metadata
     return replace(metadata, extra={**metadata.extra, "schema": recorded})
+
+
+def _recorded_schema(active: ActiveTimeline, instant: Instant) -> str | None:
+    """Return the schema that a commit has recorded; None if its metadata, which no write needs, cannot be read, such as
+    those in an empty file."""
+    try:
+        return active.commit_metadata(instant).schema_json
+    except (CorruptInstantError, InstantNotFoundError):
+        return None
 
 
 def _num_fields(schema: str) -> int:

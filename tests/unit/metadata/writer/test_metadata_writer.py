@@ -149,3 +149,15 @@ def test_the_wider_schema_of_another_release_stays(tmp_path: Path) -> None:
     assert later is not None
     assert later.requested > last.requested
     assert own.commit_metadata(later).schema_json == wider
+
+
+def test_a_commit_of_the_metadata_table_that_cannot_be_read(tmp_path: Path) -> None:
+    """No write needs what it has recorded."""
+    storage = made(tmp_path / "t", 6)
+    Write(options=WITH_METADATA).run(storage)
+    own = metadata(storage).timeline.active
+    last = own.timeline.completed().writes().last
+    assert last is not None
+    storage.write(own.path(last), b"")
+    Write(options=WITH_METADATA).run(storage)
+    assert listed(storage) == data_files(storage)
