@@ -106,7 +106,7 @@ class FileSystemBasedLockProvider(LockProvider):
             raise
         except BaseException:  # An interrupt, which may come after the file was created.
             self._held = False
-            self._delete_own()
+            self._give_up()
             raise
 
     def _try_acquire(self) -> bool:
@@ -166,8 +166,15 @@ class FileSystemBasedLockProvider(LockProvider):
                 error,
             )
         except BaseException:  # An interrupt, which may come before the file was deleted.
-            self._delete_own()
+            self._give_up()
             raise
+
+    def _give_up(self) -> None:
+        """Delete the lock file after an interrupt. If the storage fails, a lock of this process may take it over."""
+        try:
+            self._delete_own()
+        except StorageError:
+            _given_up.add(self._owner)
 
     def _delete_own(self) -> bool:
         """Delete the lock file if it is this owner's. Return True if it was."""

@@ -194,6 +194,15 @@ def test_an_interrupt_leaves_no_lock_file(storage: Storage, operation: str, when
     assert not storage.exists(LOCK_FILE)
 
 
+def test_an_interrupt_while_the_storage_fails(storage: Storage) -> None:
+    """The lock file stays, but a lock of this process takes it over."""
+    faults = [Fault("create", 1, "after", KeyboardInterrupt), Fault("read")]
+    with pytest.raises(KeyboardInterrupt):
+        FileSystemBasedLockProvider(FaultyStorage(storage, faults), retry_policy=QUICK).try_acquire()
+    assert storage.exists(LOCK_FILE)
+    assert FileSystemBasedLockProvider(storage, retry_policy=QUICK).try_acquire()
+
+
 def test_an_interrupt_leaves_the_lock_file_of_somebody_else(storage: Storage) -> None:
     storage.create(LOCK_FILE, b"written by a JVM")
     interrupted = FaultyStorage(storage, [Fault("read", 1, "after", KeyboardInterrupt)])
