@@ -341,7 +341,7 @@ def test_a_metastore_that_does_not_answer(table: HandMadeTable, monkeypatch: pyt
         services.sync_catalog()
     server = "jdbc:hive2://localhost:10000"
     with pytest.raises(ConfigError, match=rf"jdbcurl={server}: HiveServer2 is not asked, and .*metastore\.uris=thrift"):
-        services.sync_catalog({f"{HIVE}jdbcurl": server})
+        services.sync_catalog({f"{HIVE}jdbcurl": f"{server};user=me;password=secret"})
 
 
 def test_the_second_server_answers(metastore: tuple[str, FakeMetastore], table: HandMadeTable) -> None:

@@ -76,8 +76,9 @@ def metastore_address(opts: Options) -> MetastoreAddress:
     """
     uris = opts.get_typed(options.HIVE_SYNC_METASTORE_URIS) or find_uris(opts)
     if not uris:
-        server = f"{_JDBC_URL}={opts[_JDBC_URL]}: HiveServer2 is not asked, and " if _JDBC_URL in opts else ""
-        raise ConfigError(f"{server}the Hive metastore is not known: {_SET_METASTORE}")
+        server, _, _ = (opts.get(_JDBC_URL) or "").partition(";")  # settings after that may have a password
+        not_asked = f"{_JDBC_URL}={server}: HiveServer2 is not asked, and " if server else ""
+        raise ConfigError(f"{not_asked}the Hive metastore is not known: {_SET_METASTORE}")
     return MetastoreAddress.parse(uris)
 
 
