@@ -189,6 +189,8 @@ class IndexRequest:
             UnsupportedTableError: It cannot be indexed.
         """
         (column,) = self.columns
+        if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
+            raise UnsupportedTableError(f"column {column!r} is not stored in files, only in partition paths")
         if column not in schema.names:
             raise ConfigError(f"the column {column!r} to index does not exist; the table has {', '.join(schema.names)}")
         data_type = schema.field(column).type
@@ -197,8 +199,6 @@ class IndexRequest:
                 f"column {column!r} has type {data_type}; secondary indexes support texts, integers, dates and "
                 "timestamps"
             )
-        if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
-            raise UnsupportedTableError(f"column {column!r} is not stored in files, only in partition paths")
 
     def is_missing(self, storage: Storage, config: TableConfig) -> bool:
         """Return True if a table with a record index lacks this secondary index, and any other one of its column. A

@@ -7,17 +7,25 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.config import Options
+from pyhudi.config import Options, options
 from pyhudi.config.property_keys import METADATA_PARTITIONS, TYPE
-from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, OptionWithoutEffectWarning
+from pyhudi.errors import (
+    ConfigError,
+    HudiError,
+    InvalidOptionError,
+    OptionWithoutEffectWarning,
+    UnsupportedTableError,
+)
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.services.indexing.index_requests import IndexRequest, check_index_of_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from tests.golden.expected import unpack
+from tests.tables import HandMadeTable
 
 SECONDARY = "secondary_index_idx_name"
 DEFINITIONS = ".hoodie/.index_defs/index.json"
@@ -116,6 +124,15 @@ def test_the_index_of_a_write_that_is_refused(tmp_path: Path, column: str, name:
     opts = Options.parse({"hoodie.metadata.index.secondary.column": column, "hoodie.index.name": name})
     with pytest.raises(HudiError, match=message):
         check_index_of_write(open_storage(table.path), table.config, opts, table.schema)
+
+
+def test_the_index_of_a_write_to_a_column_that_files_lack(tmp_path: Path) -> None:
+    """The columns of a write leave it out."""
+    made = HandMadeTable(tmp_path / "t", properties={options.DROP_PARTITION_COLUMNS.key: "true"})
+    config, storage = made.client().config, open_storage(str(made.root))
+    opts = {"hoodie.metadata.index.secondary.column": "p", "hoodie.metadata.global.record.level.index.enable": "true"}
+    with pytest.raises(UnsupportedTableError, match="column 'p' is not stored in files"):
+        check_index_of_write(storage, config, Options.parse(opts), pa.schema([("id", pa.string())]))
 
 
 def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
