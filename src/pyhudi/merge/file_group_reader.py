@@ -306,6 +306,7 @@ class BaseRowMatches:
                 last = int(np.searchsorted(positions, end))
                 yield BasePart(start, batch, positions[first:last] - of_batch, records[first:last])
                 first, of_batch, start = last, end, start + batch.num_rows
+            together.clear()  # otherwise they would be in memory while the next ones are collected
 
     def unmatched(self) -> Iterator[Index]:
         """Yield the numbers of the records without a base row in the parts that have been read, in batches. Deletes are

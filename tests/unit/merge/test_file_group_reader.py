@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,7 +18,7 @@ from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.errors import CorruptTableError, FormatError, QueryError
 from pyhudi.format.log import Header, scan_blocks
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.merge import file_group_reader
+from pyhudi.merge import base_file_rows, file_group_reader
 from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import read_slice
@@ -113,6 +114,25 @@ def test_keys_are_looked_up_in_several_batches_at_a_time(
     assert made.read() == [r for r in rows if r["id"] not in ("k200", "k399")]
     numbers_of_keys = [len(call.kwargs.get("value_set", ())) for call in index_in.call_args_list]
     assert numbers_of_keys.count(len(updated) + 2) == lookups
+
+
+def test_base_rows_are_released_before_more_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Slice(tmp_path)
+    made.base(1, [row(f"k{i}", 5) for i in range(1000)])
+    made.log(2, [row(f"k{i}", 6) for i in range(50)])  # 400 base rows are looked up at a time
+    read: list[weakref.ref[pa.RecordBatch]] = []
+    in_memory: list[int] = []
+
+    def read_base(*args: Any) -> Iterator[pa.RecordBatch]:
+        for batch in base_file_rows.read_base(*args):
+            read.append(weakref.ref(batch))
+            in_memory.append(sum(one() is not None for one in read))
+            yield batch
+
+    monkeypatch.setattr(file_group_reader, "BATCH_ROWS", 100)
+    monkeypatch.setattr(file_group_reader, "read_base", read_base)
+    assert len(made.read()) == 1000
+    assert max(in_memory) <= 5, "four that are looked up, and the last one before"
 
 
 def test_positions_count_only_in_their_own_base_file(tmp_path: Path) -> None:
