@@ -25,7 +25,8 @@ import pyarrow.compute as pc
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, GroupSlice
-from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
+from pyhudi.metadata.file_groups.hfile_sources import MetadataSlice, SliceFile
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, run_job
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 from pyhudi.metadata.records.record_changes import RecordChanges
@@ -140,21 +141,12 @@ def _peak() -> int:
 
 
 def _slices(storage: Storage) -> Iterator[MetadataSlice]:
-    listing = storage.list(f"{METADATA_FOLDER}/{RECORD_INDEX}")
-    sizes = dict(zip(listing["path"].to_pylist(), listing["size"].to_pylist(), strict=True))
-    bases = sorted(path for path in sizes if path.endswith(".hfile"))
-    for base in bases:
-        file_id = base.rpartition("/")[2].split("_")[0]
-        logs = sorted(path for path in sizes if f"/.{file_id}_" in path)
-        row = {
-            "file_id": file_id,
-            "base_instant": _FIRST,
-            "base_path": base,
-            "base_size": sizes[base],
-            "log_paths": logs,
-            "log_sizes": [sizes[path] for path in logs],
-        }
-        yield MetadataSlice(RECORD_INDEX, row)
+    listing = storage.list(f"{METADATA_FOLDER}/{RECORD_INDEX}").select(["path", "size", "mtime_ms"])
+    files = sorted(SliceFile(*row.values()) for row in listing.to_pylist())
+    for base in (file for file in files if file.path.endswith(".hfile")):
+        file_id = base.path.rpartition("/")[2].split("_")[0]
+        logs = tuple(file for file in files if f"/.{file_id}_" in file.path)
+        yield MetadataSlice(RECORD_INDEX, file_id, _FIRST, base, logs)
 
 
 if __name__ == "__main__":
