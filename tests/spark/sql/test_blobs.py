@@ -141,7 +141,7 @@ def test_declarations(spark, tmp_path):
     assert rows(spark, "SELECT read_blob(z) FROM t WHERE id IN ('a', 'z') ORDER BY id") == [(None,), (b"zz",)]
     assert HudiTable.for_path(path).schema.field("z").type == BLOB
     spark.sql("CREATE TABLE similar LIKE t")
-    assert spark.table("similar").schema["b"].metadata == {"hudi_type": "BLOB"}
+    assert spark.table("similar").schema["b"].metadata == {"comment": "bytes", "hudi_type": "BLOB"}
     assert "\n  b BLOB COMMENT 'bytes',\n" in spark.sql("SHOW CREATE TABLE t").first()[0]
     orc = "TBLPROPERTIES ('hoodie.table.base.file.format' = 'ORC')"
     with pytest.raises(UnsupportedTableError, match="'b' is a BLOB, which ORC files cannot have"):
