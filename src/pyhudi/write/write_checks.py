@@ -281,6 +281,31 @@ def check_storable(schema: pa.Schema, config: TableConfig) -> None:
         )
 
 
+def check_dropped_partition_columns(schema: pa.Schema, config: TableConfig) -> None:
+    """Refuse timestamps as partition columns of a new table whose files lack these columns.
+
+    They would be read as the texts of their partition paths, and later timestamps be refused, because a string of one
+    makes another path.
+
+    Args:
+        schema: Columns of the new table, partition columns included.
+        config: Properties of the table.
+
+    Raises:
+        SchemaMismatchError: A partition column is a timestamp.
+    """
+    if not config.drop_partition_columns:
+        return
+    for name in (field.name for field in config.partition_fields):
+        if name in schema.names and pa.types.is_timestamp(kind := schema.field(name).type):
+            key = options.DROP_PARTITION_COLUMNS.key
+            raise SchemaMismatchError(
+                f"the partition column {name!r} is {kind}, and would be string in the table, whose files lack it "
+                f"({key}=true), so that later rows would be refused; cast it to a date, or to a number, as by "
+                f"unix_micros, or leave {key} out"
+            )
+
+
 def check_table_exists(uri: str, operation: Operation) -> None:
     """Refuse operations that require an existing table. Called only if no table exists.
 

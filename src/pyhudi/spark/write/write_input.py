@@ -31,7 +31,7 @@ from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type, spark_schema, uncollated_type
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.write.write_checks import check_storable
+from pyhudi.write.write_checks import check_dropped_partition_columns, check_storable
 from pyhudi.write.write_operations import DELETING
 
 
@@ -85,10 +85,13 @@ def write_schema(
 
     Raises:
         SchemaMismatchError: Incoming columns are incompatible with the columns of the table, or would change the type
-            of one that makes record keys or partition paths, or decides between versions of a record.
+            of one that makes record keys or partition paths, or decides between versions of a record; or as
+            `check_dropped_partition_columns`.
         UnsupportedTableError: There are vectors or blobs, which the files of the table cannot have.
     """
-    if table is not None:
+    if table is None:
+        check_dropped_partition_columns(incoming, config)
+    else:
         _keep_texts(remove_meta_columns(table), incoming, config, opts)
     incoming = _stored(incoming, config)
     check_types(incoming if table is None else pa.schema([]))

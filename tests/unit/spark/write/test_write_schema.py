@@ -121,3 +121,21 @@ def test_other_columns_become_wider() -> None:
 def test_columns_without_a_type_are_null() -> None:
     rows = columns({"ts": pa.null()})
     assert write_schema(rows, columns({}), CONFIG, OPTIONS, Operation.UPSERT) == columns({})
+
+
+def test_partition_columns_that_files_lack() -> None:
+    """The table has them as texts, so a new one is refused whose later rows would be."""
+    dropping = {**OPTIONS, "hoodie.datasource.write.drop.partition.columns": "true"}
+    opts = Options.parse(dropping)
+    config = TableConfig.for_new_table(opts)
+    table = columns({"part": pa.string()})
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        rows = columns({"part": kind})
+        with pytest.raises(SchemaMismatchError, match=r"'part' is timestamp.*cast it to a date, or to a number"):
+            write_schema(rows, None, config, opts, Operation.UPSERT)
+        with pytest.raises(SchemaMismatchError, match="'part' is string in the table and timestamp"):
+            write_schema(rows, table, config, opts, Operation.UPSERT)
+        assert write_schema(rows, None, CONFIG, OPTIONS, Operation.UPSERT).field("part").type == kind
+    for kind in (pa.string(), pa.int64(), pa.date32()):
+        for now in (None, table):
+            assert "part" not in write_schema(columns({"part": kind}), now, config, opts, Operation.UPSERT).names
