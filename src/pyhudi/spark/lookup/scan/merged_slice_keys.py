@@ -7,7 +7,7 @@ about the incoming one: whether a record moves to another partition, or is a dup
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,16 +15,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from pyhudi.arrow.ipc import table_from_bytes
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import BaseRowMatches, open_slice, read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import Batches
-from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism
+from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism, run_on_rows
 from pyhudi.spark.lookup.key_lookup import KeyLookup
 from pyhudi.spark.lookup.scan.base_file_keys import BaseFiles, positioned_batch, positioned_schema
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -58,7 +56,6 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     names = [name for name in schema.names if name in table_schema.schema.names]
     context = replace(context, columns=tuple(names))
     arrow_schema = from_spark_json(schema.json())
-    out = positioned_schema(schema)
     include_deleted = lookup.include_deleted
     pieces = cut_rows(files.table, bytes_to_read(files.table, part=KEYS), parallelism(spark))
 
@@ -68,14 +65,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
             unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), rows.num_rows)
             yield positioned_batch(rows, arrow_schema, row["file_no"], unknown)
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for row in table_from_bytes(pieces[number]).to_pylist():
-                    yield from merged_rows(row)
-
-    return spark.range(0, len(pieces), 1, max(1, len(pieces))).mapInArrow(read, out)
+    return run_on_rows(spark, pieces, merged_rows, from_spark_json(positioned_schema(schema).json()))
 
 
 def _with_deleted(context: SliceContext, file_slice: FileSlice) -> Batches:
