@@ -14,7 +14,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import ConfigError, NonRetryableConflictError, QueryError, TableExistsError
+from pyhudi.errors import (
+    ConfigError,
+    NonRetryableConflictError,
+    QueryError,
+    SchemaMismatchError,
+    TableExistsError,
+)
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.write.dataframe_writer import write
@@ -237,6 +243,20 @@ def test_dropped_partition_columns(spark: SparkSession, tmp_path: Path) -> None:
         assert "part" not in pq.read_schema(file).names
     schema = commits(path)[-1]["extra"]["schema"]  # type: ignore[index]
     assert [field["name"] for field in json.loads(schema)["fields"]] == ["id", "ts", "v"]
+
+
+@pytest.mark.parametrize("cast", ["date(part)", "unix_micros(part)"])
+def test_dropped_partition_columns_of_timestamps(spark: SparkSession, tmp_path: Path, cast: str) -> None:
+    """Refused before anything is written; what the message says makes a table that can be written again."""
+    path = str(tmp_path / "table")
+    more = {"hoodie__datasource__write__drop__partition__columns": True}
+    rows = frame(spark, ROWS).withColumn("part", F.expr("timestamp'2024-01-02 03:04:05'"))
+    with pytest.raises(SchemaMismatchError, match=r"'part' is timestamp.*cast it to a date, or to a number"):
+        write(rows, path, options("insert", **more))
+    assert not Path(path).exists()
+    for _ in range(2):
+        write(rows.withColumn("part", F.expr(cast)), path, options("upsert", **more))
+    assert HudiTable.for_path(path).scan().to_spark(spark).select("id", "part").distinct().count() == len(ROWS)
 
 
 def test_merge_on_read(spark: SparkSession, tmp_path: Path) -> None:

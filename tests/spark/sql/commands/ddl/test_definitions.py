@@ -318,6 +318,20 @@ def test_columns_that_cannot_be_keys(spark):
             spark.sql(f"CREATE TABLE t (id INT, b BLOB) USING hudi TBLPROPERTIES ({properties})")
 
 
+def test_partition_columns_that_files_lack(spark):
+    """A timestamp would be a text from the second INSERT on, with another partition path."""
+    rest = "PARTITIONED BY (at) TBLPROPERTIES ('hoodie.datasource.write.drop.partition.columns' = 'true')"
+    for create in (f"(id INT, at TIMESTAMP) USING hudi {rest}", f"USING hudi {rest} AS SELECT 1 AS id, now() AS at"):
+        with pytest.raises(SchemaMismatchError, match=r"'at' is timestamp.*cast it to a date, or to a number"):
+            spark.sql(f"CREATE TABLE t {create}")
+    assert not spark.catalog.tableExists("t")
+    spark.sql(f"CREATE TABLE t (id INT, at DATE) USING hudi {rest}")
+    for number in (1, 2):
+        spark.sql(f"INSERT INTO t VALUES ({number}, date'2024-01-02')")
+    assert rows(spark, "SELECT id, at FROM t") == [(1, "2024-01-02"), (2, "2024-01-02")]
+    assert rows(spark, "SHOW PARTITIONS t") == [("at=2024-01-02",)]
+
+
 @pytest.mark.parametrize("clause", ["DEFAULT 'x'", "GENERATED ALWAYS AS (upper('x'))"])
 def test_columns_that_spark_would_have_to_compute_are_refused(spark, clause):
     with pytest.raises(UnsupportedTableError, match=f"the column 'n' cannot have .*{clause.split()[0]}"):

@@ -54,7 +54,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.table_overwrite.table_removal import remove_after_failure
-from pyhudi.write.write_checks import check_storable
+from pyhudi.write.write_checks import check_dropped_partition_columns, check_storable
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
 
@@ -138,6 +138,7 @@ def create_new(
     Raises:
         QueryError: There are neither columns nor rows, or the catalog takes no such name.
         TableExistsError: The location has files, or is inside another table.
+        SchemaMismatchError: As `checked_definition` and `check_dropped_partition_columns`.
     """
     check_name(table.name)
     schema = declared_columns(spark, statement) if rows is None else without_meta_columns(rows.schema)
@@ -155,6 +156,7 @@ def create_new(
     config.check_readable()
     config.check_writable()
     check_storable(columns, config)
+    check_dropped_partition_columns(columns, config)
     storage = open_storage(table.location, opts)
     refuse_nested_table(storage.root, opts)
     if is_location_of(replaced, storage):
