@@ -18,7 +18,6 @@ from pyhudi.timeline.fencing.write_fence import WriteFence
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.cleanup import run_cleanup_steps
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.liveness_signals import LivenessSignals
 from pyhudi.transaction.locks.lock_factory import make_time_generator
@@ -151,8 +150,15 @@ class PendingWrite:
         refuse_if_rolled_back(self._instant, expected, self.timeline, active)
 
     def _finish(self) -> list[str]:
-        """Remove markers and heartbeat. Return warnings for failures."""
-        warnings = run_cleanup_steps(self._instant, self._cleanup_steps())
+        """Remove markers and heartbeat, each even if another failed. Return warnings for failures, whose leftovers the
+        next writer removes."""
+        warnings: list[str] = []
+        for step in self._cleanup_steps():
+            try:
+                step()
+            except Exception as failure:
+                warnings.append(f"leftovers of {self._instant} remain for the next writer: {failure}")
+                _log.warning("%s", warnings[-1])
         self._finished = True
         return warnings
 

@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow.arrays import list_sums
 from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import ConfigError, FormatError, TransactionError, UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, consistent_hashes
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.view.file_slicing import slice_sizes
 from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 
 PLAN_STRATEGY = "SparkConsistentBucketClusteringPlanStrategy"
@@ -107,7 +107,7 @@ class ResizingRules:
         """Yield the slices (by row) of each group of a partition, and its new buckets: splits first, then merges."""
         of_id = {file_id: bucket for bucket, file_id in enumerate(metadata.file_ids())}
         rows = {of_id[name]: row for row, name in enumerate(slices["file_id"].to_pylist()) if name in of_id}
-        file_sizes = pc.add(pc.fill_null(slices["base_size"], 0), list_sums(slices["log_sizes"])).to_pylist()
+        file_sizes = slice_sizes(slices).tolist()
         sizes = {bucket: file_sizes[row] for bucket, row in rows.items()}
         changes: dict[tuple[int, ...], tuple[ChildNode, ...]] = {}
         room = self.max_buckets - len(metadata.ends)

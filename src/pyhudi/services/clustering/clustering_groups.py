@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow.arrays import contiguous, list_sums
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import file_name_of, file_paths, instant_of
@@ -23,6 +23,7 @@ from pyhudi.services.clustering.bucket_resizing import BucketRouting, bucketing_
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
+from pyhudi.table.view.file_slicing import slice_sizes
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 
 
@@ -93,7 +94,7 @@ def clustering_groups(
     planned, at = planned.filter(pc.is_valid(at)), at.drop_null()
     in_order = slices.take(at)
     _check_slices_unchanged(plan, planned, in_order)
-    sizes = pc.add(pc.fill_null(in_order["base_size"], 0), list_sums(in_order["log_sizes"])).to_numpy()
+    sizes = slice_sizes(in_order)
     numbers = planned["group"].to_numpy()
     starts: list[int] = []
     bounds = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)).tolist() if len(numbers) else []

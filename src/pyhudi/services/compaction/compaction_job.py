@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow.arrays import contiguous, list_sums
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.merge.file_slice import FileSlice, SliceContext
@@ -23,6 +23,7 @@ from pyhudi.table.view.compaction_operations import list_names, slices_of
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_slicing import slice_sizes
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.timeline.instant import Action
@@ -138,8 +139,7 @@ def _slices(table: TableSnapshot, plan: CompactionPlan) -> pa.Table:
     else:
         files, _ = list_files(table.storage, plan.partitions)
     slices = slices_of(operations, files.filter(in_groups(files, operations)))
-    totals = pc.add(pc.fill_null(slices["base_size"], 0), list_sums(slices["log_sizes"])).to_numpy()
-    return slices.take(pa.array(np.argsort(-totals, kind="stable")))
+    return slices.take(pa.array(np.argsort(-slice_sizes(slices), kind="stable")))
 
 
 def _with_all_logs(operations: pa.Table, view: FileSystemView) -> pa.Table:

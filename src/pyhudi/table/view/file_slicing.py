@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pyhudi.arrow.arrays import contiguous
+from pyhudi.arrow.arrays import contiguous, list_sums
 from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.table.view.file_listing import FILE_SCHEMA
 
@@ -32,6 +32,12 @@ slice of logs only; logs are in merge order."""
 def has_log_files(slices: pa.Table) -> pa.ChunkedArray:
     """Return a mask of the slices (with the column ``log_paths`` of `SLICE_SCHEMA`) that have log files."""
     return pc.fill_null(pc.greater(pc.list_value_length(slices["log_paths"]), 0), False)
+
+
+def slice_sizes(slices: pa.Table) -> NDArray[np.int64]:
+    """Return the bytes of the base file and the log files of each slice (`SLICE_SCHEMA`)."""
+    sizes: NDArray[np.int64] = pc.add(pc.fill_null(slices["base_size"], 0), list_sums(slices["log_sizes"])).to_numpy()
+    return sizes
 
 
 def has_logs_named_by_slice(slices: pa.Table) -> bool:

@@ -22,6 +22,8 @@ from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Instant
 from tests.unit.services.merge_on_read_table import MorTable, row
 from tests.unit.transaction.tables import MULTI_WRITER, WITH_METADATA, Write, active, data_files, make_table
 from tests.unit.transaction.test_writer_death import opened
@@ -133,20 +135,24 @@ def test_an_index_of_a_column_whose_type_changes_is_taken_out_of_use(tmp_path: P
         assert load_definitions(storage, TableConfig.load(storage)).keys() & set(kept) == set(left) - {"record_index"}
 
 
+def last_write(storage: Storage) -> tuple[ActiveTimeline, Instant]:
+    """Return the timeline of the metadata table, and its last write."""
+    own = metadata(storage).timeline.active
+    last = own.timeline.completed().writes().last
+    assert last is not None
+    return own, last
+
+
 def test_the_wider_schema_of_another_release_stays(tmp_path: Path) -> None:
     """1.2.0 merges log blocks of version 6 by the schema of the last commit, and fails if it has fewer fields."""
     storage = made(tmp_path / "t", 6)
     Write(options=WITH_METADATA).run(storage)
-    own = metadata(storage).timeline.active
-    last = own.timeline.completed().writes().last
-    assert last is not None
+    own, last = last_write(storage)
     wider = record_schema(9, meta_columns=False)
     done = own.commit_metadata(last)
     storage.write(own.path(last), replace(done, extra={**done.extra, "schema": wider}).encode(6, last.action))
     Write(options=WITH_METADATA).run(storage)
-    own = metadata(storage).timeline.active
-    later = own.timeline.completed().writes().last
-    assert later is not None
+    own, later = last_write(storage)
     assert later.requested > last.requested
     assert own.commit_metadata(later).schema_json == wider
 
@@ -155,9 +161,7 @@ def test_a_commit_of_the_metadata_table_that_cannot_be_read(tmp_path: Path) -> N
     """No write needs what it has recorded."""
     storage = made(tmp_path / "t", 6)
     Write(options=WITH_METADATA).run(storage)
-    own = metadata(storage).timeline.active
-    last = own.timeline.completed().writes().last
-    assert last is not None
+    own, last = last_write(storage)
     storage.write(own.path(last), b"")
     Write(options=WITH_METADATA).run(storage)
     assert listed(storage) == data_files(storage)
