@@ -1,4 +1,4 @@
-"""Each name is imported from the module that defines it, or from a package that exports it."""
+"""Rules of the source text: imports of each name from its module, and calls that go through one function."""
 
 from __future__ import annotations
 
@@ -42,3 +42,8 @@ def test_modules_do_not_export_names_of_others() -> None:
         if (source, name) in borrowed
     ]
     assert not wrong
+
+
+def test_tasks_run_in_prepared_workers() -> None:
+    calls = {path for path in SOURCES if ".mapInArrow(" in path.read_text()}
+    assert {module_name(path) for path in calls} == {"pyhudi.spark.execution.row_tasks"}

@@ -8,8 +8,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.spark.execution.cached_frames import planned
-from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.execution.row_serialization import pack_rows
+from pyhudi.spark.execution.row_tasks import map_in_arrow
 from pyhudi.write.location_columns import STATUS
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.in_task_tagging import TOO_MANY_ROWS, InTaskTagging, in_task_tagging_task
@@ -63,11 +64,10 @@ def run_write_tasks(rows: DataFrame, work: WriteTask, *, adaptive: bool = True) 
 def _statuses(rows: DataFrame, work: WriteTask, *, adaptive: bool) -> list[bytes]:
     packed, unpacking = pack_rows(rows)
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         status = work(unpacking.rows(batches), this_task())
         yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
-    written = packed.mapInArrow(task, _STATUS_SCHEMA)
+    written = map_in_arrow(packed, task, _STATUS_SCHEMA)
     with planned(written, adaptive=adaptive) as statuses:
         return [bytes(row[0]) for row in statuses.collect()]

@@ -22,8 +22,7 @@ from pyhudi.metadata.writer.file_statistics import rows_of_file
 from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import spread_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import task_errors
@@ -124,12 +123,12 @@ def summarize_files(
     count = files.num_rows
     numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
     tasks = file_task_count(spark, count)
-    rows = spread_frame(spark, numbered, tasks).mapInArrow(_FileRows(storage, top, invalid_text), read_schema)
+    rows = map_in_arrow(spread_frame(spark, numbered, tasks), _FileRows(storage, top, invalid_text), read_schema)
     values = rows.select(
         _NUMBER, *(expression_column(index.expression).alias(f"e{i}") for i, index in enumerate(indexes))
     )
     with task_errors():
-        done = values.mapInArrow(_Summaries(indexes, kinds), f"{_DATA} binary").collect()
+        done = map_in_arrow(values, _Summaries(indexes, kinds), f"{_DATA} binary").collect()
     empty = pa.schema(
         [(_NUMBER, pa.int32()), *((i.partition, _entry_type(i, k)) for i, k in zip(indexes, kinds, strict=True))]
     )
@@ -151,7 +150,6 @@ class _FileRows:
     invalid_text: InvalidText
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         schema = pa.schema([pa.field(_NUMBER, pa.int32()), *self.columns])
         for batch in batches:
             for number, path, kind in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -174,7 +172,6 @@ class _Summaries:
     kinds: Sequence[pa.DataType]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         waiting: list[pa.Table] = []
         size = 0
         for number, rows in by_group(batches, _NUMBER):

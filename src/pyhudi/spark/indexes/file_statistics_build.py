@@ -35,8 +35,7 @@ from pyhudi.metadata.writer.initial_statistics import (
 )
 from pyhudi.spark.execution.arrow_batch_limits import MAX_ROWS
 from pyhudi.spark.execution.local_relations import spread_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.key_ranges import task_count
@@ -96,12 +95,10 @@ class SparkFileStatsReader:
         locations = _FileLocations.for_groups(0 if groups is None else len(groups.ids), spark)
 
         def read_files(batches: Iterable[pa.RecordBatch]) -> Batches:
-            prepare_worker()
             for batch in batches:
                 yield from read(records, locations, pa.Table.from_batches([batch]))
 
         def write_groups(batches: Iterable[pa.RecordBatch]) -> Batches:
-            prepare_worker()
             for number, parts in groupby(group_runs(batches, _GROUP), itemgetter(0)):
                 entries = ((part.column(_KEY), part.column(_VALUE)) for _, part in parts)
                 if number == locations.bounds:
@@ -111,11 +108,11 @@ class SparkFileStatsReader:
                     yield _result_batch(groups.write_sorted(number, entries), None)
 
         readers = file_task_count(spark, files.num_rows // _FILES_A_TASK)
-        rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
+        rows = map_in_arrow(spread_frame(spark, files.select(FILE_FIELDS), readers), read_files, _ROWS)
         moved = rows.repartition(locations.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
         setting = nullcontext() if batch_rows is None else session_setting(spark, MAX_ROWS, str(batch_rows))
         with setting, task_errors():
-            done = moved.mapInArrow(write_groups, _DONE).collect()
+            done = map_in_arrow(moved, write_groups, _DONE).collect()
         stats = [json.loads(row[0]) for row in done if row[0] is not None]
         return stats, [table_from_bytes(bytes(row[1])) for row in done if row[1] is not None]
 

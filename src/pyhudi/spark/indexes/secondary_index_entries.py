@@ -30,8 +30,8 @@ from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, e
 from pyhudi.metadata.records.file_group_hash import secondary_file_group_index_of
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.python_workers import this_task
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.slice_tasks import KEYS, bytes_to_read, cut_rows, parallelism, run_on_rows
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP
@@ -99,7 +99,6 @@ def write_initial_entries(
     value = entry_value(target.version)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         token = this_task().token
         for number, parts in ranges_by_group(batches, len(ranges)):
             files, group = target.group(number)
@@ -140,7 +139,6 @@ def write_entries(
     value = entry_value(target.version)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         token = this_task().token
         for number, rows in by_group(batches, INDEX_GROUP):
             records = _records(rows, value)
@@ -159,7 +157,7 @@ def _write(
     """Write entries in the tasks of their file groups."""
     placed = sorted_by_index_group(entries, task_count(target.starts[-1], spark))
     with task_errors():
-        return [json.loads(row[0]) for row in placed.mapInArrow(write, "stat string").collect()]
+        return [json.loads(row[0]) for row in map_in_arrow(placed, write, "stat string").collect()]
 
 
 def _stats(stats: Sequence[WriteStat]) -> pa.RecordBatch:

@@ -20,6 +20,7 @@ from pyhudi.merge.ordering_values import SEQUENCE_DIGITS
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted, resolve
+from pyhudi.spark.execution.row_tasks import map_in_arrow
 from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
 from pyhudi.write.location_columns import IS_DELETE
@@ -172,4 +173,4 @@ def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFra
     check_picklable(rules)
     how = SortedDeduplicator(tuple(by), IS_DELETE, rules, drop)
     together = marked.repartition(*by).sortWithinPartitions(*by, POSITION)
-    return together.mapInArrow(how.run, out.schema)
+    return map_in_arrow(together, how.run, out.schema)

@@ -31,8 +31,8 @@ from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringT
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.column_names import quoted, quoted_name
 from pyhudi.spark.execution.local_relations import union
-from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.python_workers import this_task
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.task_inputs import run_in_tasks
 from pyhudi.spark.execution.write_stages import WriteTask, run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
@@ -164,13 +164,12 @@ def _with_curve_positions(rows: DataFrame, task_context: ClusteringTaskContext, 
     """Return the rows with their positions on the space-filling curve."""
     order = task_context.order
 
-    def position(batches: Batches) -> Batches:
-        prepare_worker()
+    def position(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
             positions = order.curve_positions(order.values(batch), lower)
             yield pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, _CURVE_POSITION])
 
-    return rows.mapInArrow(position, StructType([*rows.schema.fields, StructField(_CURVE_POSITION, LongType())]))
+    return map_in_arrow(rows, position, StructType([*rows.schema.fields, StructField(_CURVE_POSITION, LongType())]))
 
 
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:

@@ -18,7 +18,7 @@ from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA
 from pyhudi.read.query.query import FIRST_BY_COMPLETION
 from pyhudi.read.query.query_instants import range_instant
 from pyhudi.read.schema.table_columns import query_columns, resolve_table_schema
-from pyhudi.spark.execution.row_tasks import rows_of_tasks
+from pyhudi.spark.execution.row_tasks import map_in_arrow, rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.base_files.base_file_scan import STREAM_METADATA, has_stream_metadata
 from pyhudi.spark.read.load_table import session_settings
@@ -85,9 +85,8 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
         reader = reader.option("maxFilesPerTrigger", _limit(table, max_instants))
     tasks = parallelism(spark)
     planner = (ChangePlanner if changes else RowPlanner)(path, opts, start, schema, tasks, layout)
-    pieces = (
-        reader.load(_watched(client.storage, layout)).select("path").repartition(1).mapInArrow(planner, "piece binary")
-    )
+    paths = reader.load(_watched(client.storage, layout)).select("path")
+    pieces = map_in_arrow(paths.repartition(1), planner, "piece binary")
     return rows_of_tasks(pieces.repartition(tasks), read_pieces, schema)
 
 

@@ -16,8 +16,7 @@ from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import sorted_by_index_group, task_count
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
@@ -53,7 +52,6 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[WriteStat], active:
     version = config.version
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for number, rows in by_group(batches, INDEX_GROUP):
             keys_of_group = pc.unique(rows[RECORD_KEY])
             pairs = rows.group_by([RECORD_KEY, INDEX_LOCATION]).aggregate([]).num_rows
@@ -62,7 +60,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[WriteStat], active:
             yield pa.RecordBatch.from_arrays([pa.array([twice], pa.int64())], names=["twice"])
 
     with task_errors():
-        counts = sorted_by_index_group(keys, tasks).mapInArrow(count, "twice long").collect()
+        counts = map_in_arrow(sorted_by_index_group(keys, tasks), count, "twice long").collect()
     return sum(int(row[0]) for row in counts)
 
 

@@ -26,8 +26,8 @@ from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.metadata.records.record_locations import decode_locations, encode_locations
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.python_workers import this_task
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.helper_columns import INDEX_GROUP, INDEX_LOCATION
 from pyhudi.spark.indexes.key_ranges import ranges_by_group, sorted_by_index_group
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting
@@ -109,7 +109,6 @@ def write_initial_keys(
     ranges = len(routing.ranges)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         token = this_task().token
         for number, parts in ranges_by_group(batches, ranges):
             yield _result(*merge.write_base_file(number, parts, token))
@@ -128,7 +127,6 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     merge = LocationMerge.from_locations(locations, target)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         token = this_task().token
         for number, rows in by_group(batches, INDEX_GROUP):
             records, duplicates = merge.records(number, rows)
@@ -142,7 +140,7 @@ def _write(keys: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Batches]
     """Write routed keys in tasks."""
     placed = keys.sortWithinPartitions(INDEX_GROUP) if tasks is None else sorted_by_index_group(keys, tasks)
     with task_errors():
-        results = placed.mapInArrow(write, _STAT).collect()
+        results = map_in_arrow(placed, write, _STAT).collect()
     return KeyWriteResult([json.loads(row[0]) for row in results if row[0] is not None], sum(row[1] for row in results))
 
 
@@ -158,13 +156,12 @@ def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordInd
     merge = LocationMerge.from_locations(locations, target)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for number, rows in by_group(batches, INDEX_GROUP):
             _, duplicates = merge.records(number, rows)
             yield pa.RecordBatch.from_arrays([pa.array([duplicates], pa.int64())], names=["duplicates"])
 
     with task_errors():
-        counts = sorted_by_index_group(keys, tasks).mapInArrow(count, "duplicates long").collect()
+        counts = map_in_arrow(sorted_by_index_group(keys, tasks), count, "duplicates long").collect()
     return sum(int(row[0]) for row in counts)
 
 

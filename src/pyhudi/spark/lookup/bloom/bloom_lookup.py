@@ -25,8 +25,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import resolve
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.bloom.bloom_filter_sources import BloomFilters, FilterSource, metadata_of, stored_ranges
@@ -78,10 +77,9 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     source, invalid_text = FilterSource.from_files(lookup, files, metadata), lookup.invalid_text
 
     def check(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
-        yield from check_files(batches, source, more, invalid_text)
+        return check_files(batches, source, more, invalid_text)
 
-    checked = pairs.sortWithinPartitions(SEARCHED_FILE).mapInArrow(check, out)
+    checked = map_in_arrow(pairs.sortWithinPartitions(SEARCHED_FILE), check, out)
     return checked.join(F.broadcast(files.frame(spark, "file_no", "partition")), SEARCHED_FILE), TEXT
 
 
@@ -99,7 +97,6 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
     )
 
     def footers(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for batch in batches:
             file_footers = [read_footer(storage, path) for path in batch.column(2).to_pylist()]
             ranges = [
@@ -109,8 +106,8 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
             yield pa.RecordBatch.from_arrays(columns, names=out.names)
 
     tasks = file_task_count(spark, len(files))
-    footers_read = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks).mapInArrow(footers, out)
-    collected = footers_read.collect()
+    paths = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks)
+    collected = map_in_arrow(paths, footers, out).collect()
     columns = [pa.array([row[i] for row in collected], kind) for i, kind in enumerate((pa.int32(), *3 * [pa.string()]))]
     return small_frame(spark, pa.table(columns, names=out.names))
 

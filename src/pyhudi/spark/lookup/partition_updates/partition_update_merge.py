@@ -24,8 +24,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields, fold_record_versions, joined
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.helper_columns import SEARCHED_FILE
 from pyhudi.spark.keys.key_generator import partition_path_of
 from pyhudi.spark.spark_errors import failure
@@ -100,7 +99,7 @@ class PartitionUpdateMerge:
         assert isinstance(incoming, StructType)
         out = nullable_type(StructType([*incoming.fields, *flags, *passed]))
         assert isinstance(out, StructType)
-        return pairs.mapInArrow(_merge_pairs(self.rules), out)
+        return map_in_arrow(pairs, _merge_pairs(self.rules), out)
 
     @staticmethod
     def _fails(moves: Column) -> Column:
@@ -123,7 +122,6 @@ def _at(row: dict[str, Column], partition: Column, is_delete: Column, file_no: C
 
 def _merge_pairs(rules: MergeRules) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
     def merge(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for batch in with_offsets(batches):
             if batch.num_rows:
                 yield merge_pairs_of_rows(batch, rules)

@@ -25,8 +25,7 @@ from pyhudi.metadata.records.record_index_file_groups import NO_FILE_GROUP, Reco
 from pyhudi.metadata.records.record_locations import decode_locations
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import PersistFrame
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.helper_columns import INDEX_GROUP, OLD_FILE_ID, OLD_PARTITION
@@ -118,11 +117,10 @@ def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame
     keys = _with_group(rows.select(RECORD_KEY, PARTITION_PATH, mark.alias(IS_DELETE)), groups, tasks)
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for number, part in by_group(batches, INDEX_GROUP):
             yield _located(index, number, part)
 
-    locations = persist(sorted_by_index_group(keys, tasks).mapInArrow(look_up, _LOCATIONS))
+    locations = persist(map_in_arrow(sorted_by_index_group(keys, tasks), look_up, _LOCATIONS))
     summed = coalesced(locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_ROW_COUNT), F.max(_ROW_COUNT))).collect()
     schema = pa.schema(
         [
@@ -144,13 +142,12 @@ def _with_group(rows: DataFrame, groups: RecordIndexFileGroups, tasks: int) -> D
     placement = np.array(placement_keys(tasks), dtype=np.int32)
 
     def add(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for batch in batches:
             numbers = groups.numbers(batch.column(0), batch.column(1))
             columns = [*batch.columns, pa.array(numbers), pa.array(placement[numbers % tasks])]
             yield pa.RecordBatch.from_arrays(columns, names=_KEYS.names)
 
-    return rows.mapInArrow(add, _KEYS)
+    return map_in_arrow(rows, add, _KEYS)
 
 
 def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:

@@ -19,8 +19,7 @@ from pyhudi.read.execution.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.slice_tasks import file_task_count
 from pyhudi.spark.helper_columns import OLD_BASE_PATH, OLD_FILE_ID, OLD_FILE_NAME, OLD_PARTITION, SEARCHED_FILE
 from pyhudi.spark.lookup.key_lookup import KeyLookup
@@ -132,14 +131,13 @@ def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema
     out = positioned_schema(schema)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
         for batch in batches:
             for number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 yield from read_positioned_rows(storage, path, number, target, invalid_text)
 
     tasks = file_task_count(spark, len(files))
     paths = files.frame(spark, "file_no", "base_path").repartition(tasks)
-    return paths.mapInArrow(read, out)
+    return map_in_arrow(paths, read, out)
 
 
 def read_positioned_rows(

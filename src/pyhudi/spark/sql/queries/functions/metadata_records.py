@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import MetadataTableError, QueryError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import map_in_arrow
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -30,14 +30,13 @@ def metadata_records(spark: SparkSession, client: TableMetaClient) -> DataFrame:
     schema = pa.schema([field.with_type(_without_times(field.type)) for field in table.record_schema()])
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for records in table.scan_groups([groups[number]]).to_batches():
                     columns = zip(records.columns, schema.types, strict=True)
                     yield pa.RecordBatch.from_arrays([_converted(*column) for column in columns], schema=schema)
 
-    return spark.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(read, spark_schema(schema))
+    return map_in_arrow(spark.range(0, len(groups), 1, max(1, len(groups))), read, spark_schema(schema))
 
 
 def _without_times(data_type: pa.DataType) -> pa.DataType:

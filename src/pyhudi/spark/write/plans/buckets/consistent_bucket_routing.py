@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -20,9 +20,8 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, partitions_with_buckets
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_serialization import pack_rows
-from pyhudi.spark.execution.row_tasks import Batches
+from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID
@@ -146,14 +145,11 @@ def with_bucket_locations(rows: DataFrame, locations: ConsistentBucketLocations)
     added = [StructField(name, StringType()) for name in (FILE_ID, BASE_PATH)]
     out = StructType([*rows.schema.fields, *added])
     packed, unpacking = pack_rows(rows)
-    locate: Callable[[pa.RecordBatch], pa.RecordBatch] = locations.locate
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Batches:
-        prepare_worker()
-        for batch in unpacking.rows(batches):
-            yield locate(batch)
+    def locate(batches: Iterable[pa.RecordBatch]) -> Batches:
+        return map(locations.locate, unpacking.rows(batches))
 
-    return packed.mapInArrow(run, out)
+    return map_in_arrow(packed, locate, out)
 
 
 def created_buckets(locations: ConsistentBucketLocations, stats: pa.Table) -> dict[str, HashingMetadata]:
