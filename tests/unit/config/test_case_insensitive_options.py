@@ -28,13 +28,13 @@ def test_options_are_added_as_spark_does(given: dict[str, Any], expected: dict[s
 
 
 def test_every_writer_treats_options_alike() -> None:
-    from pyhudi.spark.activation.call_state import call_state, keep_options
+    from pyhudi.spark.activation.recorded_settings import recorded_settings
     from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
 
     class Target:
         pass
 
     target, given = Target(), {"a": None, "b": False, "C": 1, "c": 2}
-    keep_options(target, given)
+    recorded_settings(target).add_options(given)
     writer = TableWriter(None, "t").options(**given)  # type: ignore[arg-type]
-    assert writer.writer_options == call_state(target).options == {"b": "false", "c": "2"}
+    assert writer.writer_options == recorded_settings(target).options == {"b": "false", "c": "2"}

@@ -44,6 +44,7 @@ def test_a_table_is_found_with_the_settings_of_the_session() -> None:
 
 def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhudi.spark.activation import stream_methods
+    from pyhudi.spark.activation.recorded_settings import recorded_settings
     from pyhudi.spark.sql.catalog import CatalogTable
     from pyhudi.spark.sql.commands import command_target
     from pyhudi.spark.sql.commands.ddl import table_definition
@@ -64,8 +65,8 @@ def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pyt
         dataframe_writer.write(SimpleNamespace(sparkSession=spark), "s3a://bucket/t", given)  # type: ignore[arg-type]
     monkeypatch.setattr("pyhudi.spark.streaming.sink.StreamingSink", stop)
     writer = _StreamWriter()
-    state = stream_methods.call_state(writer)
-    state.creator, state.options = SimpleNamespace(sparkSession=spark), {"checkpointLocation": "/c", **given}
+    settings = recorded_settings(writer)
+    settings.creator, settings.options = SimpleNamespace(sparkSession=spark), {"checkpointLocation": "/c", **given}
     with pytest.raises(InterruptedError):
         stream_methods.start_sink(lambda: None, writer, "s3://bucket/t")
     assert opened == [expected] * 2

@@ -4,14 +4,46 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 from pyhudi.errors import each_warning_once
-from pyhudi.spark.activation.call_state import begin_state
+from pyhudi.spark.activation.recorded_settings import record_creator
 
 Method = Callable[..., Any]
-Wrapper = Callable[[Method, Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodCall:
+    """A call of a wrapped method.
+
+    Attributes:
+        original: Spark's method.
+        target: The object whose method is called.
+        args: Positional arguments.
+        kwargs: Arguments by name.
+    """
+
+    original: Method
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def run(self) -> Any:
+        """Call Spark's method."""
+        return self.original(self.target, *self.args, **self.kwargs)
+
+    def first(self, name: str) -> Any:
+        """Return the first argument, whose name is ``name``."""
+        return self.args[0] if self.args else self.kwargs[name]
+
+    def arguments(self, *names: str) -> dict[str, Any]:
+        """Return all arguments by name. ``names``: those of the positional ones."""
+        return dict(zip(names, self.args, strict=False)) | self.kwargs
+
+
+Wrapper = Callable[[MethodCall], Any]
 ClassNames = tuple[tuple[str, str], ...]
 """Modules and names of classes."""
 ORIGINALS: dict[tuple[type, str], Any] = {}
@@ -38,10 +70,17 @@ def wrap(cls: type, name: str, wrapper: Wrapper) -> None:
     @wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         with each_warning_once():
-            return wrapper(original, self, args, kwargs)
+            return wrapper(MethodCall(original, self, args, kwargs))
 
     ORIGINALS[(cls, name)] = original
     setattr(cls, name, method)
+
+
+def replaced_method(target: Any, name: str) -> Method:
+    """Return Spark's method that a wrapper of the class of an object replaces."""
+    cls = next(c for c in type(target).__mro__ if (c, name) in ORIGINALS)
+    method: Method = ORIGINALS[(cls, name)]
+    return method
 
 
 def wrap_creator(cls: type, name: str) -> None:
@@ -54,7 +93,7 @@ def wrap_creator(cls: type, name: str) -> None:
 
     def make(self: Any) -> Any:
         made = getter(self)
-        begin_state(made, self)
+        record_creator(made, self)
         return made
 
     ORIGINALS[(cls, name)] = original

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyhudi.spark.activation.call_state import call_state, keep_options
-from pyhudi.spark.activation.method_wrapping import Method, Wrapper
+from pyhudi.spark.activation.method_wrapping import MethodCall, Wrapper
+from pyhudi.spark.activation.recorded_settings import recorded_settings
 
 
-def set_format(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    call_state(target).format = args[0] if args else kwargs["source"]
-    return original(target, *args, **kwargs)
+def set_format(call: MethodCall) -> Any:
+    recorded_settings(call.target).format = call.first("source")
+    return call.run()
 
 
-def set_option(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    key, value = (*args, *(kwargs[n] for n in ("key", "value")[len(args) :]))
-    keep_options(target, {key: value})
-    return original(target, *args, **kwargs)
+def set_option(call: MethodCall) -> Any:
+    key, value = (*call.args, *(call.kwargs[n] for n in ("key", "value")[len(call.args) :]))
+    recorded_settings(call.target).add_options({key: value})
+    return call.run()
 
 
-def set_options(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    keep_options(target, kwargs)
-    return original(target, *args, **kwargs)
+def set_options(call: MethodCall) -> Any:
+    recorded_settings(call.target).add_options(call.kwargs)
+    return call.run()
 
 
 def set_layout(name: str) -> Wrapper:
     """Return the wrapper of ``bucketBy``, ``sortBy`` or ``clusterBy``, which only Spark's own tables support."""
 
-    def note(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call_state(target).layout = name
-        return original(target, *args, **kwargs)
+    def note(call: MethodCall) -> Any:
+        recorded_settings(call.target).layout = name
+        return call.run()
 
     return note

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyhudi.config.misspelled_options import refuse_misspelled_query
 from pyhudi.errors import QueryError
 from pyhudi.spark.activation import sql_methods
-from pyhudi.spark.activation.call_state import call_state, keep_options
-from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
+from pyhudi.spark.activation.method_wrapping import MethodCall, replaced_method
+from pyhudi.spark.activation.recorded_settings import recorded_settings
 from pyhudi.spark.read.load_table import LoadRequest
 from pyhudi.spark.read.pruning.dataframe_pruning import filter_pruned, same_rows
 from pyhudi.spark.sql.session_config import session_options
@@ -32,16 +32,16 @@ class _LoadArguments:
         return cls(path, format, schema is not None, options)
 
 
-def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    call_state(target).has_schema = True
-    return original(target, *args, **kwargs)
+def set_schema(call: MethodCall) -> Any:
+    recorded_settings(call.target).has_schema = True
+    return call.run()
 
 
-def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    request = requested_table(target, args, kwargs)
+def load(call: MethodCall) -> Any:
+    request = requested_table(call.target, call.args, call.kwargs)
     if request is None:
-        return original(target, *args, **kwargs)
-    spark, (path, options) = session_of(target), request
+        return call.run()
+    spark, (path, options) = session_of(call.target), request
     session = session_options(spark)
     refuse_misspelled_query(options, session)
     return LoadRequest(path, session | options).load(spark)
@@ -50,16 +50,16 @@ def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:
     """Return the path and the options of the table to read; None if the reader has another format."""
     arguments = _LoadArguments.from_load(*args, **kwargs)
-    state = call_state(target)
-    if not state.is_hudi(arguments.format):
+    settings = recorded_settings(target)
+    if not settings.is_hudi(arguments.format):
         return None
-    if arguments.has_schema or state.has_schema:
+    if arguments.has_schema or settings.has_schema:
         raise QueryError(
             "the columns of a Hudi table cannot be set by schema(…); leave it out, and select or cast the columns of "
             "the result"
         )
-    keep_options(target, arguments.options)
-    path = arguments.path if arguments.path is not None else state.options.get("path")
+    settings.add_options(arguments.options)
+    path = arguments.path if arguments.path is not None else settings.options.get("path")
     if path is None:
         raise QueryError("load() requires the path of the table")
     if not isinstance(path, str):
@@ -67,43 +67,40 @@ def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             f"load() takes exactly one path, the base path of the table; got {path!r}. Choose partitions by where(), "
             "and combine tables by unionByName()"
         )
-    return path, {k: v for k, v in state.options.items() if k != "path"}
+    return path, {k: v for k, v in settings.options.items() if k != "path"}
 
 
-def filter_rows(_: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def filter_rows(call: MethodCall) -> Any:
     """``filter`` and ``where``. Both call Spark's own ``filter``, because ``where`` may call ``filter``, which is
     wrapped as well."""
-    condition = args[0] if args else kwargs["condition"]
+    frame, condition = call.target, call.first("condition")
     if isinstance(condition, str):
         condition = sql_methods.with_hudi_tables(frame.sparkSession, condition)
-    cls = next(c for c in type(frame).__mro__ if (c, "filter") in ORIGINALS)
-    return filter_pruned(ORIGINALS[(cls, "filter")], frame, condition)
+    return filter_pruned(replaced_method(frame, "filter"), frame, condition)
 
 
-def keep_columns(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def keep_columns(call: MethodCall) -> Any:
     """``select`` and ``drop`` with column names."""
-    return same_rows(frame, original(frame, *args, **kwargs), args)
+    return same_rows(call.target, call.run(), call.args)
 
 
-def select_expressions(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def select_expressions(call: MethodCall) -> Any:
     """``selectExpr``."""
-    expressions = args[0] if len(args) == 1 and isinstance(args[0], list) else args
+    expressions = call.args[0] if len(call.args) == 1 and isinstance(call.args[0], list) else call.args
     texts = (
-        sql_methods.with_hudi_tables(frame.sparkSession, text) if isinstance(text, str) else text
+        sql_methods.with_hudi_tables(call.target.sparkSession, text) if isinstance(text, str) else text
         for text in expressions
     )
-    return original(frame, *texts, **kwargs)
+    return call.original(call.target, *texts, **call.kwargs)
 
 
-def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    state = call_state(target)
-    if state.has_schema:
-        return original(target, *args, **kwargs)  # which refuses it
-    return sql_methods.read_table(
-        session_of(target), state.options, lambda: original(target, *args, **kwargs), *args, **kwargs
-    )
+def table(call: MethodCall) -> Any:
+    settings = recorded_settings(call.target)
+    if settings.has_schema:
+        return call.run()  # which refuses it
+    return sql_methods.read_table(session_of(call.target), settings.options, call.run, *call.args, **call.kwargs)
 
 
 def session_of(target: Any) -> SparkSession:
-    creator = call_state(target).creator
+    creator = recorded_settings(target).creator
     return creator if creator is not None else SparkSession.active()

@@ -11,16 +11,15 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config.sql_property_aliases import option_of_short_name
 from pyhudi.errors import ConfigError, QueryError
-from pyhudi.spark.activation.call_state import (
-    PARTITIONPATH_FIELD,
-    CallState,
-    call_state,
-    partition_columns,
-    refuse_layout,
-)
-from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
+from pyhudi.spark.activation.method_wrapping import Method, MethodCall, replaced_method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
-from pyhudi.spark.activation.write_methods import partition_by
+from pyhudi.spark.activation.recorded_settings import (
+    PARTITIONPATH_FIELD,
+    RecordedSettings,
+    partition_columns,
+    recorded_settings,
+)
+from pyhudi.spark.activation.write_methods import record_partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.session_config import session_options, stream_options
@@ -33,19 +32,19 @@ if TYPE_CHECKING:
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
-def load_stream_of_path(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    request = requested_table(target, args, kwargs)
-    return original(target, *args, **kwargs) if request is None else _load_stream(target, request, {})
+def load_stream_of_path(call: MethodCall) -> Any:
+    request = requested_table(call.target, call.args, call.kwargs)
+    return call.run() if request is None else _load_stream(call.target, request, {})
 
 
-def load_stream_of_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def load_stream_of_table(call: MethodCall) -> Any:
     """``spark.readStream.table``: the stream of the location of a Hudi table."""
-    table = _table_of_name(session_of(target), args, kwargs)
+    table = _table_of_name(session_of(call.target), call.first("tableName"))
     if table is None:
-        return original(target, *args, **kwargs)
-    request = requested_table(target, (table.location, "hudi"), {})
+        return call.run()
+    request = requested_table(call.target, (table.location, "hudi"), {})
     assert request is not None  # the format is Hudi's
-    return _load_stream(target, request, table.options)
+    return _load_stream(call.target, request, table.options)
 
 
 def _load_stream(target: Any, request: tuple[str, dict[str, str]], table_options: dict[str, str]) -> Any:
@@ -56,46 +55,45 @@ def _load_stream(target: Any, request: tuple[str, dict[str, str]], table_options
     return load_stream(spark, path, table_options | stream_options(spark) | options)
 
 
-def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    call_state(target).output_mode = args[0] if args else kwargs["outputMode"]
-    return original(target, *args, **kwargs)
+def set_output_mode(call: MethodCall) -> Any:
+    recorded_settings(call.target).output_mode = call.first("outputMode")
+    return call.run()
 
 
-def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    partition_by(lambda *_: None, target, args, kwargs)  # passed to Spark when the format is known
-    return target
+def partition_stream(call: MethodCall) -> Any:
+    record_partition_by(call)  # passed to Spark when the format is known
+    return call.target
 
 
-def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    arguments = _StreamArguments.from_start(*args, **kwargs)
-    with _with_checkpoint_location(target, arguments.options):
-        return _start_stream(original, target, args, kwargs, arguments)
+def start_stream(call: MethodCall) -> Any:
+    arguments = _StreamArguments.from_start(*call.args, **call.kwargs)
+    with _with_checkpoint_location(call.target, arguments.options):
+        return _start_stream(call, arguments)
 
 
-def _start_stream(
-    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arguments: _StreamArguments
-) -> Any:
-    state = call_state(target)
-    if not state.is_hudi(arguments.format):
+def _start_stream(call: MethodCall, arguments: _StreamArguments) -> Any:
+    target = call.target
+    settings = recorded_settings(target)
+    if not settings.is_hudi(arguments.format):
         _apply_partition_by(target)
-        return original(target, *args, **kwargs)
+        return call.run()
     arguments.apply(target)
-    path = arguments.target if arguments.target is not None else state.options.get("path")
+    path = arguments.target if arguments.target is not None else settings.options.get("path")
     if not isinstance(path, str):
         raise QueryError(f"start() requires the path of the table, got {path!r}")
-    return start_sink(original, target, path)
+    return start_sink(call.original, target, path)
 
 
 @contextmanager
 def _with_checkpoint_location(target: Any, options: Mapping[str, Any]) -> Iterator[None]:
     """Set the checkpoint location of a query that is started, of any format, for its tasks: streams of Hudi tables find
     there which commits they have read."""
-    state = call_state(target)
-    location = _checkpoint_location({**state.options, **options})
-    if state.creator is None or is_connect(target) or location is None:
+    settings = recorded_settings(target)
+    location = _checkpoint_location({**settings.options, **options})
+    if settings.creator is None or is_connect(target) or location is None:
         yield
         return
-    context = state.creator.sparkSession.sparkContext  # the thread of the query inherits the properties of this one
+    context = settings.creator.sparkSession.sparkContext  # the thread of the query inherits the properties of this one
     before = context.getLocalProperty(CHECKPOINT_PROPERTY)
     context.setLocalProperty(CHECKPOINT_PROPERTY, location)
     try:
@@ -140,14 +138,14 @@ class _StreamArguments:
 
     def apply(self, target: Any) -> None:
         """Give the arguments to the writer."""
-        refuse_layout(target)
+        recorded_settings(target).refuse_layout()
         target.options(**self.options)
         if self.mode is not None:
             target.outputMode(self.mode)
         if self.query is not None:
             target.queryName(self.query)
         if self.partition_by is not None:
-            call_state(target).partition_by = list(self.partition_by)
+            recorded_settings(target).partition_by = list(self.partition_by)
 
 
 def start_sink(original: Method, target: Any, path: str, properties: Mapping[str, str] | None = None) -> Any:
@@ -161,21 +159,21 @@ def start_sink(original: Method, target: Any, path: str, properties: Mapping[str
     """
     from pyhudi.spark.streaming.sink import StreamingSink, start
 
-    state = call_state(target)
-    spark = _session_of_writer(state)
-    _check_checkpoints(spark, state)
-    options = _sink_options(state)
+    settings = recorded_settings(target)
+    spark = _session_of_writer(settings)
+    _check_checkpoints(spark, settings)
+    options = _sink_options(settings)
     if properties is not None:
         options = {**properties, **session_options(spark), **_without_short_names(options)}
-    if state.partition_by:
-        options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
+    if settings.partition_by:
+        options.setdefault(PARTITIONPATH_FIELD, ",".join(settings.partition_by))
     options = {**session_settings(spark, path), **options}
-    sink = StreamingSink(path, options, _checkpoint_location(state.options) if is_connect(target) else None)
-    return start(target, sink, state.output_mode, type(target).foreachBatch, original)
+    sink = StreamingSink(path, options, _checkpoint_location(settings.options) if is_connect(target) else None)
+    return start(target, sink, settings.output_mode, type(target).foreachBatch, original)
 
 
-def _check_checkpoints(spark: SparkSession, state: CallState) -> None:
-    if _checkpoint_location(state.options) is not None:
+def _check_checkpoints(spark: SparkSession, settings: RecordedSettings) -> None:
+    if _checkpoint_location(settings.options) is not None:
         return
     if is_connect(spark):
         raise ConfigError(
@@ -196,8 +194,8 @@ def _checkpoint_location(writer_options: Mapping[str, Any]) -> str | None:
     return location if isinstance(location, str) else None
 
 
-def _sink_options(state: CallState) -> dict[str, str]:
-    return {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
+def _sink_options(settings: RecordedSettings) -> dict[str, str]:
+    return {k: v for k, v in settings.options.items() if k.lower() not in ("path", "checkpointlocation")}
 
 
 def _without_short_names(writer_options: Mapping[str, str]) -> dict[str, str]:
@@ -205,35 +203,34 @@ def _without_short_names(writer_options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in writer_options.items() if option_of_short_name(key) is None}
 
 
-def _session_of_writer(state: CallState) -> SparkSession:
-    if state.creator is None:
+def _session_of_writer(settings: RecordedSettings) -> SparkSession:
+    if settings.creator is None:
         raise QueryError("this writer was created before pyhudi was activated; create a new one with df.writeStream")
-    session: SparkSession = state.creator.sparkSession
+    session: SparkSession = settings.creator.sparkSession
     return session
 
 
-def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def to_table(call: MethodCall) -> Any:
     """``toTable``: the stream is written to the location of a Hudi table, which is created if it does not exist."""
-    arguments = _StreamArguments.from_to_table(*args, **kwargs)
-    with _with_checkpoint_location(target, arguments.options):
-        return _to_table(original, target, args, kwargs, arguments)
+    arguments = _StreamArguments.from_to_table(*call.args, **call.kwargs)
+    with _with_checkpoint_location(call.target, arguments.options):
+        return _to_table(call, arguments)
 
 
-def _to_table(
-    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arguments: _StreamArguments
-) -> Any:
-    state = call_state(target)
+def _to_table(call: MethodCall, arguments: _StreamArguments) -> Any:
+    target = call.target
+    settings = recorded_settings(target)
     table = None
     if (
-        state.is_hudi(arguments.format) is not False
+        settings.is_hudi(arguments.format) is not False
         and has_sql_parser()
-        and (state.creator is not None or state.is_hudi(arguments.format))
+        and (settings.creator is not None or settings.is_hudi(arguments.format))
     ):
         table = _stream_target(target, arguments)
     if table is None:
         _apply_partition_by(target)
-        return original(target, *args, **kwargs)
-    return start_sink(_replaced_method(target, "start"), target, table.location, table.options)
+        return call.run()
+    return start_sink(replaced_method(target, "start"), target, table.location, table.options)
 
 
 def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | None:
@@ -241,37 +238,32 @@ def _stream_target(target: Any, arguments: _StreamArguments) -> CatalogTable | N
     from pyhudi.spark.sql.writes_by_name import TableSpec, create_for_stream
     from pyhudi.spark.streaming.sink import check_output_mode, check_sink_options
 
-    state = call_state(target)
-    spark = _session_of_writer(state)
+    settings = recorded_settings(target)
+    spark = _session_of_writer(settings)
     table = table_of_name(spark, arguments.target)
-    if table is None and not state.is_hudi(arguments.format):
+    if table is None and not settings.is_hudi(arguments.format):
         return None
     arguments.apply(target)
-    _check_checkpoints(spark, state)
-    check_output_mode(state.output_mode)
-    check_sink_options(session_options(spark) | _without_short_names(_sink_options(state)))  # before a table is created
+    _check_checkpoints(spark, settings)
+    check_output_mode(settings.output_mode)
+    # before a table is created
+    check_sink_options(session_options(spark) | _without_short_names(_sink_options(settings)))
     if table is not None:
         return table
-    path = {"path": state.options["path"]} if "path" in state.options else {}
-    spec = TableSpec(tuple(state.partition_by), {**_sink_options(state), **path})
-    return create_for_stream(state.creator, arguments.target, spec)
+    path = {"path": settings.options["path"]} if "path" in settings.options else {}
+    spec = TableSpec(tuple(settings.partition_by), {**_sink_options(settings), **path})
+    return create_for_stream(settings.creator, arguments.target, spec)
 
 
-def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:
+def _table_of_name(spark: SparkSession, name: str) -> CatalogTable | None:
     if not has_sql_parser():
         return None
     from pyhudi.spark.sql.tables_by_name import table_of_name
 
-    return table_of_name(spark, args[0] if args else kwargs["tableName"])
+    return table_of_name(spark, name)
 
 
 def _apply_partition_by(target: Any) -> None:
-    columns = call_state(target).partition_by
+    columns = recorded_settings(target).partition_by
     if columns:
-        _replaced_method(target, "partitionBy")(target, *columns)
-
-
-def _replaced_method(target: Any, name: str) -> Method:
-    cls = next(c for c in type(target).__mro__ if (c, name) in ORIGINALS)
-    method: Method = ORIGINALS[(cls, name)]
-    return method
+        replaced_method(target, "partitionBy")(target, *columns)

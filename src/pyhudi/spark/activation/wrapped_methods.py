@@ -27,6 +27,21 @@ _STREAM_WRITERS = (
     ("pyspark.sql.streaming.readwriter", "DataStreamWriter"),
     ("pyspark.sql.connect.streaming.readwriter", "DataStreamWriter"),
 )
+_SESSIONS = (("pyspark.sql.session", "SparkSession"), ("pyspark.sql.connect.session", "SparkSession"))
+_FRAMES = (
+    ("pyspark.sql.dataframe", "DataFrame"),
+    ("pyspark.sql.classic.dataframe", "DataFrame"),
+    ("pyspark.sql.connect.dataframe", "DataFrame"),
+)
+_WRITERS_V2 = (("pyspark.sql.readwriter", "DataFrameWriterV2"), ("pyspark.sql.connect.readwriter", "DataFrameWriterV2"))
+_TEMP_VIEW_METHODS = (
+    "createTempView",
+    "createOrReplaceTempView",
+    "createGlobalTempView",
+    "createOrReplaceGlobalTempView",
+    "registerTempTable",
+)
+_CATALOGS = (("pyspark.sql.catalog", "Catalog"), ("pyspark.sql.connect.catalog", "Catalog"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +95,12 @@ BY_FORMAT = (
         },
     ),
     WrappedMethods(  # Spark 3.5 has no clusterBy
-        (*_WRITERS, *_STREAM_WRITERS, *sql_methods.WRITERS_V2),
+        (*_WRITERS, *_STREAM_WRITERS, *_WRITERS_V2),
         {name: option_methods.set_layout(name) for name in LAYOUT_METHODS},
         optional=True,
     ),
     WrappedMethods(
-        sql_methods.FRAMES,
+        _FRAMES,
         {
             "filter": read_methods.filter_rows,
             "where": read_methods.filter_rows,
@@ -98,25 +113,25 @@ BY_FORMAT = (
 """Methods of reads and writes by path, and of the DataFrames that they return."""
 
 BY_NAME = (
-    WrappedMethods(sql_methods.SESSIONS, {"sql": sql_methods.sql, "table": sql_methods.table}),
+    WrappedMethods(_SESSIONS, {"sql": sql_methods.sql, "table": sql_methods.table}),
     WrappedMethods(
-        sql_methods.CATALOGS,
+        _CATALOGS,
         {
-            "cacheTable": sql_methods.cache_table,
-            "uncacheTable": sql_methods.uncache_table,
-            "isCached": sql_methods.is_cached,
-            "clearCache": sql_methods.clear_cache,
-            "listTables": sql_methods.list_tables,
-            "getTable": sql_methods.get_table,
-            "createTable": sql_methods.create_table,
-            "createExternalTable": sql_methods.create_table,
-            "dropTempView": sql_methods.drop_temp_view,
-            "listColumns": sql_methods.list_columns,
-            "refreshTable": sql_methods.refresh_table,
+            "cacheTable": catalog_methods.cache_table,
+            "uncacheTable": catalog_methods.uncache_table,
+            "isCached": catalog_methods.is_cached,
+            "clearCache": catalog_methods.clear_cache,
+            "listTables": catalog_methods.list_tables,
+            "getTable": catalog_methods.get_table,
+            "createTable": catalog_methods.create_table,
+            "createExternalTable": catalog_methods.create_table,
+            "dropTempView": catalog_methods.drop_temp_view,
+            "listColumns": catalog_methods.list_columns,
+            "refreshTable": catalog_methods.refresh_table,
         },
     ),
     WrappedMethods(  # most are of Spark 4.2
-        sql_methods.CATALOGS,
+        _CATALOGS,
         {
             **{name: catalog_methods.run_statement(name) for name in catalog_methods.CATALOG_STATEMENTS},
             "listViews": catalog_methods.list_views,
@@ -128,17 +143,17 @@ BY_NAME = (
     WrappedMethods(
         _WRITERS, {"saveAsTable": write_methods.save_as_named_table, "insertInto": write_methods.insert_into_table}
     ),
-    WrappedMethods(sql_methods.FRAMES, {"writeTo": write_methods.write_to}),
+    WrappedMethods(_FRAMES, {"writeTo": write_methods.write_to}),
     WrappedMethods(  # Spark 3.5 has no mergeInto
-        sql_methods.FRAMES, {"mergeInto": sql_methods.merge_into}, optional=True
+        _FRAMES, {"mergeInto": sql_methods.merge_into}, optional=True
     ),
     WrappedMethods(  # Connect has no registerTempTable
-        sql_methods.FRAMES,
-        dict.fromkeys(sql_methods.TEMP_VIEW_METHODS, sql_methods.create_temp_view),
+        _FRAMES,
+        dict.fromkeys(_TEMP_VIEW_METHODS, sql_methods.create_temp_view),
         optional=True,
     ),
     WrappedMethods(
-        sql_methods.WRITERS_V2,
+        _WRITERS_V2,
         {
             "using": write_methods.using,
             "tableProperty": write_methods.set_table_property,
@@ -151,10 +166,8 @@ BY_NAME = (
 """Methods that take a table name or SQL, so that they resolve Hudi tables."""
 
 WITHOUT_PARSER = (
-    WrappedMethods(
-        sql_methods.SESSIONS, {"sql": missing_sql_parser.run_in_spark, "table": missing_sql_parser.run_in_spark}
-    ),
+    WrappedMethods(_SESSIONS, {"sql": missing_sql_parser.run_in_spark, "table": missing_sql_parser.run_in_spark}),
     WrappedMethods(_WRITERS, {"saveAsTable": missing_sql_parser.save_as_named_table}),
-    WrappedMethods(sql_methods.WRITERS_V2, {"using": missing_sql_parser.using}),
+    WrappedMethods(_WRITERS_V2, {"using": missing_sql_parser.using}),
 )
 """The most used of these methods, if sqlglot is missing: their errors on Hudi tables name it."""

@@ -9,17 +9,14 @@ from typing import Any
 from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.config.misspelled_options import refuse_dynamic_overwrite
 from pyhudi.errors import QueryError
-from pyhudi.spark.activation import sql_methods
-from pyhudi.spark.activation.call_state import (
+from pyhudi.spark.activation.method_wrapping import MethodCall
+from pyhudi.spark.activation.recorded_settings import (
     FORMATS,
     PARTITIONPATH_FIELD,
-    CallState,
-    call_state,
-    keep_options,
+    RecordedSettings,
     partition_columns,
-    refuse_layout,
+    recorded_settings,
 )
-from pyhudi.spark.activation.method_wrapping import Method
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,103 +52,128 @@ class _SaveArguments:
         return cls(target, format, mode, partition_columns(partitionBy), options)
 
 
-def set_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    call_state(target).mode = args[0] if args else kwargs.get("saveMode")
-    return original(target, *args, **kwargs)
+def set_mode(call: MethodCall) -> Any:
+    recorded_settings(call.target).mode = call.args[0] if call.args else call.kwargs.get("saveMode")
+    return call.run()
 
 
-def partition_by(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    columns = list(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else list(args)
-    call_state(target).partition_by = columns
-    return original(target, *args, **kwargs)
+def partition_by(call: MethodCall) -> Any:
+    record_partition_by(call)
+    return call.run()
 
 
-def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    arguments = _SaveArguments.from_save(*args, **kwargs)
-    state = call_state(target)
-    if not state.is_hudi(arguments.format):
-        return original(target, *args, **kwargs)
-    refuse_layout(target)
-    keep_options(target, arguments.options)
+def record_partition_by(call: MethodCall) -> None:
+    """Record the columns of ``partitionBy``."""
+    args = call.args
+    columns = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
+    recorded_settings(call.target).partition_by = list(columns)
+
+
+def save(call: MethodCall) -> Any:
+    arguments = _SaveArguments.from_save(*call.args, **call.kwargs)
+    settings = recorded_settings(call.target)
+    if not settings.is_hudi(arguments.format):
+        return call.run()
+    settings.refuse_layout()
+    settings.add_options(arguments.options)
     if arguments.partition_by is not None:
-        state.partition_by = list(arguments.partition_by)
-    path = arguments.target if arguments.target is not None else state.options.get("path")
+        settings.partition_by = list(arguments.partition_by)
+    path = arguments.target if arguments.target is not None else settings.options.get("path")
     if not isinstance(path, str):
         raise QueryError(f"save() requires the path of the table, got {path!r}")
-    return _write(path, state, arguments.mode or state.mode or "errorifexists")
+    return _write(path, settings, arguments.mode or settings.mode or "errorifexists")
 
 
-def save_as_named_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def save_as_named_table(call: MethodCall) -> Any:
     from pyhudi.spark.sql.writes_by_name import TableSpec, save_as_table
 
-    arguments = _SaveArguments.from_save_as_table(*args, **kwargs)
-    state = call_state(target)
-    is_hudi = state.is_hudi(arguments.format)
-    if is_hudi or (is_hudi is None and state.layout and _is_hudi_table(state, arguments.target)):
-        refuse_layout(target)
-    columns = tuple(state.partition_by) if arguments.partition_by is None else arguments.partition_by
-    spec = TableSpec(columns, with_options(state.options, arguments.options))
-    mode = arguments.mode or state.mode or "errorifexists"
-    saved = state.creator is not None and save_as_table(
-        state.creator, arguments.target, spec, is_hudi=is_hudi, mode=mode
+    arguments = _SaveArguments.from_save_as_table(*call.args, **call.kwargs)
+    settings = recorded_settings(call.target)
+    is_hudi = settings.is_hudi(arguments.format)
+    if is_hudi or (is_hudi is None and settings.layout and _is_hudi_table(settings, arguments.target)):
+        settings.refuse_layout()
+    columns = tuple(settings.partition_by) if arguments.partition_by is None else arguments.partition_by
+    spec = TableSpec(columns, with_options(settings.options, arguments.options))
+    mode = arguments.mode or settings.mode or "errorifexists"
+    saved = settings.creator is not None and save_as_table(
+        settings.creator, arguments.target, spec, is_hudi=is_hudi, mode=mode
     )
-    return None if saved else original(target, *args, **kwargs)
+    return None if saved else call.run()
 
 
-def _is_hudi_table(state: CallState, name: str) -> bool:
+def _is_hudi_table(settings: RecordedSettings, name: str) -> bool:
     from pyhudi.spark.sql.tables_by_name import table_of_name
 
-    return state.creator is not None and table_of_name(state.creator.sparkSession, name) is not None
+    return settings.creator is not None and table_of_name(settings.creator.sparkSession, name) is not None
 
 
-def write_to(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return sql_methods.write_to(original, frame, args, kwargs, call_state)
+def write_to(call: MethodCall) -> Any:
+    """``df.writeTo``: pyhudi's writer for a Hudi table, otherwise Spark's, which ``using("hudi")`` replaces by
+    pyhudi's."""
+    from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
+    from pyhudi.spark.sql.tables_by_name import table_of_name
+
+    frame, name = call.target, call.first("table")
+    if table_of_name(frame.sparkSession, name) is not None:
+        return TableWriter(frame, name)
+    made = call.run()
+    settings = recorded_settings(made)
+    settings.creator, settings.table = frame, name
+    return made
 
 
-def using(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if (args[0] if args else kwargs["provider"]).lower() in FORMATS:
-        refuse_layout(writer)
-    return sql_methods.using(original, writer, args, kwargs, call_state)
+def using(call: MethodCall) -> Any:
+    """``df.writeTo(name).using(provider)``."""
+    from pyhudi.spark.sql.dataframe_writer_v2 import TableWriter
+    from pyhudi.sql.parsers.create_table_parser import PROVIDERS
+
+    provider, settings = call.first("provider"), recorded_settings(call.target)
+    if provider.lower() in FORMATS:
+        settings.refuse_layout()
+    if provider.upper() not in PROVIDERS or settings.table is None:
+        return call.run()
+    made = TableWriter(settings.creator, settings.table, dict(settings.options))
+    return made.partitionedBy(*settings.partitioned_by) if settings.partitioned_by else made
 
 
-def set_table_property(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    key, value = (*args, *(kwargs[name] for name in ("property", "value")[len(args) :]))
-    keep_options(writer, {key: value})
-    return original(writer, *args, **kwargs)
+def set_table_property(call: MethodCall) -> Any:
+    key, value = (*call.args, *(call.kwargs[name] for name in ("property", "value")[len(call.args) :]))
+    recorded_settings(call.target).add_options({key: value})
+    return call.run()
 
 
-def set_partitioned_by(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    call_state(writer).partitioned_by = (*args, *kwargs.values())
-    return original(writer, *args, **kwargs)
+def set_partitioned_by(call: MethodCall) -> Any:
+    recorded_settings(call.target).partitioned_by = (*call.args, *call.kwargs.values())
+    return call.run()
 
 
-def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def insert_into_table(call: MethodCall) -> Any:
     from pyhudi.spark.sql.writes_by_name import insert_into
 
-    arguments = dict(zip(("tableName", "overwrite"), args, strict=False)) | kwargs
-    state, overwrite = call_state(target), arguments.get("overwrite")
+    arguments = call.arguments("tableName", "overwrite")
+    settings, overwrite = recorded_settings(call.target), arguments.get("overwrite")
     if overwrite is None:
-        overwrite = (state.mode or "").lower() == "overwrite"
-    if state.layout and _is_hudi_table(state, arguments["tableName"]):
-        refuse_layout(target)
-    if state.creator is not None and insert_into(
-        state.creator,
+        overwrite = (settings.mode or "").lower() == "overwrite"
+    if settings.layout and _is_hudi_table(settings, arguments["tableName"]):
+        settings.refuse_layout()
+    if settings.creator is not None and insert_into(
+        settings.creator,
         arguments["tableName"],
         overwrite=overwrite,
-        writer_options=state.options,
-        partition_by=tuple(state.partition_by),
+        writer_options=settings.options,
+        partition_by=tuple(settings.partition_by),
     ):
         return None
-    return original(target, *args, **kwargs)
+    return call.run()
 
 
-def _write(path: str, state: CallState, mode: str) -> None:
+def _write(path: str, settings: RecordedSettings, mode: str) -> None:
     from pyhudi.spark.write.dataframe_writer import write
 
-    options = {k: v for k, v in state.options.items() if k != "path"}
-    if state.partition_by:
-        options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
-    frame = state.creator
+    options = {k: v for k, v in settings.options.items() if k != "path"}
+    if settings.partition_by:
+        options.setdefault(PARTITIONPATH_FIELD, ",".join(settings.partition_by))
+    frame = settings.creator
     if frame is None:
         raise QueryError("this writer was created before pyhudi was activated; create a new one with df.write")
     if mode.lower() == "overwrite":

@@ -11,10 +11,10 @@ from pyhudi.config.layout_methods import layout_method_error
 
 PARTITIONPATH_FIELD = options.PARTITIONPATH_FIELD.key
 FORMATS = frozenset({"hudi", "org.apache.hudi", "pyhudi"})
-_STATE = "_pyhudi_state"
+_ATTRIBUTE = "_pyhudi_settings"
 
 
-class CallState:
+class RecordedSettings:
     """Settings of one reader or writer so far."""
 
     def __init__(self, creator: Any = None) -> None:
@@ -42,30 +42,32 @@ class CallState:
         name = format if format is not None else self.format
         return None if name is None else name.lower() in FORMATS
 
+    def add_options(self, options: Mapping[str, Any]) -> None:
+        """Add options as Spark stores them (`pyhudi.config.case_insensitive_options.with_options`)."""
+        self.options = with_options(self.options, options)
 
-def begin_state(target: Any, creator: Any) -> None:
+    def refuse_layout(self) -> None:
+        """Refuse a writer of a Hudi table with the layout options of Spark's own tables.
+
+        Raises:
+            ConfigError: The message has the options to use.
+        """
+        if self.layout is not None:
+            raise layout_method_error(self.layout)
+
+
+def record_creator(target: Any, creator: Any) -> None:
     """Record the session or DataFrame that created a reader or writer."""
-    target.__dict__[_STATE] = CallState(creator)
+    target.__dict__[_ATTRIBUTE] = RecordedSettings(creator)
 
 
-def call_state(target: Any) -> CallState:
+def recorded_settings(target: Any) -> RecordedSettings:
     """Return the settings of a reader or writer so far."""
-    state = target.__dict__.get(_STATE)
-    if state is None:
-        state = CallState()
-        target.__dict__[_STATE] = state
-    return state  # type: ignore[no-any-return]
-
-
-def refuse_layout(target: Any) -> None:
-    """Refuse a writer of a Hudi table with the layout options of Spark's own tables.
-
-    Raises:
-        ConfigError: The message has the options to use.
-    """
-    layout = call_state(target).layout
-    if layout is not None:
-        raise layout_method_error(layout)
+    settings = target.__dict__.get(_ATTRIBUTE)
+    if settings is None:
+        settings = RecordedSettings()
+        target.__dict__[_ATTRIBUTE] = settings
+    return settings  # type: ignore[no-any-return]
 
 
 def partition_columns(partition_by: Any) -> tuple[str, ...] | None:
@@ -73,9 +75,3 @@ def partition_columns(partition_by: Any) -> tuple[str, ...] | None:
     if partition_by is None:
         return None
     return (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-
-
-def keep_options(target: Any, options: Mapping[str, Any]) -> None:
-    """Record options as Spark stores them (`pyhudi.config.case_insensitive_options.with_options`)."""
-    state = call_state(target)
-    state.options = with_options(state.options, options)
