@@ -105,7 +105,7 @@ class SinkHistory:
             return cls()
         active = client.active_timeline()
         commits = frozenset(instant.requested for instant in active.timeline.writes().completed())
-        checkpoints = (SinkCheckpoint.from_commit(extra, identifier) for extra in _newest_first(client.storage, active))
+        checkpoints = (SinkCheckpoint.from_commit(extra, identifier) for extra in _newest_first(active))
         return cls(next((checkpoint for checkpoint in checkpoints if checkpoint is not None), None), commits)
 
     def later_commit(self, this: SinkCheckpoint, active: ActiveTimeline) -> Instant | None:
@@ -166,11 +166,11 @@ def check_continuity(last: SinkCheckpoint | None, this: SinkCheckpoint) -> None:
         )
 
 
-def _newest_first(storage: Storage, active: ActiveTimeline) -> Iterator[Mapping[str, str]]:
+def _newest_first(active: ActiveTimeline) -> Iterator[Mapping[str, str]]:
     """Yield the extra metadata of the commits of a table, newest first, read lazily."""
     for instant in reversed(active.timeline.writes().completed().by_completion()):
         yield active.commit_metadata(instant).extra
-    for data in _archived_newest_first(storage, active.layout):
+    for data in _archived_newest_first(active.storage, active.layout):
         yield decode_commit(data).extra
 
 

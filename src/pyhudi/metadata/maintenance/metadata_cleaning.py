@@ -73,7 +73,7 @@ def _expired(
     metadata table."""
     files, _ = list_files(storage, [join_path(METADATA_FOLDER, partition)])
     by_completion = version >= 8
-    archived = completions_of_archived(storage, active, files, active.timeline) if by_completion else {}
+    archived = completions_of_archived(active, files, active.timeline) if by_completion else {}
     view = FileSystemView(files, FileInstants(active.timeline, by_completion=by_completion, archived=archived))
     expired = expired_files(view.all_slices(), SLICE_SCHEMA.empty_table(), retention, earliest)
     return expired.set_column(0, "partition", pa.array([partition] * expired.num_rows, pa.string()))

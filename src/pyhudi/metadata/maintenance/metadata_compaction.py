@@ -104,7 +104,7 @@ def schedule_compaction(table: LockedTable) -> MetadataCompactionJob | None:
     if instant is None:
         return None
     try:
-        slices = _slices(storage, config, active)
+        slices = _slices(active, config)
     except _BROKEN as failure:
         _disable_after_failure(storage, config, failure)
         return None
@@ -129,7 +129,7 @@ def compact_now(table: LockedTable) -> MetadataServiceResult:
     """
     active = table.load_metadata_timeline()
     storage, config = table.storage, table.config
-    slices = _slices(storage, config, active)
+    slices = _slices(active, config)
     if not slices:
         return MetadataServiceResult(reason="there are no log files")
     instant = _next_instant(table, active.timeline)
@@ -254,7 +254,7 @@ def _next_instant(table: LockedTable, timeline: Timeline) -> str | None:
     return None if instant in timeline else instant
 
 
-def _slices(storage: Storage, config: TableConfig, active: ActiveTimeline) -> tuple[MetadataSlice, ...]:
+def _slices(active: ActiveTimeline, config: TableConfig) -> tuple[MetadataSlice, ...]:
     """Return the slices with log files, the largest first.
 
     Delta commits that the table still waits for are not completed here, so all completed ones are included. Partitions
@@ -264,7 +264,7 @@ def _slices(storage: Storage, config: TableConfig, active: ActiveTimeline) -> tu
         one
         for partition in sorted(config.metadata_partitions)
         for one in MetadataSlice.from_rows(
-            partition, current_slices(storage, active, active.timeline, partition, config.version)
+            partition, current_slices(active, active.timeline, partition, config.version)
         )
         if one.logs
     ]
@@ -290,7 +290,7 @@ def _delete_others(
     named = {stat["path"] for stat in kept}
     paths = [
         join_path(partition, name)
-        for partition, names in file_names_by_partition(storage, job.instant, config).items()
+        for partition, names in file_names_by_partition(storage, config, job.instant).items()
         for name in names
         if name[0] != "."
     ]

@@ -44,9 +44,7 @@ class _WrittenFile(NamedTuple):
     name_instant: str
 
 
-def check_complete(
-    storage: Storage, active: ActiveTimeline, effective: Timeline, partition: str, files: pa.Table
-) -> None:
+def check_complete(active: ActiveTimeline, effective: Timeline, partition: str, files: pa.Table) -> None:
     """Check the ``files`` (`FILE_SCHEMA`) of a partition against the files written by the ``effective`` instants.
 
     Raises:
@@ -69,13 +67,13 @@ def check_complete(
     ]
     name_instants = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
-    for instant, written in zip(instants, _written_by_all(storage, active, instants), strict=True):
+    for instant, written in zip(instants, _written_by_all(active, instants), strict=True):
         for file in _files_of_partition(written, partition):
             if newest.get(file.file_id, "") > instant.requested:
                 continue
             if instant.completion is None and _is_of_earlier_build(instant, file, built_at, name_instants):
                 continue
-            _check_file(storage, instant, file, sizes)
+            _check_file(active.storage, instant, file, sizes)
 
 
 def _check_file(storage: Storage, instant: Instant, file: _WrittenFile, sizes: Mapping[str, int]) -> None:
@@ -86,20 +84,21 @@ def _check_file(storage: Storage, instant: Instant, file: _WrittenFile, sizes: M
         raise MetadataTableError(f"{storage.uri(path)} has {sizes[path]} bytes instead of {file.size}")
 
 
-def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
+def _written_by_all(active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
     """Return the files written by each instant; those not cached are read on threads."""
+    storage = active.storage
     unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
     if len(unknown) > _READ_ALONE:
         written = dict(
             zip(
                 unknown,
-                concurrent_map(lambda i: written_by(storage, active, i), unknown, threads=_READ_THREADS),
+                concurrent_map(lambda i: written_by(active, i), unknown, threads=_READ_THREADS),
                 strict=True,
             )
         )
     else:
         written = {}
-    return [written[i] if i in written else written_by(storage, active, i) for i in instants]
+    return [written[i] if i in written else written_by(active, i) for i in instants]
 
 
 def _built_at(files: pa.Table, effective: Timeline) -> str:
@@ -135,7 +134,7 @@ def _is_of_earlier_build(instant: Instant, file: _WrittenFile, built_at: str, na
     return instant.action == Action.DELTA_COMMIT or file.previous not in name_instants
 
 
-def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:
+def written_by(active: ActiveTimeline, instant: Instant) -> pa.Table:
     """Return the files that an instant of the metadata table has written (`WRITTEN_SCHEMA`), with paths relative to
     it."""
 
@@ -152,7 +151,7 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
     try:
         if instant.completion is None and is_initial_instant(instant):
             return make()[0]  # Their names do not differ from those of a metadata table built before.
-        table: pa.Table = CACHE.get((storage.root, active.path(instant)), make)
+        table: pa.Table = CACHE.get((active.storage.root, active.path(instant)), make)
     except HudiError as error:
         raise MetadataTableError(f"cannot determine the files written by {instant.requested}: {error}") from error
     return table

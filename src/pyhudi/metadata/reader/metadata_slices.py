@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import BASE
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.reader.file_completeness_check import check_complete
-from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import files_of_listing
@@ -26,9 +25,7 @@ from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 
 
-def current_slices(
-    storage: Storage, active: ActiveTimeline, effective: Timeline, partition: str, version: int
-) -> pa.Table:
+def current_slices(active: ActiveTimeline, effective: Timeline, partition: str, version: int) -> pa.Table:
     """Return the latest slice of each file group of a partition
     (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`, with paths relative to the table), ordered by file id,
     with the times at which its files were modified (``modified``, epoch milliseconds: of the base file if there is one,
@@ -37,15 +34,16 @@ def current_slices(
     Raises:
         MetadataTableError: Files written by instants are missing.
     """
+    storage = active.storage
     listing = storage.list(f"{METADATA_FOLDER}/{partition}")
     files = files_of_listing(listing)
-    check_complete(storage, active, effective, partition, files)
-    effective = _with_archived(storage, active, effective, files)
+    check_complete(active, effective, partition, files)
+    effective = _with_archived(active, effective, files)
     by_completion = version >= 8
     # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
     # belongs to the previous slice, and plans, which may be dropped, need not be read.
     pending = GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_compaction_groups(active))
-    archived = completions_of_archived(storage, active, files, effective) if by_completion else {}
+    archived = completions_of_archived(active, files, effective) if by_completion else {}
     instants = FileInstants(effective, pending=pending, by_completion=by_completion, archived=archived)
     return _with_times(FileSystemView(files, instants).latest_slices().sort_by("file_id"), listing)
 
@@ -73,7 +71,7 @@ class _EffectiveInstants:
         return isinstance(instant, str) and self.timeline.contains_or_before_start(instant)
 
 
-def _with_archived(storage: Storage, active: ActiveTimeline, effective: Timeline, files: pa.Table) -> Timeline:
+def _with_archived(active: ActiveTimeline, effective: Timeline, files: pa.Table) -> Timeline:
     """Return the timeline with the archived instants of base files that are later than its start, if there are any.
 
     Earlier versions of pyhudi could keep the build of an index first on the timeline, while they archived compactions
@@ -83,7 +81,7 @@ def _with_archived(storage: Storage, active: ActiveTimeline, effective: Timeline
     unknown = {i for i in instants if i not in effective and not effective.is_before_start(i)}
     if not unknown:
         return effective
-    archived = archived_writes(storage, active.layout, after=min(unknown)[:-1], up_to=max(unknown)).to_pylist()
+    archived = archived_writes(active.storage, active.layout, after=min(unknown)[:-1], up_to=max(unknown)).to_pylist()
     found = [
         Instant(row["requested"], row["action"], State.COMPLETED, row["completion"], "")
         for row in archived

@@ -220,7 +220,7 @@ class MetadataTable:
         if partition not in self.partitions:
             raise MetadataTableError(f"the table has no metadata partition '{partition}'")
         effective, active = self.timeline.effective, self.timeline.active
-        slices = current_slices(self.storage, active, effective, partition, self.config.version)
+        slices = current_slices(active, effective, partition, self.config.version)
         folder = self.storage.uri(f"{METADATA_FOLDER}/{partition}")
         if not slices.num_rows:
             raise MetadataTableError(f"{folder} has no committed files, although it is declared")

@@ -56,7 +56,7 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
     name = f"{config.name}_metadata"
     if properties.get(property_keys.NAME) != name and not _has_last_write(active, data):
         raise _property_error(storage, properties, property_keys.NAME, name)
-    missing = unknown_writes(storage, active, data)
+    missing = unknown_writes(active, data)
     if missing:
         shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         raise MetadataTableError(
@@ -67,7 +67,7 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
     return MetadataTimeline(active, Timeline(_with_pending_state(i, pending) for i in active.timeline), data)
 
 
-def unknown_writes(storage: Storage, active: ActiveTimeline, data_timeline: Timeline) -> list[str]:
+def unknown_writes(active: ActiveTimeline, data_timeline: Timeline) -> list[str]:
     """Return completed writes of the table without a completed instant in its metadata table (``active``: its
     timeline), although required.
 
@@ -79,7 +79,7 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data_timeline: Time
     missing = [i for i in data_timeline.completed() if _is_recorded(i) and i.requested not in completed]
     if not missing:
         return []
-    builds = _builds_of_files(storage, active, [i for i in done if is_initial_instant(i)])
+    builds = _builds_of_files(active, [i for i in done if is_initial_instant(i)])
     if not builds:
         # The timeline has been archived up to its first instant.
         first = min((i.requested for i in active.timeline if not is_initial_instant(i)), default="")
@@ -97,13 +97,13 @@ def _is_recorded(instant: Instant) -> bool:
     return is_rollback or instant.action in WRITE_ACTIONS
 
 
-def _builds_of_files(storage: Storage, active: ActiveTimeline, builds: list[Instant]) -> list[Instant]:
+def _builds_of_files(active: ActiveTimeline, builds: list[Instant]) -> list[Instant]:
     """Return those of the instants that built the list of files. Other partitions may have been built later, while the
     list lacked some writes."""
     return [
         build
         for build in builds
-        if any(path.startswith(_FILES) for path in written_by(storage, active, build)["path"].to_pylist())
+        if any(path.startswith(_FILES) for path in written_by(active, build)["path"].to_pylist())
     ]
 
 

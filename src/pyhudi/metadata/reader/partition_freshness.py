@@ -55,6 +55,6 @@ def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
 
 def _touched(table: MetadataTable, instant: Instant) -> set[str]:
     """Return the partitions of the metadata table that an instant has updated."""
-    written = written_by(table.storage, table.timeline.active, instant)
+    written = written_by(table.timeline.active, instant)
     folders = pc.replace_substring_regex(written["path"], "/[^/]*$", "")
     return {folder for folder in pc.unique(folders).to_pylist() if folder is not None}

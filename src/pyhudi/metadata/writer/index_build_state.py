@@ -66,7 +66,7 @@ def rollback_index_build(storage: Storage, config: TableConfig, instant: str, pa
     active = load_metadata_timeline(storage, config.version)
     delta_commit = active.timeline.find(instant, Action.DELTA_COMMIT)
     if delta_commit is not None and not is_in_use(storage, config, instant, partitions):
-        delete_instant(storage, active, instant, config)
+        delete_instant(active, config, instant)
     return config
 
 
@@ -97,7 +97,7 @@ def recover_index_builds(table: TableSnapshot) -> TableConfig:
     left = [p for p in config.metadata_partitions_inflight if p not in named]
     if not left:
         return config
-    built = [p for p in left if _is_built(storage, active, p)]
+    built = [p for p in left if _is_built(active, p)]
     if built:
         config = declare_partitions(storage, config, built)
     incomplete = [p for p in left if p not in built]
@@ -132,9 +132,9 @@ def delete_undeclared_indexes(table: TableSnapshot, definitions: Definitions) ->
             table.storage.delete_tree(f"{METADATA_FOLDER}/{name}")
 
 
-def _is_built(storage: Storage, active: ActiveTimeline, partition: str) -> bool:
+def _is_built(active: ActiveTimeline, partition: str) -> bool:
     """Return True if the partition's files are those of a completed indexing instant."""
-    instants = _instants(storage, partition)
+    instants = _instants(active.storage, partition)
     done = active.timeline.completed().of_actions(Action.INDEXING)
     return any(i.requested in instants and partition in read_index_plan(active, i).partitions for i in done)
 

@@ -117,7 +117,7 @@ def build_partition(
         stats = write(InitialFileGroups(files, ids))
     except Exception:
         with contextlib.suppress(HudiError):  # The first error is the one to report.
-            delete_instant(storage, active.reload(), instant, config)
+            delete_instant(active.reload(), config, instant)
             storage.delete_tree(join_path(METADATA_FOLDER, partition))
         raise
     commit = MetadataCommit(stats, BULK_INSERT_PREPPED)

@@ -97,7 +97,7 @@ def _apply_commit(
     delta_commit = begin_delta_commit(active, instant)
     is_only_write = not completed_concurrently(table.active, instant)
     records = commit_records(storage, config, metadata, instant, columns, is_only_write=is_only_write)
-    stats = [*write_records(storage, config, active, instant, records), *index.stats]
+    stats = [*write_records(active, config, instant, records), *index.stats]
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
     commit = MetadataCommit(stats, acknowledged=acknowledged)
     complete_delta_commit(active, delta_commit, commit, config.version, table.completed_at(config.version))
@@ -143,14 +143,14 @@ def _remove_leftovers(
     _drop_unfinished(table, active)
     recorded = frozenset(stat["path"] for stat in index.stats)
     if instant in active.timeline:
-        delete_instant(storage, active, instant, config, recorded)
-    delete_unrecorded(storage, instant, config, recorded, listed)
+        delete_instant(active, config, instant, recorded)
+    delete_unrecorded(storage, config, instant, recorded, listed)
 
 
 def _drop_unfinished(table: LockedTable, active: ActiveTimeline) -> None:
     pending = table.active.timeline.pending().requested_times
     heartbeats = HeartbeatPolicy.from_options(table.opts)
-    drop_unfinished(table.storage, active, pending, table.config, heartbeats)
+    drop_unfinished(active, table.config, pending, heartbeats)
 
 
 def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropped: Sequence[str]) -> TableConfig:
@@ -173,11 +173,11 @@ def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropp
         active = table.load_metadata_timeline()
         _drop_unfinished(table, active)
         if instant in active.timeline:
-            delete_instant(storage, active, instant, config)
+            delete_instant(active, config, instant)
         delta_commit = begin_delta_commit(active, instant)
         columns = columns_to_index(table.snapshot, table.opts).names
         records = clean_records(storage, config, deleted, dropped, columns)
-        stats = write_records(storage, config, active, instant, records)
+        stats = write_records(active, config, instant, records)
         commit = MetadataCommit(stats, acknowledged=config.metadata_partitions_inflight)
         complete_delta_commit(active, delta_commit, commit, config.version, table.completed_at(config.version))
     except CorruptTableError as failure:
@@ -187,7 +187,7 @@ def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropp
 
 
 def write_records(
-    storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, RecordChanges]
+    active: ActiveTimeline, config: TableConfig, instant: str, records: dict[str, RecordChanges]
 ) -> list[WriteStat]:
     """Write the log files of a delta commit for the partitions in use, on threads, because other writers wait for the
     lock meanwhile. Return their write stats."""
@@ -195,7 +195,7 @@ def write_records(
     timeline = active.timeline
 
     def write(partition: str) -> list[WriteStat]:
-        return write_logs(GroupFiles(storage, partition, instant, config.version), timeline, records[partition])
+        return write_logs(GroupFiles(active.storage, partition, instant, config.version), timeline, records[partition])
 
     partitions = sorted(partition for partition, part in records.items() if partition in used and len(part))
     return [stat for stats in concurrent_map(write, partitions) for stat in stats]

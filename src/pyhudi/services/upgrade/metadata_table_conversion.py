@@ -70,14 +70,15 @@ def _reason_to_rebuild(storage: Storage, config: TableConfig) -> str | None:
     if pending is not None:
         return f"{pending} is pending on its timeline"
     for partition in config.metadata_partitions:
-        slices = current_slices(storage, active, active.timeline, partition, config.version)
+        slices = current_slices(active, active.timeline, partition, config.version)
         if any(slices["log_paths"].to_pylist()):
             return f"log files of its partition {partition} cannot be compacted"
     return None
 
 
-def disable_metadata_table(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
+def disable_metadata_table(active: ActiveTimeline, config: TableConfig) -> TableConfig:
     """Disable the metadata table, so that it can be enabled again. Return the table's configuration."""
+    storage = active.storage
     journal = {
         "partitions": config.properties.get(METADATA_PARTITIONS, ""),
         "timeline": _fingerprint(active),
@@ -87,9 +88,10 @@ def disable_metadata_table(storage: Storage, config: TableConfig, active: Active
     return config.updated(storage, remove=(METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
 
 
-def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
+def enable_metadata_table(active: ActiveTimeline, config: TableConfig) -> TableConfig:
     """Enable a metadata table that was disabled by an interrupted upgrade. Return the table's configuration. If the
     table was written since, or has another version, nothing is enabled."""
+    storage = active.storage
     try:
         journal = json.loads(storage.read(JOURNAL))
     except NotFoundError:
@@ -112,7 +114,7 @@ def set_metadata_table_version(storage: Storage, to: int) -> None:
     storage.write(PROPERTIES, format_properties(properties, (comment,), now))
 
 
-def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) -> None:
+def add_empty_commits(active: ActiveTimeline, instant: str) -> None:
     """Add empty delta commits to a metadata table that is converted to version 6.
 
     One is at ``instant``, because releases of that version compact after a delta commit and derive the name of the
@@ -120,7 +122,7 @@ def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) ->
     its timeline) without a delta commit in the metadata table: rollbacks, and writes from before it was built, which
     version 6 cannot distinguish from missed ones.
     """
-    metadata = load_metadata_timeline(storage, 6)
+    metadata = load_metadata_timeline(active.storage, 6)
     recorded = {i.requested for i in metadata.timeline if i.is_write}
     done = [i.requested for i in active.timeline.completed() if i.is_write or i.action == Action.ROLLBACK]
     for missing in (*(i for i in done if i not in recorded), instant):

@@ -84,13 +84,12 @@ def check_no_pending_plans(active: ActiveTimeline, root: str, failed: list[str],
         )
 
 
-def check_lossless(storage: Storage, config: TableConfig, active: ActiveTimeline, to: int, *, lossy: bool) -> None:
+def check_lossless(active: ActiveTimeline, config: TableConfig, to: int, *, lossy: bool) -> None:
     """Refuse a downgrade that would lose something that is not rebuilt automatically.
 
     Args:
-        storage: Storage of the table.
+        active: Timeline of the table.
         config: Its configuration.
-        active: Its timeline.
         to: The target version.
         lossy: Named indexes, and older snapshots, may be lost.
 
@@ -121,7 +120,7 @@ def check_lossless(storage: Storage, config: TableConfig, active: ActiveTimeline
                 "have different names: downgrade with lossy=True, which compacts the table and deletes the files "
                 "of all snapshots except the last one"
             )
-    named = [p for p in dropped_partitions(storage, config, to) if is_secondary(p) or is_expression(p)]
+    named = [p for p in dropped_partitions(active.storage, config, to) if is_secondary(p) or is_expression(p)]
     if named and not lossy:
         raise UnsupportedTableError(
             f"{version} do not support the indexes {', '.join(named)}: drop them first (services.drop_index), or "

@@ -27,9 +27,7 @@ def table_layout(version: int) -> Layout:
     return Layout.v1() if version < 8 else Layout.v2()
 
 
-def copy_timeline(
-    storage: Storage, active: ActiveTimeline, target: Layout, version: int, timezone: str, *, copied: bool
-) -> int:
+def copy_timeline(active: ActiveTimeline, target: Layout, version: int, timezone: str, *, copied: bool) -> int:
     """Copy a timeline and its archive into another layout. Return the number of files.
 
     Existing files belong to an interrupted attempt, or an earlier version of the table, and are ignored. The lock is
@@ -38,6 +36,7 @@ def copy_timeline(
     Raises:
         CorruptInstantError: A file cannot be parsed.
     """
+    storage = active.storage
     remove_timeline(storage, target)
     storage.make_dirs(target.folder)
     storage.make_dirs(target.history)

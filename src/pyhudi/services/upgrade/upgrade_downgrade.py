@@ -218,10 +218,10 @@ class UpgradeDowngrade:
         """Copy the timelines of the table and its metadata table into the other layout. ``copied``: the files of the
         table were copied, so their modification times are meaningless."""
         storage, timezone = self._storage, config.timezone
-        self._instants += copy_timeline(storage, active, table_layout(to), to, timezone, copied=copied)
+        self._instants += copy_timeline(active, table_layout(to), to, timezone, copied=copied)
         copy_schema_history(storage, active.layout, table_layout(to))
         if metadata_active is not None:
-            copy_timeline(storage, metadata_active, metadata_layout(to), to, timezone, copied=False)
+            copy_timeline(metadata_active, metadata_layout(to), to, timezone, copied=False)
 
     def _switch_version(
         self, config: TableConfig, active: ActiveTimeline, to: int, *, has_metadata: bool
@@ -231,7 +231,7 @@ class UpgradeDowngrade:
         partitions = config.properties.get(METADATA_PARTITIONS, "")
         if has_metadata:
             moves_back = to < 8 <= config.version
-            config = metadata_table_conversion.disable_metadata_table(self._storage, config, active)
+            config = metadata_table_conversion.disable_metadata_table(active, config)
             metadata_table_conversion.set_metadata_table_version(self._storage, to)
             if moves_back:
                 self._add_empty_commits(active)
@@ -272,7 +272,7 @@ class UpgradeDowngrade:
 
     def _add_empty_commits(self, active: ActiveTimeline) -> None:
         with self._generator.reserve(locked=True) as reserved:
-            metadata_table_conversion.add_empty_commits(self._storage, active, reserved.take(active.latest_time))
+            metadata_table_conversion.add_empty_commits(active, reserved.take(active.latest_time))
 
     def _complete_definitions(self, config: TableConfig) -> None:
         """Add the first index version to definitions without one, as later releases expect."""

@@ -68,7 +68,7 @@ class UpgradePreparation:
 
     def check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
         """Check the preconditions. Return the failed writes that are to be rolled back."""
-        check_lossless(self.storage, config, active, to, lossy=self.lossy)
+        check_lossless(active, config, to, lossy=self.lossy)
         check_bucket_keys(TableSnapshot(self.storage, config, active), to)
         # Failed writes of version 5 are left to writers of version 6.
         rollbacks = self._rollbacks(config)
@@ -125,7 +125,7 @@ class UpgradePreparation:
         active = ActiveTimeline.load(self.storage, config.layout)
         self.generator.lock.ensure_held()  # What are leftovers depends on the version.
         refuse_moved_instants(active)
-        config = metadata_table_conversion.enable_metadata_table(self.storage, config, active)
+        config = metadata_table_conversion.enable_metadata_table(active, config)
         remove_leftovers(self.storage, config.layout)
         return config
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG
-from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_slicing import is_sorted_by_unique_group
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -70,9 +69,7 @@ def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:
     return files.filter(pc.invert(pc.is_in(files["path"], value_set=leftovers.combine_chunks())))
 
 
-def completions_of_archived(
-    storage: Storage, active: ActiveTimeline, files: pa.Table, timeline: Timeline
-) -> Mapping[str, str]:
+def completions_of_archived(active: ActiveTimeline, files: pa.Table, timeline: Timeline) -> Mapping[str, str]:
     """Return completion times of archived delta commits whose log files still exist; there are few or none.
 
     Log files from before an upgrade from version 6 may have the instant of a compaction in their names, that of their
@@ -80,4 +77,4 @@ def completions_of_archived(
     """
     logs = files.filter(pc.equal(files["kind"], LOG))
     archived = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
-    return archived_completions(storage, active.layout, archived, _NO_COMPACTIONS) if archived else {}
+    return archived_completions(active.storage, active.layout, archived, _NO_COMPACTIONS) if archived else {}

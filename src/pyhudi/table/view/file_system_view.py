@@ -148,7 +148,7 @@ class FileSystemView:
         files, partition_paths = (lister or list_files)(client.storage, partitions)
         files = without_orphaned_files(active, files)
         by_completion = client.config.version >= 8
-        times = completions_of_archived(client.storage, active, files, timeline_of_view) if by_completion else {}
+        times = completions_of_archived(active, files, timeline_of_view) if by_completion else {}
         instants = FileInstants(
             timeline_of_view,
             replaced_groups(active, timeline_of_view),

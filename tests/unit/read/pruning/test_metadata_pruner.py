@@ -135,9 +135,9 @@ def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path, monkeypa
     asked: list[str] = []
     known = partition_freshness.written_by
 
-    def written_by(storage: Any, active: Any, instant: Any) -> Any:
+    def written_by(active: Any, instant: Any) -> Any:
         asked.append(instant.requested)
-        return known(storage, active, instant)
+        return known(active, instant)
 
     monkeypatch.setattr(partition_freshness, "written_by", written_by)
     assert ids(table, [("i", "=", 1)]) == {"k0"}

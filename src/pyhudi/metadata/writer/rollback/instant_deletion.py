@@ -30,19 +30,15 @@ _log = logging.getLogger(__name__)
 
 
 def delete_instant(
-    storage: Storage,
-    active: ActiveTimeline,
-    instant: str,
-    config: TableConfig,
-    kept: Container[str] = frozenset(),
+    active: ActiveTimeline, config: TableConfig, instant: str, kept: Container[str] = frozenset()
 ) -> None:
     """Delete the log files (from version 8 on) and the delta commit of an instant that no reader uses. ``kept``: paths
     of files, relative to the metadata table, that the next attempt has written already."""
     delta_commit = active.timeline.find(instant, Action.DELTA_COMMIT)
     if config.version >= 8:
-        paths = file_names_by_partition(storage, instant, config)
+        paths = file_names_by_partition(active.storage, config, instant)
         written = (join_path(p, name) for p, names in paths.items() for name in names)
-        storage.delete_many(join_path(METADATA_FOLDER, path) for path in written if path not in kept)
+        active.storage.delete_many(join_path(METADATA_FOLDER, path) for path in written if path not in kept)
     if delta_commit is None:
         return
     for state in active.states(delta_commit):  # The completed file first.
@@ -50,7 +46,7 @@ def delete_instant(
 
 
 def delete_unrecorded(
-    storage: Storage, instant: str, config: TableConfig, recorded: Container[str], listed: Mapping[str, pa.Array]
+    storage: Storage, config: TableConfig, instant: str, recorded: Container[str], listed: Mapping[str, pa.Array]
 ) -> None:
     """Delete the files in indexes that tasks of an earlier attempt at an instant, or given-up attempts at tasks, have
     written: they would become valid with the delta commit. Must be called when tasks cannot write any more, before the
@@ -70,7 +66,7 @@ def delete_unrecorded(
         return
     extra = [
         join_path(METADATA_FOLDER, partition, name)
-        for partition, names in file_names_by_partition(storage, instant, config, indexes, listed).items()
+        for partition, names in file_names_by_partition(storage, config, instant, indexes, listed).items()
         for name in names
         # Files without records, which create file groups, are not recorded.
         if join_path(partition, name) not in recorded and not name.endswith(f"_{INIT_TOKEN}")
@@ -81,11 +77,7 @@ def delete_unrecorded(
 
 
 def drop_unfinished(
-    storage: Storage,
-    active: ActiveTimeline,
-    pending: Iterable[str],
-    config: TableConfig,
-    heartbeats: HeartbeatPolicy,
+    active: ActiveTimeline, config: TableConfig, pending: Iterable[str], heartbeats: HeartbeatPolicy
 ) -> None:
     """Delete leftovers of killed writers: delta commits that no instant of the table will continue, and services.
 
@@ -94,23 +86,23 @@ def drop_unfinished(
     """
     alive = set(pending)
     for instant in active.timeline.pending().of_actions(Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
-        if instant.action != Action.COMPACTION or heartbeats.is_dead(storage, instant.requested, HEARTBEATS):
-            _drop_service(active, instant, config)
+        if instant.action != Action.COMPACTION or heartbeats.is_dead(active.storage, instant.requested, HEARTBEATS):
+            _drop_service(active, config, instant)
     for instant in active.timeline.pending().of_actions(Action.DELTA_COMMIT):
         if instant.requested not in alive:
-            delete_instant(storage, active, instant.requested, config)
+            delete_instant(active, config, instant.requested)
 
 
-def _drop_service(active: ActiveTimeline, instant: Instant, config: TableConfig) -> None:
+def _drop_service(active: ActiveTimeline, config: TableConfig, instant: Instant) -> None:
     storage = active.storage
     if instant.action != Action.CLEAN:  # Their files have been deleted, or will be found again.
-        paths = file_names_by_partition(storage, instant.requested, config)
+        paths = file_names_by_partition(storage, config, instant.requested)
         written = ((p, name) for p, names in paths.items() for name in names)
         storage.delete_many(
             join_path(METADATA_FOLDER, p, name) for p, name in written if config.version >= 8 or name[0] != "."
         )
     if instant.action == Action.COMPACTION and config.version >= 8:
-        _delete_incomplete_files(storage, instant.requested, config)
+        _delete_incomplete_files(storage, config, instant.requested)
     for state in active.states(instant):
         active.delete(state)
     if instant.action == Action.COMPACTION:
@@ -119,8 +111,8 @@ def _drop_service(active: ActiveTimeline, instant: Instant, config: TableConfig)
 
 def file_names_by_partition(
     storage: Storage,
-    instant: str,
     config: TableConfig,
+    instant: str,
     partitions: Iterable[str] | None = None,
     listed: Mapping[str, pa.Array] = MappingProxyType({}),
 ) -> dict[str, list[str]]:
@@ -134,7 +126,7 @@ def file_names_by_partition(
     return {partition: written_names.to_pylist() for partition, written_names in written.items() if len(written_names)}
 
 
-def _delete_incomplete_files(storage: Storage, instant: str, config: TableConfig) -> None:
+def _delete_incomplete_files(storage: Storage, config: TableConfig, instant: str) -> None:
     """Delete incomplete base files of a compaction that was killed."""
     for partition in config.metadata_partitions:
         names = file_names_of(storage.list(join_path(METADATA_FOLDER, partition))["path"])

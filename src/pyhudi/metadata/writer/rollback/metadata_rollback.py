@@ -43,29 +43,26 @@ def apply_rollback(
         return
     active = load_metadata_timeline(storage, config.version)
     if config.version < 8:
-        append_rollback_blocks(storage, config, active, rollback)
+        append_rollback_blocks(active, config, rollback)
     else:
-        _delete_files(storage, config, active, rollback, completion)
+        _delete_files(active, config, rollback, completion)
 
 
 def _delete_files(
-    storage: Storage,
-    config: TableConfig,
-    active: ActiveTimeline,
-    rollback: TableRollback,
-    completion: Callable[[], str],
+    active: ActiveTimeline, config: TableConfig, rollback: TableRollback, completion: Callable[[], str]
 ) -> None:
     """Roll back from version 8 on: the files of the write are deleted."""
+    storage = active.storage
     target, instant = rollback.target, rollback.instant
     delta_commit = active.timeline.find(target, Action.DELTA_COMMIT)
     metadata_rollback = active.timeline.find(instant, Action.ROLLBACK)
     if delta_commit is None and (metadata_rollback is None or metadata_rollback.is_completed):
         # Tasks write log files of indexes before the delta commit begins. A plan is run again under the same instant,
         # which would make them valid.
-        delete_instant(storage, active, target, config)
+        delete_instant(active, config, target)
         return
     started = time.monotonic()
-    paths = file_names_by_partition(storage, target, config)
+    paths = file_names_by_partition(storage, config, target)
     plan = RollbackPlan(
         target,
         Action.DELTA_COMMIT,
@@ -74,7 +71,7 @@ def _delete_files(
         ),
     )
     inflight = begin_delta_commit(active, instant, Action.ROLLBACK, plan.encode())
-    delete_instant(storage, active, target, config)
+    delete_instant(active, config, target)
     partitions = {
         partition: RolledBackPartition(deleted=tuple(metadata_uri(storage, partition, name) for name in names))
         for partition, names in paths.items()

@@ -22,7 +22,7 @@ from pyhudi.metadata.metadata_layout import (
 )
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback, metadata_uri
-from pyhudi.storage import Storage, join_path
+from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -34,9 +34,7 @@ ROLLBACK_SUFFIX = "006"
 """Suffix of rollback instants in metadata tables of version 6."""
 
 
-def append_rollback_blocks(
-    storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
-) -> None:
+def append_rollback_blocks(active: ActiveTimeline, config: TableConfig, rollback: TableRollback) -> None:
     """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
     rolled_back = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
     rollback_instant = f"{rollback.instant}{ROLLBACK_SUFFIX}"
@@ -46,9 +44,7 @@ def append_rollback_blocks(
         # Tasks write log files of indexes before the delta commit begins.
         partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
     if partitions and (metadata_rollback is None or not metadata_rollback.is_completed):
-        _write_command_blocks(
-            storage, config, active, target=rollback.target, rollback=rollback_instant, partitions=partitions
-        )
+        _write_command_blocks(active, config, target=rollback.target, rollback=rollback_instant, partitions=partitions)
     if rolled_back is not None:
         for state in active.states(rolled_back):
             active.delete(state)
@@ -56,13 +52,11 @@ def append_rollback_blocks(
     if done is not None and done.is_completed:
         return
     delta_commit = begin_delta_commit(active, rollback.instant)
-    stats = _record_log_files(storage, config, active, rollback)
+    stats = _record_log_files(active, config, rollback)
     complete_delta_commit(active, delta_commit, MetadataCommit(stats), config.version, None)
 
 
-def _record_log_files(
-    storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
-) -> list[WriteStat]:
+def _record_log_files(active: ActiveTimeline, config: TableConfig, rollback: TableRollback) -> list[WriteStat]:
     """Add the log files of a rollback to the list of files."""
     rows = [
         {"partition": partition, "name": name, "size": size}
@@ -73,18 +67,13 @@ def _record_log_files(
         return []
     schema = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
     records = file_records(pa.Table.from_pylist(rows, schema=schema), rollback.log_files, config.version)
-    return write_logs(GroupFiles(storage, FILES, rollback.instant, config.version), active.timeline, records)
+    return write_logs(GroupFiles(active.storage, FILES, rollback.instant, config.version), active.timeline, records)
 
 
 def _write_command_blocks(
-    storage: Storage,
-    config: TableConfig,
-    active: ActiveTimeline,
-    *,
-    target: str,
-    rollback: str,
-    partitions: Iterable[str],
+    active: ActiveTimeline, config: TableConfig, *, target: str, rollback: str, partitions: Iterable[str]
 ) -> Instant:
+    storage = active.storage
     groups = [
         # A task that outlives its attempt may still write a file of the next version; the command block follows it.
         (partition, replace(group, log_version=group.log_version + 1))
