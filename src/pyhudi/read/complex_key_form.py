@@ -7,15 +7,23 @@ there is one partition field.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pyhudi.config import Options
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import InvalidText, QueryType
 from pyhudi.errors import RecordKeyError
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_formatter import field_texts
-from pyhudi.read.first_record import first_record
+from pyhudi.read.execution.arrow_scan import slice_readers
+from pyhudi.read.query.query import Query
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -45,3 +53,31 @@ def names_parts(table: TableSnapshot, opts: Options, spec: KeySpec) -> bool | No
     except RecordKeyError:  # A type of other writers, whose text does not begin with a name.
         return spec.may_name_parts([key])
     return spec.matching(key, value[0].as_py()).named_parts
+
+
+def first_record(table: TableSnapshot, opts: Options, fields: Sequence[str]) -> pa.RecordBatch | None:
+    """Return a record of a table, of a base file if there is one, with `RECORD_KEY` and the columns of some fields that
+    the table has; None if it has no records, or stores no keys.
+
+    Reads file slices until one has records.
+
+    Args:
+        table: The table.
+        opts: Options of the read.
+        fields: Names of fields; dots separate those of structs.
+    """
+    if not table.config.populate_meta_fields:
+        return None
+    columns = resolve_table_schema(table)
+    if columns is None:
+        return None
+    names = columns.schema.names
+    wanted = {name: None for field in fields if (name := top_column(field, names)) in names}
+    lenient = opts.merged({options.READ_INVALID_TEXT.key: InvalidText.REPLACE.value})
+    for kind in (QueryType.READ_OPTIMIZED, QueryType.SNAPSHOT):
+        plan = plan_scan(table, Query(type=kind), columns=[RECORD_KEY, *wanted], opts=lenient)
+        for read in slice_readers(plan, table.storage):
+            for batch in read():
+                if batch.num_rows:
+                    return batch.slice(0, 1)
+    return None

@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from pyhudi.arrow.group_runs import group_runs
 from pyhudi.arrow.ipc import table_from_bytes, table_to_bytes
+from pyhudi.metadata.file_groups.hfile_sources import MetadataSlice
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.record_factory import joined_bounds
@@ -37,9 +39,9 @@ from pyhudi.spark.execution.arrow_batch_limits import MAX_ROWS
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
 from pyhudi.spark.execution.slice_tasks import file_task_count
+from pyhudi.spark.execution.task_inputs import run_in_tasks
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.key_ranges import task_count
-from pyhudi.spark.indexes.metadata_compaction_tasks import compact_on_executors
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -78,9 +80,15 @@ class SparkFileStatsReader:
         return self._run(files, records, groups, _blooms, batch_rows=FILTERS_TOGETHER)[0]
 
     def compact_metadata(self, job: MetadataCompactionJob) -> list[WriteStat]:
-        """Run a compaction of the metadata table on the executors
+        """Run a compaction of the metadata table on the executors, one task for each slice
         (`pyhudi.metadata.maintenance.metadata_compaction_job.MetadataCompactor`)."""
-        return compact_on_executors(self.spark, job)
+        settings = replace(job, slices=())
+
+        def compact(one: MetadataSlice) -> bytes:
+            context = TaskContext.get()
+            return json.dumps(settings.run(one, 0 if context is None else context.attemptNumber())).encode()
+
+        return [json.loads(stat) for stat in run_in_tasks(self.spark, job.slices, compact)]
 
     def _run(
         self,

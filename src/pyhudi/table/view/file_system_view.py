@@ -196,10 +196,10 @@ class FileSystemView:
         group = group_codes(slices)
         return slices.filter(pa.array(np.append(np.diff(group) != 0, True)))
 
-    def all_slices(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+    def all_slices(self, as_of: str | None = None) -> pa.Table:
         """Return all slices of the visible file groups (`SLICE_SCHEMA`), including those opened by pending
         compactions."""
-        return self._slices(as_of, completed_by, split_pending=True)
+        return self._slices(as_of, None, split_pending=True)
 
     def replaced_groups(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
         """Return file groups hidden by replacecommits up to that time: partition, file_id, instant."""

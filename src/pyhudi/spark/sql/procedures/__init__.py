@@ -11,7 +11,7 @@ from pyhudi.spark.column_names import expression
 from pyhudi.spark.sql.procedures import (
     files,
     help_procedure,
-    locks,
+    lock_audit_procedures,
     metadata_table,
     recovery,
     table_services,
@@ -26,7 +26,7 @@ from pyhudi.sql.statements import Call
 PROCEDURES: dict[str, Procedure] = {
     **files.PROCEDURES,
     **help_procedure.PROCEDURES,
-    **locks.PROCEDURES,
+    **lock_audit_procedures.PROCEDURES,
     **metadata_table.PROCEDURES,
     **recovery.PROCEDURES,
     **table_services.PROCEDURES,

@@ -19,7 +19,7 @@ from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans.buckets.bucket_column import with_bucket
+from pyhudi.spark.write.plans.buckets.bucket_routing import with_bucket
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.bucket_numbers import bucket_of as bucket_of_key
 from tests.bucket_tables import bucket_index

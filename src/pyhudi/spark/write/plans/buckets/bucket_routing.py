@@ -8,16 +8,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType
 
 from pyhudi.config.enums import TableType
 from pyhudi.index.bucket_file_ids import SHARED_FILE_ID_SUFFIX, bucket_groups, new_file_id_suffix
+from pyhudi.index.bucket_hash import bucket_hashes
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.execution.arrow_udfs import arrow_function
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.task_placement import assign_tasks
 from pyhudi.spark.keys.deduplication import POSITION
-from pyhudi.spark.write.plans.buckets.bucket_column import with_bucket
 from pyhudi.spark.write.plans.write_plan import max_tasks, requested_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.transaction.concurrency_mode import is_non_blocking
@@ -82,3 +85,22 @@ def _task_placement(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
     limit = max_tasks(job)
     return assign_tasks(sizes, limit, min_tasks=min(limit, _MIN_TASKS))
+
+
+def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: BucketIndex, name: str) -> DataFrame:
+    """Add the bucket (int) of each row to rows that have keys and partition paths; *spec* is the key specification.
+    Lazy.
+
+    Only these two columns are sent to Python: Spark itself can only compute Java's hash of a text character by
+    character, which takes several times as long.
+    """
+    fields, counts = spec.record_fields, bucketing.counts
+
+    def buckets(keys: pa.Array, partitions: pa.Array) -> pa.Array:
+        hashes = bucket_hashes(keys, fields, bucketing.fields, legacy_key_split=bucketing.legacy_key_split)
+        numbers = bucketing.counts_of(partitions).to_numpy() if counts.rules else counts.default
+        return pa.array(hashes % numbers, pa.int32())
+
+    paths = F.col(PARTITION_PATH) if counts.rules else F.lit("")
+    bucket = arrow_function(buckets, [pa.string(), pa.string()], IntegerType())
+    return rows.withColumn(name, bucket(F.col(RECORD_KEY), paths))
