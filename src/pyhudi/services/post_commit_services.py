@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType, TableType
@@ -19,7 +20,7 @@ from pyhudi.services.clustering.clustering_planner import pending_clusterings, s
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_clusterings
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.services.compaction.compaction_planner import pending_compactions, schedule_compaction
-from pyhudi.services.compaction.compaction_runner import CompactionResult, CompactionRunner, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import CompactionResult, CompactionRunner, run_compactions
 from pyhudi.services.compaction.compaction_strategies import named_strategies
 from pyhudi.services.service_plans import BusyPlans
 from pyhudi.services.service_result import ServiceResult
@@ -167,15 +168,16 @@ def compact_after_commit(storage: Storage, opts: Options, runner: CompactionRunn
     results: list[CompactionResult] = []
     with handle_service_failure("compaction", opts):
         client = TableMetaClient.open(storage, opts)
+        run_due = partial(run_compactions, client, opts, runner, only_if_due=True, busy=BusyPlans.LEAVE)
         if client.config.table_type is not TableType.MERGE_ON_READ:
             return ()
         if options.COMPACT_INLINE in enabled:
-            results.append(_run_all(client, opts, runner, action=Action.COMPACTION))
+            results.append(run_due(action=Action.COMPACTION))
         elif options.COMPACT_SCHEDULE_INLINE in enabled and not _pending(client):
             schedule_compaction(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in enabled:
             with handle_service_failure("log compaction", opts):
-                results.append(_run_all(client, opts, runner, action=Action.LOG_COMPACTION))
+                results.append(run_due(action=Action.LOG_COMPACTION))
     return tuple(result for result in results if result)
 
 
@@ -228,12 +230,3 @@ def _is_wanted(option: Option[bool], opts: Options) -> bool:
 
 def _pending(client: TableMetaClient) -> bool:
     return bool(pending_compactions(client.active_timeline(), Action.COMPACTION))
-
-
-def _run_all(client: TableMetaClient, opts: Options, runner: CompactionRunner, *, action: str) -> CompactionResult:
-    done = run_pending_compactions(client, opts, runner, action=action, busy=BusyPlans.LEAVE)
-    plan = schedule_compaction(client, opts, action=action, only_if_due=True, runner=runner)
-    if plan.instant is None:
-        return done
-    new_plan = run_pending_compactions(client, opts, runner, action=action, instant=plan.instant, busy=BusyPlans.LEAVE)
-    return done.merge(new_plan)

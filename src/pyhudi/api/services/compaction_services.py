@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.service_base import ServiceBase
@@ -13,6 +12,7 @@ from pyhudi.services.compaction.compaction_runner import (
     CompactionResult,
     CompactionRunner,
     ThreadCompactionRunner,
+    run_compactions,
     run_pending_compactions,
 )
 from pyhudi.services.service_plans import BusyPlans
@@ -207,11 +207,7 @@ class CompactionServices(ServiceBase):
         if dry_run:
             return plan_compaction(client, opts, action=action, only_if_due=only_if_due)
         runner = compaction_runner(spark, progress)
-        done = run_pending_compactions(client, opts, runner, action=action)
-        plan = schedule_compaction(client, opts, action=action, only_if_due=only_if_due, runner=runner)
-        if plan.instant is None:
-            return done if done else replace(done, reason=plan.reason)
-        return done.merge(run_pending_compactions(client, opts, runner, action=action, instant=plan.instant))
+        return run_compactions(client, opts, runner, action=action, only_if_due=only_if_due)
 
     def _run(
         self,

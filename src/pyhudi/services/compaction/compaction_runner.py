@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 import pyarrow as pa
@@ -11,7 +11,11 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.merge.file_slice import file_slices
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
-from pyhudi.services.compaction.compaction_planner import check_compactable, pending_compactions
+from pyhudi.services.compaction.compaction_planner import (
+    check_compactable,
+    pending_compactions,
+    schedule_compaction,
+)
 from pyhudi.services.service_plans import BusyPlans, run_plans
 from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks
@@ -103,6 +107,24 @@ def run_pending_compactions(
         busy=busy,
     )
     return reduce(CompactionResult.merge, results, CompactionResult(action=action))
+
+
+def run_compactions(
+    client: TableMetaClient,
+    opts: Options,
+    runner: CompactionRunner,
+    *,
+    action: str = Action.COMPACTION,
+    only_if_due: bool = False,
+    busy: BusyPlans = BusyPlans.REFUSE,
+) -> CompactionResult:
+    """Execute the pending plans, then make a plan and execute it. Raises the errors of `run_pending_compactions` and
+    `schedule_compaction`."""
+    done = run_pending_compactions(client, opts, runner, action=action, busy=busy)
+    plan = schedule_compaction(client, opts, action=action, only_if_due=only_if_due, runner=runner)
+    if plan.instant is None:
+        return done if done else replace(done, reason=plan.reason)
+    return done.merge(run_pending_compactions(client, opts, runner, action=action, instant=plan.instant, busy=busy))
 
 
 def _run_plan(

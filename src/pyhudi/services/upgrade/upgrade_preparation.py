@@ -11,8 +11,7 @@ from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.cleaning.cleaner import Cleaner
-from pyhudi.services.compaction.compaction_planner import schedule_compaction
-from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_pending_compactions
+from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_compactions
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.preconditions import check_lossless, check_no_pending_plans
@@ -95,10 +94,7 @@ class UpgradePreparation:
         if config.version < 6 or not is_compacted(config, to):
             return
         client, opts = self.client.reload(), self.opts.merged(_COMPACTION_OPTIONS)
-        run_pending_compactions(client, opts, self.runner)
-        plan = schedule_compaction(client, opts, runner=self.runner)
-        if plan.instant is not None:
-            run_pending_compactions(client, opts, self.runner, instant=plan.instant)
+        run_compactions(client, opts, self.runner)
         if _is_cleaned(config, to):
             Cleaner(client.reload(), self.opts.merged(_ONE_VERSION), self.stats_reader, None).run()
 
