@@ -237,8 +237,8 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     table = _table_columns(pinned)
     incoming = checked_own_columns(from_spark_json(columns.json()))
     _check_key_columns(incoming, spec)
-    schema = write_schema(incoming, None if table is None else table.schema, config, opts, Operation.BULK_INSERT)
-    check_index_of_write(storage, config, opts, remove_meta_columns(schema))
+    schema = write_schema(incoming, None if table is None else table.schema, config, Operation.BULK_INSERT, opts)
+    check_index_of_write(storage, config, remove_meta_columns(schema), opts)
     context = write_context(target, Operation.BULK_INSERT, "", schema)
     planned_on = None if table is None else table.recorded
     return AppendJob(target, client, spec, incoming, schema, planned_on, context)

@@ -145,7 +145,7 @@ class SyncSettings:
         table = opts.get_typed(options.GLUE_TABLE) if glue else None
         return cls(
             database or opts.get_typed(options.HIVE_SYNC_DATABASE) or config.database or _DEFAULT_DATABASE,
-            _names(table or opts.get_typed(options.HIVE_SYNC_TABLE) or config.name, opts, config),
+            _names(table or opts.get_typed(options.HIVE_SYNC_TABLE) or config.name, config, opts),
             TableLayout.from_options(opts, config),
             creates_database=opts.get_typed(options.HIVE_SYNC_AUTO_CREATE_DATABASE),
             is_incremental=opts.get_typed(options.META_SYNC_INCREMENTAL),
@@ -172,7 +172,7 @@ def check_options(opts: Options) -> None:
         _pairs(opts, option.key)
 
 
-def _names(name: str, opts: Options, config: TableConfig) -> tuple[SyncedName, ...]:
+def _names(name: str, config: TableConfig, opts: Options) -> tuple[SyncedName, ...]:
     if config.table_type is TableType.COPY_ON_WRITE:
         return (SyncedName(name),)
     read_optimized, latest = SyncedName(name, read_optimized=True), SyncedName(name, realtime=True)

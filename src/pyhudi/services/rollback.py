@@ -151,7 +151,7 @@ def rebuild_metadata(updates: MetadataUpdates, before: TableConfig) -> None:
     active = ActiveTimeline.load(storage, now.layout)
     try:
         with updates.generator.reserve(locked=True) as reserved:
-            table = updates.locked_table(now, active, reserved).with_options(opts.merged(enabled))
+            table = updates.locked_table(active, now, reserved).with_options(opts.merged(enabled))
             built = build_enabled_partitions(table)
     except Exception as failure:  # The next write tries again.
         _log.warning("the metadata table of %s has not been rebuilt yet: %s", storage.root, failure)

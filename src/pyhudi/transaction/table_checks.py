@@ -56,7 +56,7 @@ def refuse_pending_restore(active: ActiveTimeline) -> None:
         )
 
 
-def refuse_pending_bootstrap(config: TableConfig, active: ActiveTimeline) -> None:
+def refuse_pending_bootstrap(active: ActiveTimeline, config: TableConfig) -> None:
     """Refuse to write to a table with an unfinished bootstrap: after another write it could not be finished."""
     pending = next((i for i in active.timeline.pending() if i.requested in BOOTSTRAP_INSTANTS), None)
     if pending is not None:

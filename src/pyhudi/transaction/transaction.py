@@ -199,7 +199,7 @@ class Transaction(PendingWrite):
                 request.exchange_table(done)
                 self._publication = Publication(done)
                 return None
-            table = self._metadata_updates.locked_table(self.config, active, reserved)
+            table = self._metadata_updates.locked_table(active, self.config, reserved)
             index = request.index or IndexDelta()
             self.config = update_from_commit(table, self.instant, recorded.metadata, index)
             done = self._publish(recorded, content, active, reserved)

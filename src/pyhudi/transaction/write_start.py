@@ -67,7 +67,7 @@ def start_write(
     config, active = table.config, table.active
     is_bootstrap = instant in BOOTSTRAP_INSTANTS
     if not is_bootstrap:
-        refuse_pending_bootstrap(config, active)
+        refuse_pending_bootstrap(active, config)
     failed = rollbacks.failed_writes(active, failed_writes_policy(opts), bootstraps=is_bootstrap)
     rollbacks.check(active, failed)
     # Before the first change of the timeline, because a metadata table must not survive the table that it describes.

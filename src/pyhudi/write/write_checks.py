@@ -91,7 +91,7 @@ def check_writable(
     _check_duplicate_policy(operation, opts)
     check_record_index(config, opts)
     _check_date_parser(config, opts)
-    _check_concurrency_mode(config, opts, operation)
+    _check_concurrency_mode(config, operation, opts)
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
         raise UnsupportedTableError(
@@ -121,7 +121,7 @@ def _check_date_parser(config: TableConfig, opts: Options) -> None:
         )
 
 
-def _check_concurrency_mode(config: TableConfig, opts: Options, operation: Operation) -> None:
+def _check_concurrency_mode(config: TableConfig, operation: Operation, opts: Options) -> None:
     if not is_non_blocking(opts):
         return
     mode = f"{options.CONCURRENCY_MODE.key}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL}"
@@ -249,7 +249,7 @@ def _check_index(index: IndexType, operation: Operation) -> None:
         )
 
 
-def check_storable(schema: pa.Schema, config: TableConfig) -> None:
+def check_storable(config: TableConfig, schema: pa.Schema) -> None:
     """Refuse columns with vectors, blobs and variants in tables whose files cannot have them, nor in Apache Hudi 1.2.0.
 
     Raises:
@@ -281,15 +281,15 @@ def check_storable(schema: pa.Schema, config: TableConfig) -> None:
         )
 
 
-def check_dropped_partition_columns(schema: pa.Schema, config: TableConfig) -> None:
+def check_dropped_partition_columns(config: TableConfig, schema: pa.Schema) -> None:
     """Refuse timestamps as partition columns of a new table whose files lack these columns.
 
     They would be read as the texts of their partition paths, and later timestamps be refused, because a string of one
     makes another path.
 
     Args:
-        schema: Columns of the new table, partition columns included.
         config: Properties of the table.
+        schema: Columns of the new table, partition columns included.
 
     Raises:
         SchemaMismatchError: A partition column is a timestamp.

@@ -28,7 +28,7 @@ from pyhudi.timeline.latest_schema import newest_columns
 _ALWAYS = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
 
 
-def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa.Schema:
+def indexed_columns(config: TableConfig, schema: pa.Schema, opts: Options) -> pa.Schema:
     """Return the columns (dotted names are leaves of structs) with statistics.
 
     ``schema`` has the table's own columns as stored in its files. Three meta columns are always indexed if files have
@@ -79,7 +79,7 @@ def columns_to_index(table: TableSnapshot, opts: Options) -> pa.Schema:
 def columns_of_new_table(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
     """Return the columns with statistics after the first write; none if it does not record the columns of the table."""
     schema = _stored_columns(config, metadata)
-    return pa.schema([]) if schema is None else indexed_columns(schema, config, opts)
+    return pa.schema([]) if schema is None else indexed_columns(config, schema, opts)
 
 
 def _stored_columns(config: TableConfig, metadata: CommitMetadata) -> pa.Schema | None:

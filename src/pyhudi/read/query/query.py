@@ -134,13 +134,13 @@ class Query:
             QueryError: The query is not supported. The message has the reason.
         """
         opts = Options.parse(query_options)
-        _check_supported(opts, config)
+        _check_supported(config, opts)
         shared = cls(
             type=opts.get_typed(options.QUERY_TYPE),
             partitions_from_path=opts.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
         )
         if shared.is_incremental:
-            return _incremental(shared, opts, config)
+            return _incremental(shared, config, opts)
         return shared._as_of(opts.get_typed(options.AS_OF_INSTANT), config)
 
     def _as_of(self, time: QueryTime | None, config: TableConfig) -> Query:
@@ -156,7 +156,7 @@ class Query:
         return f"{self.type} as of {self.as_of or 'now'}"
 
 
-def _check_supported(opts: Options, config: TableConfig) -> None:
+def _check_supported(config: TableConfig, opts: Options) -> None:
     """Refuse options for unsupported queries."""
     if opts.get_typed(options.READ_PATHS):
         raise QueryError(
@@ -172,7 +172,7 @@ def _check_supported(opts: Options, config: TableConfig) -> None:
         )
 
 
-def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
+def _incremental(query: Query, config: TableConfig, opts: Options) -> Query:
     begin = opts.get_typed(options.BEGIN_INSTANTTIME)
     if begin is None:
         raise QueryError(
@@ -190,7 +190,7 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
     )
     return replace(
         query,
-        instants=replace(instants, by_completion=_by_completion(opts, config)),
+        instants=replace(instants, by_completion=_by_completion(config, opts)),
         incremental=settings,
         changes=opts.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC,
     )
@@ -210,7 +210,7 @@ def _instant_range(begin: QueryTime, end: QueryTime | None, config: TableConfig)
     return InstantRange(first, last, by_completion=config.version >= FIRST_BY_COMPLETION)
 
 
-def _by_completion(opts: Options, config: TableConfig) -> bool:
+def _by_completion(config: TableConfig, opts: Options) -> bool:
     """Return True if the range of an incremental query refers to completion times, which depends on the table version
     unless the options set another one."""
     option = options.INCREMENTAL_TABLE_VERSION

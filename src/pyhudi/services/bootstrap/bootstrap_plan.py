@@ -105,7 +105,7 @@ class BootstrapPlan:
         return cls(target, spec, source, base_path, schema, columns is None, metadata_only, full)
 
 
-def remaining_bootstrap(plan: BootstrapPlan, client: TableMetaClient) -> BootstrapPlan:
+def remaining_bootstrap(client: TableMetaClient, plan: BootstrapPlan) -> BootstrapPlan:
     """Return the remaining part of the plan for an existing table: all of it, or the rest of an interrupted bootstrap,
     which is empty if that has committed everything and was not declared finished.
 

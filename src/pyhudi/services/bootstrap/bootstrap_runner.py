@@ -59,8 +59,8 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
         client = None
     created = client is None
     if client is not None:
-        plan = remaining_bootstrap(plan, client)
-        client = _begun(plan, client)
+        plan = remaining_bootstrap(client, plan)
+        client = _begun(client, plan)
         plan = replace(plan, target=replace(plan.target, config=client.config))
     if plan.full.num_rows and full is None:
         raise UnsupportedTableError(
@@ -72,7 +72,7 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
     results = []
     try:
         if plan.metadata_only.num_rows:
-            results.append(bootstrap_metadata(plan, client, run, stats_reader))
+            results.append(bootstrap_metadata(client, plan, run, stats_reader))
         if plan.full.num_rows and full is not None:
             results.append(full(plan, client.reload()))
     except BaseException:
@@ -122,7 +122,7 @@ def _remove_mark(client: TableMetaClient) -> tuple[str, ...]:
     return ()
 
 
-def _begun(plan: BootstrapPlan, client: TableMetaClient) -> TableMetaClient:
+def _begun(client: TableMetaClient, plan: BootstrapPlan) -> TableMetaClient:
     """Return the table with its source recorded, also in an empty one that was created without it, and with the mark
     that rows of it are missing."""
     properties = bootstrap_properties(plan.target.opts, client.config.version)

@@ -53,7 +53,7 @@ class ThreadSkeletonWriter:
 
 
 def bootstrap_metadata(
-    plan: BootstrapPlan, client: TableMetaClient, run: Runner, stats_reader: FileStatsReader
+    client: TableMetaClient, plan: BootstrapPlan, run: Runner, stats_reader: FileStatsReader
 ) -> WriteResult:
     """Execute the metadata-only part of a plan as one commit.
 

@@ -240,7 +240,7 @@ class Cleaner:
             if clean is None:
                 return False
             dropped = [] if _is_written(active) else self._drop_empty(plan.partitions)
-            locked = self._metadata_updates.locked_table(table.config, active, reserved)
+            locked = self._metadata_updates.locked_table(active, table.config, reserved)
             config = update_from_clean(locked, clean.requested, plan.files, dropped)
             millis = int((time.monotonic() - started) * 1000)
             extra = RollingMetadata.from_options(self._opts).with_rolled(plan.extra_metadata(), active)

@@ -350,15 +350,15 @@ def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
     return {column: "false", partition: "false", **enabling_options}
 
 
-def check_index_of_write(storage: Storage, config: TableConfig, opts: Options, schema: pa.Schema) -> None:
+def check_index_of_write(storage: Storage, config: TableConfig, schema: pa.Schema, opts: Options) -> None:
     """Check, before a write, the secondary index that its options ask for. Issue OptionWithoutEffectWarning if it is
     left out, as by Apache Hudi, because the table cannot have one, or lacks the global record index that it requires.
 
     Args:
         storage: Storage of the table.
         config: The table.
-        opts: Options of the write.
         schema: Columns of the table after the write.
+        opts: Options of the write.
 
     Raises:
         InvalidOptionError: As `IndexRequest.from_options`, or the index of that name is of another column.

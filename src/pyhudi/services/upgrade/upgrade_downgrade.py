@@ -114,7 +114,7 @@ class UpgradeDowngrade:
         active = client.active_timeline()
         if to == config.version:
             return UpgradePlan(to, to)
-        failed = self._preparation.check(config, active, to)
+        failed = self._preparation.check(active, config, to)
         files = len([s for i in active.timeline for s in active.states(i)])
         changed = changed_properties(config.properties, to, self._opts)
         slices = count_uncompacted(TableSnapshot(self._storage, config, active)) if is_compacted(config, to) else 0
@@ -169,19 +169,19 @@ class UpgradeDowngrade:
                 active = ActiveTimeline.load(self._storage, config.layout)
                 if config.version == to:
                     return
-                if self._preparation.is_complete(config, active, to):
+                if self._preparation.is_complete(active, config, to):
                     if is_compacted(config, to):  # Log files had keys that base files have now.
                         check_bucket_keys(TableSnapshot(self._storage, config, active), to)
                     if 6 <= config.version < 8 <= to:
                         late_data_files.delete_files_older_than(active, None)
-                    self._change(config, active, to)
+                    self._change(active, config, to)
                     return
         raise BusyError(
             f"the table at {self._storage.root} is being written repeatedly, so its version cannot be changed; "
             "stop the writers and try again"
         )
 
-    def _change(self, config: TableConfig, active: ActiveTimeline, to: int) -> None:
+    def _change(self, active: ActiveTimeline, config: TableConfig, to: int) -> None:
         storage, before = self._storage, config
         moves = (to < 8) != (config.version < 8)
         with self._phases("metadata"):
@@ -189,28 +189,28 @@ class UpgradeDowngrade:
                 active = active.reload()
             copied = moves and active.layout.version < 2 and was_copied(active, config.timezone)
             self._dropped = dropped_partitions(storage, config, to)
-            config = self._prepared_metadata_table(config, active, rebuild=copied or config.version < 6)
+            config = self._prepared_metadata_table(active, config, rebuild=copied or config.version < 6)
         has_metadata = FILES in config.metadata_partitions
         with self._phases("timeline"):
             metadata_active = load_metadata_timeline(storage, config.version) if has_metadata else None
             if moves:
                 # The copy begins with the deletion of what is there: by now that may be the timeline of the table.
                 self._generator.lock.ensure_held()
-                self._copy_timelines(config, active, metadata_active, to, copied=copied)
+                self._copy_timelines(active, metadata_active, config, to, copied=copied)
             if to >= 9 > config.version:
                 self._complete_definitions(config)
         with self._phases("switch"):
             self._generator.lock.ensure_held()
-            config = self._switch_version(config, active, to, has_metadata=has_metadata)
+            config = self._switch_version(active, config, to, has_metadata=has_metadata)
         with self._phases("clean up"):
             self._generator.lock.ensure_held()
             self._clean_up(config, before, to, rebuild=not has_metadata)
 
     def _copy_timelines(
         self,
-        config: TableConfig,
         active: ActiveTimeline,
         metadata_active: ActiveTimeline | None,
+        config: TableConfig,
         to: int,
         *,
         copied: bool,
@@ -224,7 +224,7 @@ class UpgradeDowngrade:
             copy_timeline(metadata_active, metadata_layout(to), to, timezone, copied=False)
 
     def _switch_version(
-        self, config: TableConfig, active: ActiveTimeline, to: int, *, has_metadata: bool
+        self, active: ActiveTimeline, config: TableConfig, to: int, *, has_metadata: bool
     ) -> TableConfig:
         """Change the version of the table, and before that the one of its metadata table, which is disabled
         meanwhile."""
@@ -246,11 +246,11 @@ class UpgradeDowngrade:
         if rebuild:
             rebuild_metadata(self._metadata_updates, before)
 
-    def _prepared_metadata_table(self, config: TableConfig, active: ActiveTimeline, *, rebuild: bool) -> TableConfig:
+    def _prepared_metadata_table(self, active: ActiveTimeline, config: TableConfig, *, rebuild: bool) -> TableConfig:
         if rebuild:
             return delete_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as reserved:
-            table = self._metadata_updates.locked_table(config, active, reserved)
+            table = self._metadata_updates.locked_table(active, config, reserved)
             return metadata_table_conversion.prepare_metadata_table(table, self._dropped)
 
     def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:

@@ -65,7 +65,7 @@ class UpgradePreparation:
         """Storage of the table."""
         return self.client.storage
 
-    def check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
+    def check(self, active: ActiveTimeline, config: TableConfig, to: int) -> list[Instant]:
         """Check the preconditions. Return the failed writes that are to be rolled back."""
         check_lossless(active, config, to, lossy=self.lossy)
         check_bucket_keys(TableSnapshot(self.storage, config, active), to)
@@ -86,7 +86,7 @@ class UpgradePreparation:
         with self.generator.lock:
             config = self.finish_interrupted_run(TableConfig.load(self.storage))
             active = ActiveTimeline.load(self.storage, config.layout)
-            failed = self.check(config, active, to)
+            failed = self.check(active, config, to)
             rollbacks = self._rollbacks(config)
             rollbacks.check(active, failed)
             if config.version >= 6:
@@ -98,7 +98,7 @@ class UpgradePreparation:
         if _is_cleaned(config, to):
             Cleaner(client.reload(), self.opts.merged(_ONE_VERSION), self.stats_reader, None).run()
 
-    def is_complete(self, config: TableConfig, active: ActiveTimeline, to: int) -> bool:
+    def is_complete(self, active: ActiveTimeline, config: TableConfig, to: int) -> bool:
         """Return True if the table can be changed now: no write is pending, and log files are compacted. The lock is
         held."""
         if config.version < 6:

@@ -61,7 +61,7 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
     """
     opts = Options.parse({**session_settings(spark, path), **read_options})
     client = TableMetaClient.open(path, opts)
-    _check(opts, client)
+    _check(client, opts)
     table = TableSnapshot.load(client)
     current = resolve_table_schema(table)
     if current is None:
@@ -104,7 +104,7 @@ def _watched(storage: Storage, layout: Layout) -> str:
     return f"{meta}/{{{','.join([layout.folder.removeprefix(META_FOLDER + '/'), *files])}}}"
 
 
-def _check(opts: Options, client: TableMetaClient) -> None:
+def _check(client: TableMetaClient, opts: Options) -> None:
     """Reject options that streams do not support."""
     kind = (opts.get(options.QUERY_TYPE.key) or "snapshot").lower()
     if kind == "read_optimized":

@@ -170,7 +170,7 @@ class _WriteRequest:
 
     def job(self, client: TableMetaClient | None, operation: Operation) -> WriteJob:
         """Prepare the write to a table; None: to a new one."""
-        job = prepare_write(self.df, self.storage, client, self.opts, operation)
+        job = prepare_write(self.df, self.storage, client, operation, self.opts)
         return replace(job, partitions=self.partitions, idempotent=self.idempotent, cached=self.cached)
 
 
@@ -199,7 +199,7 @@ def _write_once(request: _WriteRequest) -> WriteResult:
         check_table_exists(storage.uri(), operation)
         refuse_nested_table(storage.root, opts)
     if client is not None and not replaces:
-        client = _upgraded(df, client, opts, operation)
+        client = _upgraded(df, client, operation, opts)
     fresh = client is None or replaces
     job = request.job(None if fresh else client, operation)
     if client is not None and replaces:
@@ -213,13 +213,13 @@ def _write_once(request: _WriteRequest) -> WriteResult:
         return _write_once(request)
 
 
-def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: Operation) -> TableMetaClient:
+def _upgraded(df: DataFrame, client: TableMetaClient, operation: Operation, opts: Options) -> TableMetaClient:
     """Upgrade the table if the options request it and the write is otherwise possible. Return the resulting table."""
     to = required_version(client.config, opts)
     if to is None:
         return client
     if client.config.version in WRITABLE_VERSIONS:
-        prepare_write(df, client.storage, client, opts, operation)
+        prepare_write(df, client.storage, client, operation, opts)
     spark = df.sparkSession
     table_options = client.config.validate_against(opts)
     UpgradeDowngrade(client, table_options, SparkCompactionRunner(spark), SparkFileStatsReader(spark)).run(to)
@@ -257,7 +257,7 @@ def write_changes(
     check_sync_options(df.sparkSession, opts)
     table_columns = [name for name in df.columns if name not in CHANGE_COLUMNS]
     rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
-    job = prepare_write(rows, client.storage, client, opts, operation, changes=changes, spec=spec)
+    job = prepare_write(rows, client.storage, client, operation, opts, changes=changes, spec=spec)
     job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
     return sync_after_write(df.sparkSession, client.storage, opts, write_with_services(job))
 

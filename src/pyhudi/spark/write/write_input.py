@@ -76,7 +76,7 @@ def without_collations(df: DataFrame) -> DataFrame:
 
 
 def write_schema(
-    incoming: pa.Schema, table: pa.Schema | None, config: TableConfig, opts: Options, operation: Operation
+    incoming: pa.Schema, table: pa.Schema | None, config: TableConfig, operation: Operation, opts: Options
 ) -> pa.Schema:
     """Return the columns of the table as stored in files after the write.
 
@@ -90,12 +90,12 @@ def write_schema(
         UnsupportedTableError: There are vectors or blobs, which the files of the table cannot have.
     """
     if table is None:
-        check_dropped_partition_columns(incoming, config)
+        check_dropped_partition_columns(config, incoming)
     else:
         _keep_texts(remove_meta_columns(table), incoming, config, opts)
     incoming = _stored(incoming, config)
     check_types(incoming if table is None else pa.schema([]))
-    check_storable(pa.schema([*incoming, *(table or ())]), config)
+    check_storable(config, pa.schema([*incoming, *(table or ())]))
     if table is None:
         return as_nullable(to_table_types(incoming))
     now = _stored(remove_meta_columns(table), config)

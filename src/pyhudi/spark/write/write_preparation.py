@@ -60,8 +60,8 @@ def prepare_write(
     df: DataFrame,
     storage: Storage,
     client: TableMetaClient | None,
-    opts: Options,
     operation: Operation,
+    opts: Options,
     *,
     changes: RowChanges | None = None,
     spec: KeySpec | None = None,
@@ -72,8 +72,8 @@ def prepare_write(
         df: Rows to write.
         storage: Storage of the table.
         client: The table; None if it does not exist yet.
-        opts: Options of the write.
         operation: Operation of the write.
+        opts: Options of the write.
         changes: Differences from other writes, if the rows are changes of rows that were read.
         spec: Specification of the keys of the table, if the caller has made it (`key_spec`).
 
@@ -102,7 +102,7 @@ def prepare_write(
         unused = unused_by_deletes(from_spark_json(rows.schema.json()), table.schema, config, opts)
         df, rows = df.drop(*unused), rows.drop(*unused)
     incoming = from_spark_json(rows.schema.json())
-    schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
+    schema = write_schema(incoming, None if table is None else table.schema, config, operation, opts)
     # the key generator of Apache Hudi gets rows with the table's types, too
     keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *target.merging.ordering_fields]
     rows = keep_stored_keys(as_in_table(df, keyed_by, schema)) if stored_keys else as_in_table(rows, keyed_by, schema)
@@ -110,7 +110,7 @@ def prepare_write(
     bucketing = _bucketing(target, pinned)
     check_generator_usable(spec, config, bucketed=bucketing is not None)
     check_listed_columns(remove_meta_columns(schema), opts)
-    check_index_of_write(storage, target.config, opts, remove_meta_columns(schema))
+    check_index_of_write(storage, target.config, remove_meta_columns(schema), opts)
     job = WriteJob(rows, target, existing, operation, RowKeys(spec, stored_keys), schema, bucketing)
     job.check_file_options()
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:

@@ -24,7 +24,7 @@ def find_key_conflict(
     conflict with those that were added since. ``active`` was loaded under the lock of the table."""
     if index is None or index.find_key_conflict is None:
         return None
-    last = next((i for i in reversed(_completed_since(timeline_at_start, active, requested)) if _adds(active, i)), None)
+    last = next((i for i in reversed(_completed_since(requested, timeline_at_start, active)) if _adds(active, i)), None)
     if last is None:
         return None
     reason = index.find_key_conflict()
@@ -33,7 +33,7 @@ def find_key_conflict(
     return Conflicted(requested, last, f"{reason} concurrently by other writes, up to {last}")
 
 
-def _completed_since(timeline_at_start: Timeline, active: ActiveTimeline, requested: str) -> list[Instant]:
+def _completed_since(requested: str, timeline_at_start: Timeline, active: ActiveTimeline) -> list[Instant]:
     done = active.timeline.completed().writes()
     return [i for i in done if i.requested != requested and not timeline_at_start.is_completed(i.requested)]
 

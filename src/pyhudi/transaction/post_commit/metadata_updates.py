@@ -43,7 +43,7 @@ class MetadataUpdates:
     generator: TimeGenerator
     stats_reader: FileStatsReader
 
-    def locked_table(self, config: TableConfig, active: ActiveTimeline, reserved: ReservedTime) -> LockedTable:
+    def locked_table(self, active: ActiveTimeline, config: TableConfig, reserved: ReservedTime) -> LockedTable:
         """Return the table for changes of its metadata table. The caller holds the lock of the table."""
         return LockedTable(TableSnapshot(self.storage, config, active), self.opts, reserved, self.stats_reader)
 
@@ -93,7 +93,7 @@ class MetadataUpdates:
             self._log_failure(error)
         with self.generator.reserve() as reserved:
             config = current_config(self.storage, config)
-            table = self.locked_table(config, ActiveTimeline.load(self.storage, config.layout), reserved)
+            table = self.locked_table(ActiveTimeline.load(self.storage, config.layout), config, reserved)
             if failure is None:
                 return compaction.complete_compaction(table, job, stats, millis)
             compaction.rollback_failed_compaction(table, job, failure)
@@ -109,7 +109,7 @@ class MetadataUpdates:
             active = ActiveTimeline.load(self.storage, config.layout)
             columns = columns_of_new_table(config, self.opts, metadata)
             with self.generator.reserve(locked=True) as reserved:
-                build_all(self.locked_table(config, active, reserved), columns)
+                build_all(self.locked_table(active, config, reserved), columns)
         except Exception as failure:  # The next write tries again.
             _log.warning("the table at %s has no metadata table yet: %s", self.storage.root, failure)
 

@@ -134,7 +134,7 @@ def partial_columns(opts: Options) -> frozenset[str]:
 
 
 def log_settings(
-    config: TableConfig, merging: MergeSettings, opts: Options, schema: pa.Schema, avro_schema: str
+    config: TableConfig, merging: MergeSettings, schema: pa.Schema, avro_schema: str, opts: Options
 ) -> LogSettings:
     """Return the settings of log files; ``schema`` has the table's own columns.
 
@@ -228,13 +228,13 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
     # With the bucket index, new records of a bucket are written to its log files, too.
     appends = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation not in REPLACING
     if (updates or appends) and config.table_type is TableType.MERGE_ON_READ:
-        logs = log_settings(config, merging, opts, schema, avro_schema)
+        logs = log_settings(config, merging, schema, avro_schema, opts)
     # inserts into log files are merged by readers
     merges = merges_records(operation, opts) and (updates or logs is None)
     return WriteContext(
         storage=target.storage,
         instant=instant,
-        columns=FileColumns(schema, avro_schema, config.populate_meta_fields, _indexed(schema, config, opts)),
+        columns=FileColumns(schema, avro_schema, config.populate_meta_fields, _indexed(config, schema, opts)),
         merging=RowMerging(
             MergeRules.for_table(merging) if merges else MergeRules(), hard_deletes=operation is Operation.DELETE
         ),
@@ -246,11 +246,11 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
     )
 
 
-def _indexed(schema: pa.Schema, config: TableConfig, opts: Options) -> pa.Schema | None:
+def _indexed(config: TableConfig, schema: pa.Schema, opts: Options) -> pa.Schema | None:
     """Return the columns whose bounds the metadata table stores."""
     if not is_metadata_enabled(opts) or COLUMN_STATS not in {
         *enabled_partitions(config, opts),
         *config.metadata_partitions,
     }:
         return None
-    return indexed_columns(schema, config, opts)
+    return indexed_columns(config, schema, opts)

@@ -207,7 +207,7 @@ def test_dying_at_any_change(mor: MorTable) -> None:
         generator = TimeGenerator(storage, OPTIONS, client.config.timezone)
         updates = MetadataUpdates(storage, opts, generator, LOCAL)
         with generator.reserve() as reserved:
-            job = updates.plan_services(updates.locked_table(client.config, client.active_timeline(), reserved))
+            job = updates.plan_services(updates.locked_table(client.active_timeline(), client.config, reserved))
         updates.run_services(client.config, job)
 
     published = set()

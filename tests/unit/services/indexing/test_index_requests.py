@@ -102,10 +102,10 @@ def test_the_index_of_a_write_is_checked_before_it(tmp_path: Path) -> None:
     storage = open_storage(table.path)
     column = {"hoodie.metadata.index.secondary.column": "größe"}
     with pytest.raises(InvalidOptionError, match=r"'größe'.*hoodie\.index\.name.*letters, digits and underscores"):
-        check_index_of_write(storage, table.config, Options.parse(column), table.schema)
+        check_index_of_write(storage, table.config, table.schema, Options.parse(column))
     named = Options.parse({**column, "hoodie.index.name": "size"})
     with pytest.warns(OptionWithoutEffectWarning, match=r"column=größe has no effect: tables of version 6.*upgrade"):
-        check_index_of_write(storage, table.config, named, table.schema)
+        check_index_of_write(storage, table.config, table.schema, named)
     request = IndexRequest.from_options(named)
     assert request is not None
     assert not request.is_missing(storage, table.config)
@@ -123,7 +123,7 @@ def test_the_index_of_a_write_that_is_refused(tmp_path: Path, column: str, name:
     table = HudiTable.for_path(unpack("v9_mor_meta_all", tmp_path).path)
     opts = Options.parse({"hoodie.metadata.index.secondary.column": column, "hoodie.index.name": name})
     with pytest.raises(HudiError, match=message):
-        check_index_of_write(open_storage(table.path), table.config, opts, table.schema)
+        check_index_of_write(open_storage(table.path), table.config, table.schema, opts)
 
 
 def test_the_index_of_a_write_to_a_column_that_files_lack(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_index_of_a_write_to_a_column_that_files_lack(tmp_path: Path) -> Non
     config, storage = made.client().config, open_storage(str(made.root))
     opts = {"hoodie.metadata.index.secondary.column": "p", "hoodie.metadata.global.record.level.index.enable": "true"}
     with pytest.raises(UnsupportedTableError, match="column 'p' is not stored in files"):
-        check_index_of_write(storage, config, Options.parse(opts), pa.schema([("id", pa.string())]))
+        check_index_of_write(storage, config, pa.schema([("id", pa.string())]), Options.parse(opts))
 
 
 def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:

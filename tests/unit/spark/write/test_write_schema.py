@@ -44,7 +44,7 @@ def columns(kinds: dict[str, pa.DataType]) -> pa.Schema:
 
 def after(name: str, table: str, incoming: str, operation: Operation = Operation.UPSERT) -> pa.Schema:
     now, rows = columns({name: TYPES[table]}), columns({name: TYPES[incoming]})
-    return write_schema(rows, now, CONFIG, OPTIONS, operation)
+    return write_schema(rows, now, CONFIG, operation, OPTIONS)
 
 
 @pytest.mark.parametrize("name", ROLES)
@@ -115,12 +115,12 @@ def test_deletes_use_ordering_fields_that_make_keys() -> None:
 
 def test_other_columns_become_wider() -> None:
     rows = columns({}).set(3, pa.field("v", pa.string()))
-    assert write_schema(rows, columns({}), CONFIG, OPTIONS, Operation.UPSERT).field("v").type == pa.string()
+    assert write_schema(rows, columns({}), CONFIG, Operation.UPSERT, OPTIONS).field("v").type == pa.string()
 
 
 def test_columns_without_a_type_are_null() -> None:
     rows = columns({"ts": pa.null()})
-    assert write_schema(rows, columns({}), CONFIG, OPTIONS, Operation.UPSERT) == columns({})
+    assert write_schema(rows, columns({}), CONFIG, Operation.UPSERT, OPTIONS) == columns({})
 
 
 def test_partition_columns_that_files_lack() -> None:
@@ -132,10 +132,10 @@ def test_partition_columns_that_files_lack() -> None:
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         rows = columns({"part": kind})
         with pytest.raises(SchemaMismatchError, match=r"'part' is timestamp.*cast it to a date, or to a number"):
-            write_schema(rows, None, config, opts, Operation.UPSERT)
+            write_schema(rows, None, config, Operation.UPSERT, opts)
         with pytest.raises(SchemaMismatchError, match="'part' is string in the table and timestamp"):
-            write_schema(rows, table, config, opts, Operation.UPSERT)
-        assert write_schema(rows, None, CONFIG, OPTIONS, Operation.UPSERT).field("part").type == kind
+            write_schema(rows, table, config, Operation.UPSERT, opts)
+        assert write_schema(rows, None, CONFIG, Operation.UPSERT, OPTIONS).field("part").type == kind
     for kind in (pa.string(), pa.int64(), pa.date32()):
         for now in (None, table):
-            assert "part" not in write_schema(columns({"part": kind}), now, config, opts, Operation.UPSERT).names
+            assert "part" not in write_schema(columns({"part": kind}), now, config, Operation.UPSERT, opts).names

@@ -56,8 +56,8 @@ def delete_unrecorded(
 
     Args:
         storage: Storage of the table.
-        instant: The instant.
         config: Configuration of the table.
+        instant: The instant.
         recorded: Paths of the files that the delta commit records, relative to the metadata table.
         listed: Names of the files in indexes that were listed since tasks cannot write any more; others are listed now.
     """

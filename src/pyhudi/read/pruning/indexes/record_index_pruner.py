@@ -32,7 +32,7 @@ def selected_keys(predicate: Predicate) -> pa.StringArray | None:
     assert implied is not None
     if any(predicate.conditions.is_changed(name) for name in config.record_keys):
         return None
-    return equality_keys(implied, predicate.schema, config, predicate.opts)
+    return equality_keys(implied, config, predicate.schema, predicate.opts)
 
 
 @dataclass(slots=True)

@@ -31,12 +31,12 @@ KEY_LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()
 
 
 def equality_keys(
-    row_filter: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options
+    row_filter: RowFilter, config: TableConfig, schema: pa.Schema, opts: Options
 ) -> pa.StringArray | None:
     """Return the record keys that a matching row must have; None if the filter does not restrict them."""
     keys: list[str] = []
     for conjunction in row_filter.anyof:
-        conjunction_keys = _keys_of_conjunction(conjunction, schema, config, opts)
+        conjunction_keys = _keys_of_conjunction(conjunction, config, schema, opts)
         if conjunction_keys is None:
             return None
         keys += conjunction_keys
@@ -44,7 +44,7 @@ def equality_keys(
 
 
 def _keys_of_conjunction(
-    conjunction: tuple[Term, ...], schema: pa.Schema, config: TableConfig, opts: Options
+    conjunction: tuple[Term, ...], config: TableConfig, schema: pa.Schema, opts: Options
 ) -> list[str] | None:
     values_by_field = _equality_values(conjunction)
     if RECORD_KEY in values_by_field and config.populate_meta_fields:

@@ -63,11 +63,11 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
     if not _is_enabled(opts):  # Before the table is opened, which takes a request.
         return False
     client = TableMetaClient.open(storage, opts)
-    if not wants_record_index(opts, client.config):
+    if not wants_record_index(client.config, opts):
         return False
     try:
         with lock_table(client, opts) as table:
-            if not wants_record_index(opts, table.config):
+            if not wants_record_index(table.config, opts):
                 return False
             build_record_index(spark, table)
     except HudiError as reason:
@@ -76,7 +76,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
     return True
 
 
-def wants_record_index(opts: Options, config: TableConfig) -> bool:
+def wants_record_index(config: TableConfig, opts: Options) -> bool:
     """Return True if the options request a record index that the table can have and lacks."""
     partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     return _is_enabled(opts) and FILES in config.metadata_partitions and RECORD_INDEX not in partitions

@@ -59,7 +59,7 @@ def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
     runner = SparkSkeletonWriter(spark, plan.target.opts.get_typed(options.BOOTSTRAP_PARALLELISM))
 
     def full(left: BootstrapPlan, client: TableMetaClient) -> WriteResult:
-        return execute_write(_full_job(spark, left, client))
+        return execute_write(_full_job(spark, client, left))
 
     result = run_bootstrap(plan, runner, full, SparkFileStatsReader(spark))
     return with_requested_indexes(spark, plan.target.storage, plan.target.opts, result)
@@ -81,7 +81,7 @@ class SparkSkeletonWriter:
         return run_write_tasks(_frame(self.spark, sources, self.parallelism), work)
 
 
-def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient) -> WriteJob:
+def _full_job(spark: SparkSession, client: TableMetaClient, plan: BootstrapPlan) -> WriteJob:
     """Return the bulk_insert of the rows of files that are bootstrapped in full."""
     return WriteJob(
         _rows(spark, plan),

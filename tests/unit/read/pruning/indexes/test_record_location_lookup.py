@@ -60,5 +60,5 @@ def test_keys_of_dates_are_not_made_of_times(tmp_path: Path):
 def named_keys(table: HandMadeTable, condition: Any) -> list[str] | None:
     rows = RowFilter.parse(condition)
     assert rows is not None
-    found = equality_keys(rows, SCHEMA, TableConfig.load(table.storage), Options.parse({}))
+    found = equality_keys(rows, TableConfig.load(table.storage), SCHEMA, Options.parse({}))
     return None if found is None else found.to_pylist()

@@ -155,8 +155,8 @@ def create_new(
     config = TableConfig(MappingProxyType({**definition.config.properties, _CREATE_SCHEMA: avro}))
     config.check_readable()
     config.check_writable()
-    check_storable(columns, config)
-    check_dropped_partition_columns(columns, config)
+    check_storable(config, columns)
+    check_dropped_partition_columns(config, columns)
     storage = open_storage(table.location, opts)
     refuse_nested_table(storage.root, opts)
     if is_location_of(replaced, storage):

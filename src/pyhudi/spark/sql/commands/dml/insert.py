@@ -235,9 +235,9 @@ class _Insertion:
         aligned = self.columns.aligned(rows, schema, static, values)
         replaced: list[str] = []
         if not self.overwrite:
-            operation = insert_into_options(opts, client.config)
+            operation = insert_into_options(client.config, opts)
         else:
-            operation = {options.OPERATION.key: overwrite_operation(spark, opts, client.config, static)}
+            operation = {options.OPERATION.key: overwrite_operation(spark, client.config, opts, static)}
             if values is not None and values.path is not None:
                 replaced = [values.path]
             elif static and not is_dynamic_overwrite(spark, opts):

@@ -12,7 +12,7 @@ from pyhudi.table.config.table_config import TableConfig
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
-def overwrite_operation(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
+def overwrite_operation(spark: SparkSession, config: TableConfig, opts: Options, static: PartitionSpec) -> str:
     """Return the operation of INSERT OVERWRITE, by the rules of Apache Hudi: it replaces the partitions that match the
     static values; without static values, the whole table, or in dynamic mode the partitions of the rows."""
     if config.partition_fields and (static or is_dynamic_overwrite(spark, opts)):
@@ -26,7 +26,7 @@ def is_dynamic_overwrite(spark: SparkSession, opts: Options) -> bool:
     return mode.upper() == "DYNAMIC" or opts.text(options.OPERATION) == "insert_overwrite"
 
 
-def insert_into_options(opts: Options, config: TableConfig) -> dict[str, str]:
+def insert_into_options(config: TableConfig, opts: Options) -> dict[str, str]:
     """Return the options of INSERT INTO. Settings that release 0.14 deprecated apply if the operation is not set."""
     operation = options.OPERATION.key
     chosen = opts.get_typed(options.SQL_INSERT_INTO_OPERATION)

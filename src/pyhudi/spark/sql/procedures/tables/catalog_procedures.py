@@ -43,12 +43,12 @@ def hive_sync(spark: SparkSession, arguments: Arguments) -> Rows:
             warn(f"{name} has no effect: the metastore is asked, not HiveServer2", OptionWithoutEffectWarning)
     sync_options = {key: value for key, value in arguments.as_options(_OPTIONS).items() if value}
     client, opts = arguments.opened(spark, sync_options)
-    in_database = _in_database(spark, opts, str(arguments.text("table")))
+    in_database = _in_database(spark, str(arguments.text("table")), opts)
     sync_table(client, with_hive_settings(spark, in_database), new_timestamps=True)
     return [("hive sync success.",)]
 
 
-def _in_database(spark: SparkSession, opts: Options, table: str) -> Options:
+def _in_database(spark: SparkSession, table: str, opts: Options) -> Options:
     """Return the options with the database of a table's name, unless they name one or the table is given by a path."""
     if opts.is_set(options.HIVE_SYNC_DATABASE) or "/" in table:
         return opts
