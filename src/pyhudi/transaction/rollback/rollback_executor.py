@@ -43,12 +43,12 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.rollback.instant_backup import back_up_instant, backup_folder
-from pyhudi.transaction.rollback.late_completed_files import (
+from pyhudi.transaction.rollback.late_data_files import MAY_HAVE_SEVERAL_ATTEMPTS
+from pyhudi.transaction.rollback.late_timeline_files import (
     REMOVED_WITH_PLAN,
     delete_completed_files,
     delete_late_completed_files,
 )
-from pyhudi.transaction.rollback.late_data_files import MAY_HAVE_SEVERAL_ATTEMPTS
 from pyhudi.transaction.rollback.metadata_table_rollback import (
     delete_metadata_table_if_merged,
     roll_back_metadata_table,

@@ -1,4 +1,5 @@
-"""Completed files of writes that are rolled back: those that are there, and those that delayed requests create."""
+"""Completed files in the timeline of writes that are rolled back: those that are there, and those that delayed requests
+create."""
 
 from __future__ import annotations
 
