@@ -29,7 +29,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
-from pyhudi.services.indexing.index_requests import check_index_of_write
+from pyhudi.services.indexing.index_of_write import check_index_of_write
 from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.write_input import checked_own_columns, write_schema

@@ -26,13 +26,8 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.services.indexing.index_requests import (
-    IndexRequest,
-    build_options,
-    check_metadata_enabled,
-    indexes_of,
-    partitions_to_drop,
-)
+from pyhudi.services.indexing.index_names import indexes_of, partitions_to_drop
+from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.locks.lock_factory import make_time_generator

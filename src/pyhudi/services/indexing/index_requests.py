@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
-from pyhudi.errors import ConfigError, InvalidOptionError, OptionWithoutEffectWarning, UnsupportedTableError, warn
+from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
 from pyhudi.metadata.indexes import expression_index_definition
 from pyhudi.metadata.indexes.expression_index_definition import (
     EXPR,
@@ -36,15 +36,14 @@ from pyhudi.metadata.indexes.secondary_index_definition import (
     secondary_indexes,
     secondary_partition,
 )
-from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.enabled_partitions import is_metadata_enabled
+from pyhudi.services.indexing.index_names import BUILT_IN, built_in_name
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import SchemaHistory
 from pyhudi.table.table_snapshot import TableSnapshot
 
-BUILT_IN = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
-"""Indexes that exist at most once per table."""
 _COLUMNS_KEY = options.METADATA_COLUMN_STATS_COLUMNS.key
 _KINDS = (SECONDARY, *BUILT_IN)
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -81,7 +80,7 @@ class IndexRequest:
             UnsupportedTableError: The index is not supported.
         """
         if name is not None and not columns and not index_options:
-            name = _built_in_name(name)
+            name = built_in_name(name)
         kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
         if kind not in _KINDS:
             raise ConfigError(
@@ -302,37 +301,6 @@ def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRe
     )
 
 
-def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
-    """Return the partitions of the metadata table that are indexes, including those that are defined but not in use."""
-    definitions = load_definitions(storage, config) if config.version >= 8 else {}
-    partitions = {*config.metadata_partitions, *config.metadata_partitions_inflight, *definitions}
-    return sorted(partitions - {FILES})
-
-
-def _built_in_name(name: str) -> str:
-    """Return the name of an index that exists once per table as its partition has it; Apache Hudi's indexer has it in
-    capitals. Other names stay."""
-    return name.lower() if name.lower() in BUILT_IN else name
-
-
-def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str]) -> list[str]:
-    """Return the partitions of the metadata table to drop with the index of that name; none if there is no such index,
-    and none ``planned``.
-
-    Raises:
-        ConfigError: A planned index requires it.
-    """
-    existing = sorted({*indexes_of(storage, config), *planned})
-    names = (name, secondary_partition(name), expression_partition(name), _built_in_name(name))
-    partitions = [p for p in names if p in existing][:1]
-    if partitions == [COLUMN_STATS] and PARTITION_STATS in existing:
-        partitions.append(PARTITION_STATS)  # Built from the same statistics, and rebuilt with them.
-    needing = [p for p in sorted(planned) if is_secondary(p)]
-    if partitions == [RECORD_INDEX] and needing:
-        raise ConfigError(f"record_index is required by {', '.join(needing)}, which is planned; drop that first")
-    return partitions
-
-
 def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
     """Return the options with which a write would build this index, which exists once per table, and no other. A record
     index is global unless ``opts`` request a partitioned one."""
@@ -348,48 +316,6 @@ def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
     }
     enabling_options = {} if request.expression is not None else enabling.get(request.kind, {})
     return {column: "false", partition: "false", **enabling_options}
-
-
-def check_index_of_write(storage: Storage, config: TableConfig, schema: pa.Schema, opts: Options) -> None:
-    """Check, before a write, the secondary index that its options ask for. Issue OptionWithoutEffectWarning if it is
-    left out, as by Apache Hudi, because the table cannot have one, or lacks the global record index that it requires.
-
-    Args:
-        storage: Storage of the table.
-        config: The table.
-        schema: Columns of the table after the write.
-        opts: Options of the write.
-
-    Raises:
-        InvalidOptionError: As `IndexRequest.from_options`, or the index of that name is of another column.
-        ConfigError, UnsupportedTableError: As `IndexRequest.check_column`.
-    """
-    request = IndexRequest.from_options(opts)
-    record_index = options.METADATA_GLOBAL_RECORD_INDEX_ENABLE
-    if request is None:
-        return
-    if config.version < 8:
-        reason = f"tables of version {config.version} have no secondary indexes; upgrade the table"
-    elif RECORD_INDEX not in config.metadata_partitions and not opts.get_typed(record_index):
-        reason = f"a secondary index requires a global record index, which the table lacks; set {record_index.key}=true"
-    else:
-        _check_new_index(request, storage, config, schema)
-        return
-    option = options.METADATA_SECONDARY_COLUMN
-    warn(f"{option.key}={request.columns[0]} has no effect: {reason}", OptionWithoutEffectWarning)
-
-
-def _check_new_index(request: IndexRequest, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
-    """Refuse a secondary index that cannot be built, unless its column has one: of another column than those of the
-    table, or by the name of another index."""
-    existing = secondary_indexes(storage, config, include_building=True)
-    if any(index.column in request.columns for index in existing):
-        return
-    request.check_column(config, schema)
-    for index in (index for index in existing if index.partition == request.partition):
-        name = index.partition.removeprefix(secondary_partition(""))
-        allowed = f"another name, because this index is of column {index.column!r}; or drop it, by DROP INDEX {name}"
-        raise InvalidOptionError(options.INDEX_NAME.key, name, allowed)
 
 
 def check_metadata_enabled(opts: Options) -> None:

@@ -18,7 +18,7 @@ from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.services.indexing.index_requests import check_index_of_write
+from pyhudi.services.indexing.index_of_write import check_index_of_write
 from pyhudi.services.post_commit_services import check_services_after_commit
 from pyhudi.spark.keys.deduplication import check_ordering_columns
 from pyhudi.spark.keys.key_generator import check_key_columns

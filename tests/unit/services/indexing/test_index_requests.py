@@ -21,7 +21,8 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
-from pyhudi.services.indexing.index_requests import IndexRequest, check_index_of_write
+from pyhudi.services.indexing.index_of_write import check_index_of_write
+from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from tests.golden.expected import unpack
